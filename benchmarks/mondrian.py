@@ -35,7 +35,7 @@ from core.columns.domains import read_domains
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.domain_counts import DomainCounter
 from core.mondrian.axes import axis_of
-from core.mondrian.fragments import merge_thin, multidimensional, quantiles, sampled
+from core.mondrian.fragments import cut_tree_by_mondrian, cut_tree_by_quantiles, merge_thin, sampled
 from core.mondrian.partition import SCORES, Rules
 from core.mondrian.ranks import CutAxis
 from core.mondrian.recoding import Cutting, publish, total_losses
@@ -129,7 +129,11 @@ def fragments(table: Table, count: int, way: str, share: float, seed: int) -> li
     cutting, words = table.cutting, tuple(column.astype(np.int64) for column in table.codes.T)
     drawn = table.codes[sampled(words, share, seed)]
     ones = np.ones(len(drawn), np.int64)
-    tree = quantiles(cutting, drawn, ones, count) if way == "quantile" else multidimensional(cutting, drawn, ones, count, share)
+    tree = (
+        cut_tree_by_quantiles(cutting, drawn, ones, count)
+        if way == "quantile"
+        else cut_tree_by_mondrian(cutting, drawn, ones, count, share)
+    )
     leaves = tree.leaf_of(cutting.ranks(table.codes))
     sizes = np.bincount(leaves, minlength=tree.leaves)
     groups = merge_thin(tree, lambda group: int(sizes[list(group)].sum()) >= cutting.rules.promise.k)

@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.pictures.rayden import picture, seconds, share
-from core.charts.chart import short
+from core.charts.chart import short_figure
 from core.clustering.gower import gower_points
-from core.clustering.outlier_step import Handled, MondrianCut, OutlierStep, handle_outliers
+from core.clustering.outlier_step import MondrianCut, OutlierResult, OutlierStep, handle_outliers
 from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree, canon
+from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.coding import Coder
 from core.columns.domains import Domain, read_domains
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
@@ -111,7 +111,7 @@ def labelled(table: Table, k: int, classes: NDArray[np.int32], started: float) -
     return loss["dm_partitions"], loss["c_avg_partitions"], loss["gcp"], loss["gcp_held"], recoded.suppressed, spent
 
 
-def rayden_step(table: Table, k: int, step: OutlierStep, tree: VantageTree, *, by_hierarchy: bool) -> Handled:
+def rayden_step(table: Table, k: int, step: OutlierStep, tree: VantageTree, *, by_hierarchy: bool) -> OutlierResult:
     points = gower_points(table.codes, table.domains, hierarchies=table.hierarchies if by_hierarchy else None)
     return handle_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
 
@@ -129,7 +129,7 @@ def rayden_as_published(table: Table, k: int) -> Row:
 
 def canon_row(table: Table, k: int) -> Row:
     started = time.process_time()
-    return labelled(table, k, canon(table.codes, table.domains, VantageTree(k)), started)
+    return labelled(table, k, canon_partition(table.codes, table.domains, VantageTree(k)), started)
 
 
 def mondrian_row(table: Table, k: int) -> Row:
@@ -259,7 +259,7 @@ def scale(table: Table, folder: Path | None) -> Iterator[str]:
             if name:
                 series.setdefault(name, []).append(spent)
     note = "without start-up, reading and writing; k = 10; less is better"
-    picture(folder, "cpu", "CPU time, Adult", note, series, [short(rows) for rows in sizes], "records", seconds)
+    picture(folder, "cpu", "CPU time, Adult", note, series, [short_figure(rows) for rows in sizes], "records", seconds)
 
 
 def main() -> None:

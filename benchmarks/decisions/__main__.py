@@ -35,7 +35,7 @@ from benchmarks.decisions.promise import promise
 from benchmarks.decisions.sorting import sorting
 from benchmarks.decisions.walk import walk
 from benchmarks.mondrian import DATA, Table, asked, made
-from core.charts.chart import Chart, bars
+from core.charts.chart import Chart, bar_chart
 from core.columns.coding import Packing
 from core.columns.kernels import number_distinct
 from core.histograms.histogram import Histogram, HistogramCounter, count_cells
@@ -267,7 +267,7 @@ def repeats_of(digests: Any) -> ValueCounts:
 
 def pictures(_: argparse.Namespace) -> None:
     chart = Chart("NCP", "", {"Source": [0.5] * 8, "Release": [0.25] * 8})
-    spent, _drawn = cpu(lambda: [bars(chart, [f"column {number}" for number in range(8)]).inline() for _ in range(1000)])
+    spent, _drawn = cpu(lambda: [bar_chart(chart, [f"column {number}" for number in range(8)]).inline() for _ in range(1000)])
     print(f"a chart of eight columns, before and after: {spent:.3f} ms of CPU")
 
 

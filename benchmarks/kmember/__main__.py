@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from benchmarks.mondrian import DATA, Table, asked, made, tables, whole
 from benchmarks.scale import PER_FILE, anonymised, prepare
 from core.kmember.partition import Effort, Members
-from core.kmember.set_labels import CodedRecords, begin, block_of, kernel, price_with, room_of
+from core.kmember.set_labels import CodedRecords, block_of, kernel, price_with, set_label_arrays, start_set_label
 from core.mondrian.partition import Partition
 from core.mondrian.recoding import publish, total_losses
 from core.recoding.classes import members
@@ -149,10 +149,10 @@ def bound(table: Table, k: int) -> float:
 
 @kernel
 def _with_nearest(records: CodedRecords, drawn: NDArray[np.int64], prices: Prices, k: int) -> NDArray[np.int64]:
-    set_label, costs = room_of(1, records.positions.shape[1], 1), np.zeros(records.positions.shape[0], np.int64)
+    set_label, costs = set_label_arrays(1, records.positions.shape[1], 1), np.zeros(records.positions.shape[0], np.int64)
     found = np.zeros(drawn.shape[0], np.int64)
     for at in range(drawn.shape[0]):
-        begin(set_label, 0, records, drawn[at])
+        start_set_label(set_label, 0, records, drawn[at])
         for row in range(costs.shape[0]):
             costs[row] = price_with(set_label, 0, records, row, prices)
         # The record itself is among them and costs nothing.

@@ -9,7 +9,7 @@ from math import log2
 
 from benchmarks.papers.page import Block, picture, table
 from benchmarks.rayden import Table, adult
-from core.charts.chart import short
+from core.charts.chart import short_figure
 from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering, Start
 
@@ -34,7 +34,7 @@ def chapter(given: argparse.Namespace) -> Iterator[Block]:
     rows = [["CPU s", *(f"{seconds:.3f}" for seconds in times)], ["n log n through the last", *(f"{seconds:.3f}" for seconds in ideal)]]
     told = table(["records", *(f"{size:,}" for size in SIZES)], rows)
     series = {"measured": times, "n log n": ideal}
-    places = [short(size) for size in SIZES]
+    places = [short_figure(size) for size in SIZES]
     drawn = picture("clustering-growth", "CPU time of semantic clustering", "seconds; k = 10", series, places, "records", zero=True)
     yield Block("clustering-growth", f"{told}\n\n{drawn}")
 

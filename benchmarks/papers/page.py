@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from core.charts.chart import Chart, scale_of, short
-from core.charts.scatter import lines
+from core.charts.chart import Chart, scale_of, short_figure
+from core.charts.scatter import line_chart
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "papers.md"
@@ -44,7 +44,7 @@ def picture(
 ) -> str:
     """Write a picture of lines and return what shows it in the page."""
     IMAGES.mkdir(parents=True, exist_ok=True)
-    chart = Chart(title, note, series, short)
-    drawn = lines(chart, places, axis, scale_of([0.0, *chart.known_figures]) if zero else None)
+    chart = Chart(title, note, series, short_figure)
+    drawn = line_chart(chart, places, axis, scale_of([0.0, *chart.known_figures]) if zero else None)
     (IMAGES / f"{name}.svg").write_text(drawn.alone(), "utf-8")
     return f"```{{image}} images/papers/{name}.svg\n:alt: {title}. {note}\n:width: 100%\n```"

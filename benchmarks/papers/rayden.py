@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from benchmarks.papers.page import Block, picture, table
 from benchmarks.rayden import METHODS, Table, adult, rayden_step
-from core.charts.chart import short
+from core.charts.chart import short_figure
 from core.clustering.gower import gower_points
-from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
+from core.clustering.outlier_step import OutlierResult, OutlierStep, handle_outliers
 from core.clustering.vptree import VantageTree
 
 KS, SIZES = (5, 10, 20, 50, 100), (1_000, 1_500, 10_000, 20_000, 30_000)
@@ -61,7 +61,7 @@ def _growth(whole: Table) -> Block:
     sizes = [min(size, len(whole.codes)) for size in SIZES]
     found = {spelt: [METHODS[name](whole.first(size), 10)[5] for size in sizes] for name, spelt in SHOWN.items()}
     told = table(["method", *(f"{size:,}" for size in sizes)], [[spelt, *(f"{one:.3f}" for one in row)] for spelt, row in found.items()])
-    drawn = picture("rayden-fig6", "CPU time, Adult", "seconds; k = 10", found, [short(size) for size in sizes], "records")
+    drawn = picture("rayden-fig6", "CPU time, Adult", "seconds; k = 10", found, [short_figure(size) for size in sizes], "records")
     return Block("rayden-fig6", f"{told}\n\n{drawn}")
 
 
@@ -79,5 +79,5 @@ def _outliers(sample: Table) -> str:
     return table(["k", "Mondrian + COF, paper", "here", "RAYDEN, paper", "here, the letter", "here, as shipped"], rows)
 
 
-def _recovered(found: Handled) -> str:
+def _recovered(found: OutlierResult) -> str:
     return f"{100 * found.recovered / found.records_left:.1f}" if found.records_left else "–"

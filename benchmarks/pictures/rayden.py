@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from core.charts.chart import Chart, short
-from core.charts.scatter import lines
+from core.charts.chart import Chart, short_figure
+from core.charts.scatter import line_chart
 
 Series = Mapping[str, Sequence[float | None]]
 
@@ -19,13 +19,13 @@ def picture(
     series: Series,
     places: Sequence[str],
     axis: str,
-    spelt: Callable[[float], str] = short,
+    spelt: Callable[[float], str] = short_figure,
 ) -> None:
     """Write one picture as SVG, if a folder is given."""
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.svg").write_text(lines(Chart(title, note, series, spelt), places, axis).alone(), "utf-8")
+    (folder / f"{name}.svg").write_text(line_chart(Chart(title, note, series, spelt), places, axis).alone(), "utf-8")
 
 
 def share(value: float) -> str:

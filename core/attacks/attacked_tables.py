@@ -1,4 +1,4 @@
-"""A release as attacks read it: the class of each record, the labels of each class, and the other columns, as whole numbers."""
+"""Releases and people as attacks read them, coded as integers; guesses and their advantage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ NO_VALUE, ELSEWHERE = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class AttackedRelease:
-    """Records of a release, whole classes of them, in an order that follows from what they hold alone.
+    """Records of a release as integer codes: each record's class, each class's labels, and values.
+
+    Classes are complete. The order of the records follows from their content alone.
 
     Attributes:
         owners: Shape (n,), ascending, the class of each record.
@@ -39,12 +41,12 @@ class AttackedRelease:
 
     @property
     def records(self) -> int:
-        """How many there are."""
+        """Number of records."""
         return len(self.owners)
 
 
 def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bool = True) -> AttackedRelease:
-    """Return a release of coded records.
+    """Build an attacked release from coded labels and values.
 
     Args:
         labels: Shape (n, q), the label of each record in each quasi-identifier.
@@ -70,7 +72,7 @@ def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bo
 
 
 def joint_codes(columns: Codes) -> Codes:
-    """Return one number for each different row of whole numbers, shape (n,) of (n, m)."""
+    """Return one number for each distinct row of integers, shape (n,) of (n, m)."""
     joint = np.zeros(len(columns), np.int64)
     for column in columns.T:
         _, joint = np.unique(joint, return_inverse=True)
@@ -85,11 +87,11 @@ NOBODY = -1
 
 @dataclass(frozen=True, eq=False)
 class AttackedPeople:
-    """People, and what an attacker knows of them.
+    """Attacked people, and what an attacker knows about them.
 
     Attributes:
         fits: By quasi-identifier, shape (p, labels): which labels fit what is known.
-        records: Shape (p,), the record of each person; -1 for whoever is not in the release.
+        records: Shape (p,), the record of each person; -1 for a person who is not in the release.
         values: By other column, shape (p,), the true value of each person in the codes of the release.
     """
 
@@ -98,19 +100,19 @@ class AttackedPeople:
     values: dict[str, Codes]
 
     def __len__(self) -> int:
-        """Return how many they are."""
+        """Return the number of people."""
         return len(self.records)
 
-    def some_of(self, chosen: NDArray[np.int64]) -> AttackedPeople:
-        """Return some of them, in an order."""
+    def chosen_people(self, chosen: NDArray[np.int64]) -> AttackedPeople:
+        """Return the chosen people, in the given order."""
         values = {name: codes[chosen] for name, codes in self.values.items()}
         return AttackedPeople(tuple(one[chosen] for one in self.fits), self.records[chosen], values)
 
 
-def people_of_labels(release: AttackedRelease, chosen: Codes) -> AttackedPeople:
-    """Return the people of some records, who are known as exactly as their labels are.
+def people_known_by_labels(release: AttackedRelease, chosen: Codes) -> AttackedPeople:
+    """Return the people of some records, known by the labels of their classes alone.
 
-    Whatever is guessed of them follows from the data files alone.
+    Guesses about them follow from the data files alone.
     """
     owners = release.owners[chosen]
     fits = []
@@ -123,7 +125,10 @@ def people_of_labels(release: AttackedRelease, chosen: Codes) -> AttackedPeople:
 
 
 def fitting_classes(release: AttackedRelease, people: AttackedPeople, columns: Sequence[int] | None = None) -> Fits:
-    """Return which classes fit what is known of people by some quasi-identifiers, shape (p, c); by all unless it is said."""
+    """Return a mask of the classes that fit an attacker's knowledge, shape (p, c).
+
+    Only the given quasi-identifiers are used; all if left out.
+    """
     found = np.ones((len(people), len(release.sizes)), np.bool_)
     for place in range(len(people.fits)) if columns is None else columns:
         found &= people.fits[place][:, release.labels[:, place]]
@@ -131,7 +136,10 @@ def fitting_classes(release: AttackedRelease, people: AttackedPeople, columns: S
 
 
 def recombined_people(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Return people who are not in the release: half of what is known is of one person, half of another, and values are of a third."""
+    """Return a control group of people who are not in the release, recombined from real people.
+
+    Half of what is known is of one person, half of another, and values are of a third.
+    """
     count = len(people)
     first, second, third = (random.permutation(count) for _ in range(3))
     half = (len(people.fits) + 1) // 2
@@ -140,18 +148,21 @@ def recombined_people(people: AttackedPeople, random: np.random.Generator) -> At
 
 
 def with_values_of_others(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Return people of whom the same is known, and whose values are those of others: what a release says of them is not of them."""
+    """Return a control group: the same people with the sensitive values of other people.
+
+    So the release says nothing about their values.
+    """
     order = random.permutation(len(people))
     return AttackedPeople(people.fits, np.full(len(people), NOBODY), {name: codes[order] for name, codes in people.values.items()})
 
 
-def valued(people: AttackedPeople, column: str) -> AttackedPeople:
+def people_with_value(people: AttackedPeople, column: str) -> AttackedPeople:
     """Return the people who have a value in a column."""
-    return people.some_of(np.flatnonzero(people.values[column] != NO_VALUE))
+    return people.chosen_people(np.flatnonzero(people.values[column] != NO_VALUE))
 
 
 def label_fits(spans: Spans, positions: NDArray[np.int64], labels: NDArray[np.int64] | None = None) -> Fits:
-    """Return which labels cover which positions, shape (positions, labels).
+    """Return a mask of the labels that cover each position, shape (positions, labels).
 
     Args:
         spans: What labels cover.
@@ -177,7 +188,7 @@ DIGITS = 4
 
 
 def wilson_interval(right: int, guesses: int, deviations: float = USUAL) -> tuple[float, float]:
-    """Return the score interval of a share (Wilson, JASA 1927); 0 and 1 where nothing was guessed."""
+    """Return the score interval of a share (Wilson, JASA 1927); 0 and 1 without guesses."""
     if not guesses:
         return 0.0, 1.0
     share, square = right / guesses, deviations**2
@@ -189,9 +200,10 @@ def wilson_interval(right: int, guesses: int, deviations: float = USUAL) -> tupl
 def advantage_interval(
     right: int, guesses: int, control_right: int, control_guesses: int, deviations: float = USUAL
 ) -> tuple[float, float, float]:
-    """Return the difference of two shares and its interval, made of both score intervals (Newcombe, Stat. Med. 1998, method 10).
+    """Return the share of right guesses minus the control group's share, and its interval.
 
-    Where nothing was guessed of the control group, its share is 0: nobody of it could be guessed.
+    The interval is made of both score intervals (Newcombe, Stat. Med. 1998, method 10). Without guesses about the control group its share
+    is 0: no person in it could be guessed.
     """
     share = right / guesses if guesses else 0.0
     other = control_right / control_guesses if control_guesses else 0.0
@@ -207,7 +219,7 @@ def advantage_interval(
 
 @dataclass(frozen=True)
 class Guesses:
-    """What an attacker guessed.
+    """Numbers of right guesses of one attack, and of its control group.
 
     Attributes:
         name: The attack.
@@ -232,7 +244,7 @@ class Guesses:
     promised: bool = False
 
     def figures(self) -> AttackFigures:
-        """Return the attack with its advantage and its verdict."""
+        """Return the figures of the attack, with its advantage and verdict."""
         counts = self.right, self.guesses, self.control_right, self.control_guesses
         advantage, low, high = advantage_interval(*counts)
         return AttackFigures(
@@ -251,6 +263,7 @@ class Guesses:
         )
 
     def _verdict(self, low: float) -> AttackVerdict:
+        """Return the verdict on the attack from the lower bound of its advantage."""
         if self.promised:
             return "broken" if self.right else "safe"
         if advantage_interval(self.right, self.guesses, self.control_right, self.control_guesses, SURE)[1] > self.accepted:
@@ -259,12 +272,12 @@ class Guesses:
 
 
 def _rounded(share: float) -> float:
-    """Return a share of four digits; no minus before 0."""
+    """Round a share to four digits; no minus before 0."""
     return round(share, DIGITS) + 0.0
 
 
 def added_guesses(played: list[Guesses]) -> Guesses:
-    """Return guesses of one attack that were played against people in turn, added up."""
+    """Sum the guesses of one attack that was run in several parts."""
     first, count = played[0], sum(one.guesses for one in played)
     return replace(
         first,

@@ -1,4 +1,7 @@
-"""Inference: the sensitive value of a person, from the class that fits, or from a learner that was trained on the release."""
+"""Inference attacks: the sensitive value of a person, from the fitting class or from a learner.
+
+The learner is trained on the release. Downcoding attacks, which guess the half of a label that holds a value, are here too.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ FROM_LEFT_OUT_PERSONS = "the value of somebody who was left out with them"
 def inference_from_left_out_persons(
     release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, sample: int, random: np.random.Generator
 ) -> Guesses:
-    """Play the value of another person of the same combination: of those that k share and that were left out; control: of classes.
+    """Simulate an attack on suppressed persons: guess a value from another suppressed person.
+
+    Both persons have the same combination of quasi-identifiers. The combinations are those that k persons share and that were left out. The
+    control group are persons of published classes.
 
     Args:
         release: All of its records.
@@ -42,7 +48,7 @@ def inference_from_left_out_persons(
 
 
 def _neighbours_right(groups: Codes, values: Codes, sample: int, random: np.random.Generator) -> tuple[int, int]:
-    """Return how many people are guessed by somebody else of their group, and how many guesses are right."""
+    """Return the number of people guessed by a neighbour in their group, and of right guesses."""
     held = values != -1
     groups, values = groups[held], values[held]
     order = np.lexsort([random.random(len(groups)), groups])
@@ -59,10 +65,10 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ModalValues:
-    """The most frequent value of each class.
+    """Most frequent value of each class, with its counts.
 
     Attributes:
-        values: Shape (c,), the value; -1 where nobody has one.
+        values: Shape (c,), the value; -1 where no record has one.
         counts: Shape (c,), records that have it.
         valued: Shape (c,), records that have any.
         sizes: Shape (c,), all records.
@@ -77,7 +83,9 @@ class ModalValues:
 
 
 def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.0) -> NDArray[np.float64] | None:
-    """Return how many records of each class may have its most frequent value, shape (c,); None where that is not bounded.
+    """Return the most records of each class that may have its most frequent value, shape (c,).
+
+    None where the privacy model sets no bound.
 
     Args:
         kind: The model of l-diversity or the distance of t-closeness.
@@ -104,7 +112,10 @@ def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.
 
 
 def entropy_share(diversity: float, values: int) -> float:
-    """Return the greatest share of one value where the entropy is at least ln l, the rest spread evenly over the other values."""
+    """Return the greatest share of one value at which the entropy is still at least ln(l).
+
+    The other share is spread evenly over the other values.
+    """
     if values < 2 or log(values) < log(diversity):
         return 1.0 / max(values, 1)
     low, high = 1 / values, 1.0
@@ -115,21 +126,21 @@ def entropy_share(diversity: float, values: int) -> float:
     return high
 
 
-def exceeding(modal: ModalValues, allowed: NDArray[np.float64]) -> int:
-    """Return in how many classes more records have the most frequent value than may."""
+def classes_exceeding(modal: ModalValues, allowed: NDArray[np.float64]) -> int:
+    """Return the number of classes whose most frequent value has more records than allowed."""
     most = np.array([floor(one + SLACK) for one in np.unique(allowed)])
     return int(np.count_nonzero(modal.counts > most[np.searchsorted(np.unique(allowed), allowed)]))
 
 
 BY_CLASS, BY_LEARNER, BY_BREACH = "the class", "a learner trained on the release", "classes that break what is promised of it"
 MOST_VALUES = 48
-"""The most frequent values, which a learner tells apart."""
+"""Number of the most frequent values, which a learner predicts."""
 COUNTED = 1.0
 """What naive Bayes adds to each count."""
 
 
 def modal_values(release: AttackedRelease, column: str) -> ModalValues:
-    """Return the most frequent value of each class; of equally frequent ones the first."""
+    """Return the most frequent value of each class; of equally frequent values the first."""
     codes, classes = release.values[column], len(release.sizes)
     held = codes >= 0
     width = int(codes.max(initial=0)) + 1
@@ -150,7 +161,9 @@ def inference_by_class(
     promised: Mapping[str, Any],
     missing: float = 0.0,
 ) -> list[Guesses]:
-    """Play the most frequent value of the classes that fit; where none does, that of the release.
+    """Simulate the inference attack: guess the most frequent value of the fitting classes.
+
+    Where no class fits, it is the most frequent value of the release.
 
     Args:
         release: The release.
@@ -171,13 +184,13 @@ def inference_by_class(
         accepted = float(np.where(chosen >= 0, most[np.maximum(chosen, 0)], 1.0).mean()) - wrong / max(len(control), 1)
     played = [Guesses("inference", column, BY_CLASS, len(people), right, len(control), wrong, accepted=accepted)]
     if allowed is not None:
-        broken = exceeding(modal, allowed)
+        broken = classes_exceeding(modal, allowed)
         played.append(Guesses("inference", column, BY_BREACH, len(modal.sizes), broken, 0, 0, promised=True))
     return played
 
 
 def _by_class(release: AttackedRelease, column: str, people: AttackedPeople, modal: ModalValues) -> tuple[Codes, int]:
-    """Return the class by which each person is guessed, -1 for none, and how many guesses are right."""
+    """Return the class by which each person is guessed, -1 for none, and the number of right guesses."""
     if not len(people):
         return np.empty(0, np.int64), 0
     fits = fitting_classes(release, people)
@@ -189,14 +202,14 @@ def _by_class(release: AttackedRelease, column: str, people: AttackedPeople, mod
 
 
 def inference_by_learner(release: AttackedRelease, column: str, people: AttackedPeople, control: AttackedPeople) -> Guesses:
-    """Play naive Bayes, trained on the labels and values of all records that were read."""
+    """Simulate the inference attack with naive Bayes, trained on a release's labels and values."""
     logs = _learnt(release, column)
     right, wrong = (_learner_right(logs, column, one) for one in (people, control))
     return Guesses("inference", column, BY_LEARNER, len(people), right, len(control), wrong)
 
 
 def _learnt(release: AttackedRelease, column: str) -> tuple[Codes, NDArray[np.float32], list[NDArray[np.float32]]]:
-    """Return the values that are told apart, how often each occurs, and how often with each label of each quasi-identifier."""
+    """Train naive Bayes: return the values, their counts, and their counts with each label."""
     codes = release.values[column]
     overall = np.bincount(codes[codes >= 0])
     values = np.argsort(-overall, kind="stable")[:MOST_VALUES]
@@ -214,6 +227,7 @@ def _learnt(release: AttackedRelease, column: str) -> tuple[Codes, NDArray[np.fl
 
 
 def _learner_right(learnt: tuple[Codes, NDArray[np.float32], list[NDArray[np.float32]]], column: str, people: AttackedPeople) -> int:
+    """Return the number of people whose value naive Bayes guesses right."""
     values, overall, tables = learnt
     if not len(people) or not len(values):
         return 0
@@ -224,7 +238,7 @@ def _learner_right(learnt: tuple[Codes, NDArray[np.float32], list[NDArray[np.flo
 
 
 def _counts_of(fits: Fits, table: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return how often each value occurs with a label that fits, shape (p, values)."""
+    """Return the count of each value with a fitting label, shape (p, values)."""
     found: NDArray[np.float32] = fits.astype(np.float32) @ table
     return found
 
@@ -234,7 +248,7 @@ MOST_LABELS = 2_000
 
 
 def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
-    """Return whether other labels put more records into the upper half of each label, shape (labels,).
+    """Return whether finer labels put more records into the upper half of each label, shape (labels,).
 
     Args:
         low: Shape (labels,), the first position that a label covers.
@@ -250,7 +264,9 @@ def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
 def downcoded_labels(
     column: str, low: Codes, high: Codes, records: Codes, owners: Codes, positions: Codes, source: Codes, random: np.random.Generator
 ) -> Guesses:
-    """Play the half of a label in which a person's value lies. Control: anybody of the source whose value the label covers.
+    """Simulate the downcoding attack: guess the half of a label in which a person's value lies.
+
+    The control group are records of the source whose value the label covers.
 
     Args:
         column: The quasi-identifier.

@@ -1,4 +1,7 @@
-"""Joins: who is found by all rows of the joined tables of a release, for whoever knows a person's rows in the source."""
+"""Join attacks: persons found by all their rows in the joined tables of a release.
+
+The attacker knows a person's rows in the source.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ BY_TABLE = "all rows of this table, joined"
 
 @dataclass(frozen=True)
 class JoinedTable:
-    """A table of a release as an attacker joins it; names of columns are quoted.
+    """Table of a release as an attacker joins it, with quoted column names.
 
     Attributes:
         name: Its name.
@@ -31,18 +34,18 @@ class JoinedTable:
 
     @property
     def linking(self) -> list[str]:
-        """Columns of its key and references, each once."""
+        """Columns of the key and the references, each once."""
         return list(dict.fromkeys([*self.key, *(column for _, columns in self.parents for column in columns)]))
 
     def at(self, column: str) -> str:
-        """Return the name under which a column of key or references is kept, which no name of a job can be mistaken for."""
+        """Return the alias of a key or reference column; no job's column can have the same name."""
         return f"l{self.linking.index(column)}"
 
 
 def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
-    """Return the statement that makes a digest of each row of a table with all rows that hang from it.
+    """Return the SQL statement that digests each row of a table with all rows that refer to it.
 
-    It is right because digests of rows are added up before they are joined, with their number, so that equal multisets of rows give equal
+    It is correct because digests of rows are summed before they are joined, with their number, so that equal multisets of rows give equal
     sums. A digest has 64 bits: two rows that differ are taken for one with a chance of 1 in 2^64.
 
     Args:
@@ -67,34 +70,35 @@ def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
 
 
 def rows_name(table: JoinedTable) -> str:
-    """Return the name of the digests of a table's rows."""
+    """Return the name of the temporary table with the digests of a table's rows."""
     return f'"rows of {table.name}"'
 
 
 def _reference(child: JoinedTable, parent: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """Return the references of a table that are nearer than that to a parent, and the latter."""
+    """Return the columns of a table's references to nearer parents, and to the given parent."""
     names = [name for name, _ in child.parents]
     place = names.index(parent)
     return [columns for _, columns in child.parents[:place]], child.parents[place][1]
 
 
 def _all_there(columns: Sequence[str]) -> str:
+    """Return the SQL condition that no column is null."""
     return " AND ".join(f"{column} IS NOT NULL" for column in columns)
 
 
 def shared_rows_sql(unit: JoinedTable, k: int) -> str:
-    """Return the statement that counts persons, and those whose rows fewer than k share."""
+    """Return the SQL statement that counts all persons, and persons who share their rows with too few."""
     shared = f"SELECT count(*) AS persons FROM {rows_name(unit)} GROUP BY digest"
     return f"SELECT coalesce(sum(persons), 0), coalesce(sum(persons) FILTER (persons < {k:d}), 0) FROM ({shared})"
 
 
 def joined_guesses(table: str | None, persons: int, below: int, *, promised: bool) -> Guesses:
-    """Return the attack; right of whoever shares rows with fewer than k.
+    """Return the guesses of a join attack; a guess is right if fewer than k persons share the rows.
 
     Args:
         table: The table that is joined to the persons; None for all of them.
         persons: Persons of the release.
         below: Those who share their rows with fewer than k.
-        promised: Whether the job promises k to whoever knows all rows.
+        promised: Whether the job promises k against attackers who know all rows.
     """
     return Guesses("joins", table, BY_TABLE if table else BY_JOIN, persons, below, 0, 0, promised=promised)

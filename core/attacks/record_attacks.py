@@ -1,9 +1,9 @@
-"""Attacks on single records of a release: singling out and linkage.
+"""Attacks on single records of a release: singling out, linkage and membership.
 
-Singling out is by predicates made of a release that few people satisfy (Article 29 Working Party, Opinion 05/2014).
+Singling out is by predicates made from a release that few people satisfy (Article 29 Working Party, Opinion 05/2014).
 
-What labels say is promised to hold of k people. What columns say that are published as they are is not, and a value that one record has
-singles its person out for whoever knows it.
+The promise is that the labels of a record hold for k people. There is no such promise for columns that are published as they are. A value
+that one record has singles its person out for a reader who knows it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAIRS = 12
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """Pairs of a class and a value, the rarest first.
+    """Pairs of a class and a value with their record counts, the rarest first.
 
     Attributes:
         owners: Shape (m,), the class.
@@ -39,9 +39,10 @@ class PairCounts:
 
 
 def singled_out_by_labels(release: AttackedRelease, k: int, sample: int, random: np.random.Generator) -> Guesses:
-    """Play predicates of labels: of one column, of two, of all; right if fewer than k records satisfy one.
+    """Simulate the attack by predicates of labels: a guess is right if fewer than k records satisfy it.
 
-    The control group are combinations of two classes that hold of nobody or of a class.
+    Predicates are of one column, of two, and of all. The control group are combinations of two classes, which hold for no record or for a
+    class.
     """
     counts = [release.sizes]
     columns = range(release.labels.shape[1])
@@ -53,11 +54,12 @@ def singled_out_by_labels(release: AttackedRelease, k: int, sample: int, random:
 
 
 def _few(counts: Codes, k: int) -> int:
+    """Return the number of counts from 1 to k - 1."""
     return int(np.count_nonzero((counts > 0) & (counts < k)))
 
 
 def _recombined_sizes(release: AttackedRelease, count: int, random: np.random.Generator) -> Codes:
-    """Return how many records have labels of which half are those of one class and half those of another."""
+    """Return the number of records with labels recombined from two random classes."""
     classes, columns = release.labels.shape
     first, second = (random.integers(0, classes, count) for _ in range(2))
     made = np.where(np.arange(columns) < (columns + 1) // 2, release.labels[first], release.labels[second])
@@ -78,7 +80,9 @@ def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
 
 
 def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, known: bool) -> Guesses:
-    """Play the rarest values of a column; right if one record has one, or fewer than k where the job promises more.
+    """Simulate the attack by a column's rarest values: right if a single record has the value.
+
+    Where the job promises that k people share values, it is right if fewer than k have it.
 
     Args:
         release: All of its records.
@@ -96,7 +100,10 @@ def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: 
 
 
 def singled_out_by_both(release: AttackedRelease, column: str, sample: int, random: np.random.Generator) -> Guesses:
-    """Play the rarest values within classes; right if one record has labels and value. Control: the same values in other classes."""
+    """Simulate the attack by the rarest values within classes: right if one record has labels and value.
+
+    The control group are the same values in other classes.
+    """
     pairs = rare_pairs(release, column)
     count = min(sample, len(pairs.counts))
     others = random.integers(0, len(release.sizes), count)
@@ -111,18 +118,18 @@ def singled_out_by_both(release: AttackedRelease, column: str, sample: int, rand
 
 
 def rarest_classes(release: AttackedRelease, count: int, random: np.random.Generator) -> Codes:
-    """Return classes to look at in the source: half of them the smallest, half drawn."""
+    """Choose classes to look up in the source: half of them the smallest, half at random."""
     small = np.argsort(release.sizes, kind="stable")[: (count + 1) // 2]
     others = np.setdiff1d(np.arange(len(release.sizes)), small)
     return np.concatenate([small, random.permutation(others)[: count - len(small)]])
 
 
 def persons_within(fits: Fits, persons: Codes | None) -> Codes:
-    """Return how many people of the source satisfy each predicate, shape (m,).
+    """Return the number of persons in the source who satisfy each predicate, shape (m,).
 
     Args:
         fits: Shape (n, m), which records satisfy which predicate.
-        persons: Shape (n,), whose each record is, -1 for nobody's; None where each is a person of its own.
+        persons: Shape (n,), the person of each record, -1 for none; None where each is a person of its own.
     """
     if persons is None:
         records: Codes = fits.sum(axis=0, dtype=np.int64)
@@ -135,13 +142,16 @@ def persons_within(fits: Fits, persons: Codes | None) -> Codes:
 
 
 def singled_out_in_source(counts: Codes, control: Codes, k: int) -> Guesses:
-    """Play labels of classes against the source; right if fewer than k people satisfy them, or nobody does: then they are false."""
+    """Simulate the attack by class labels in the source: right if fewer than k persons satisfy the labels.
+
+    Labels that no person satisfies count as right too: then they are false.
+    """
     few = int(np.count_nonzero(counts < k))
     return Guesses("singling_out", None, BY_LABELS, len(counts), few, len(control), _few(control, k), promised=True)
 
 
 def singled_out_by_ends(column: str, counts: Codes, control: Codes, *, observed: bool) -> Guesses:
-    """Play ends of ranges against the source; right if one person has the value that a range ends at.
+    """Simulate the attack by ends of ranges: right if a single person has the value of the end.
 
     Args:
         column: The quasi-identifier.
@@ -164,8 +174,8 @@ ORDER_ACCEPTED = 0.1
 """Advantage by which the order of records may differ from that of their content by chance."""
 
 
-def links(release: AttackedRelease, people: AttackedPeople, fits: Fits, random: np.random.Generator) -> int:
-    """Return how often a record drawn from all that fit is the person's own.
+def right_links(release: AttackedRelease, people: AttackedPeople, fits: Fits, random: np.random.Generator) -> int:
+    """Return how often a random record of the fitting classes is the person's own.
 
     Args:
         release: The release.
@@ -183,29 +193,37 @@ def links(release: AttackedRelease, people: AttackedPeople, fits: Fits, random: 
 def linkage_by_columns(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator, *, half: bool
 ) -> Guesses:
-    """Play the linkage of people by all quasi-identifiers, or by every other one of them."""
+    """Simulate the linkage attack: link people to records by all or half of the quasi-identifiers."""
     columns = range(0, len(people.fits), 2 if half else 1)
-    right, wrong = (links(release, one, fitting_classes(release, one, columns), random) for one in (people, control))
+    right, wrong = (right_links(release, one, fitting_classes(release, one, columns), random) for one in (people, control))
     return Guesses("linkage", None, HALF if half else ALL, len(people), right, len(control), wrong, accepted=1 / k)
 
 
 def linkage_with_noise(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator
 ) -> Guesses:
-    """Play the linkage by an outside file in which one quasi-identifier of each person is another's; the nearest classes are taken."""
-    right, wrong = (links(release, one, nearest_classes(release, noisy(one, random)), random) for one in (people, control))
+    """Simulate the linkage attack with one wrong quasi-identifier per person; take the nearest class.
+
+    The wrong one is that of another person, as in an outside file with errors.
+    """
+    right, wrong = (
+        right_links(release, one, nearest_classes(release, with_one_wrong_qid(one, random)), random) for one in (people, control)
+    )
     return Guesses("linkage", None, NOISY, len(people), right, len(control), wrong, accepted=1 / k)
 
 
-def noisy(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Return people of whom one quasi-identifier each is known wrongly: it is that of somebody else."""
+def with_one_wrong_qid(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
+    """Return people with one quasi-identifier each replaced by that of another person."""
     wrong, other = random.integers(0, max(len(people.fits), 1), len(people)), random.permutation(len(people))
     fits = tuple(np.where((wrong == place)[:, None], one[other], one) for place, one in enumerate(people.fits))
     return AttackedPeople(fits, people.records, people.values)
 
 
 def nearest_classes(release: AttackedRelease, people: AttackedPeople) -> Fits:
-    """Return the classes that fit by most quasi-identifiers, shape (p, c); none where none fits by any."""
+    """Return a mask of the classes that fit by most quasi-identifiers, shape (p, c).
+
+    No class is marked for a person whom none fits by any.
+    """
     agreed = np.zeros((len(people), len(release.sizes)), np.int16)
     for place, one in enumerate(people.fits):
         agreed += one[:, release.labels[:, place]]
@@ -215,7 +233,7 @@ def nearest_classes(release: AttackedRelease, people: AttackedPeople) -> Fits:
 
 
 def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, accepted: bool) -> Guesses:
-    """Play the sets of classes that records of one pseudonym are in; right if fewer than k pseudonyms share one.
+    """Simulate the attack by pseudonyms: right if fewer than k occur in the same set of classes.
 
     Args:
         release: All of its records.
@@ -231,7 +249,7 @@ def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, acce
 
 
 def sets_shared(people: Codes, classes: Codes) -> Codes:
-    """Return for each person how many people are in the same set of classes, shape (people,)."""
+    """Return for each person the number of people in the same set of classes, shape (people,)."""
     pairs = np.unique(np.stack([people, classes], axis=1), axis=0)
     names = _mixed(pairs[:, 1].astype(np.uint64))
     _, who = np.unique(pairs[:, 0], return_inverse=True)
@@ -244,7 +262,10 @@ def sets_shared(people: Codes, classes: Codes) -> Codes:
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers mixed so that their sums tell sets apart (SplitMix64: Steele, Lea and Flood, OOPSLA 2014)."""
+    """Mix 64-bit numbers so that sums of them identify sets.
+
+    SplitMix64: Steele, Lea and Flood, OOPSLA 2014.
+    """
     with np.errstate(over="ignore"):
         mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -253,9 +274,10 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def linkage_by_order(release: AttackedRelease, people: AttackedPeople, rows: Codes) -> Guesses:
-    """Play the order of records: of two people in one class, is the record that stands first that of whom the source has first?
+    """Simulate the attack by record order: guess from file positions which of two people is first.
 
-    The control attacker goes by what the two records hold, and not by where they stand: an order of content discloses nothing more.
+    Both people are in one class. A guess is right if the source has the same person first. The control attacker goes by the content of the
+    two records, and not by their positions: an order of content discloses nothing more.
 
     Args:
         release: Records in the order of their content, with their places in the files.
@@ -282,18 +304,23 @@ LEAST_DIGITS = 12
 
 
 def membership_by_class(release: AttackedRelease, people: AttackedPeople, control: AttackedPeople) -> Guesses:
-    """Play the guess that somebody is in the source if a class fits. k-anonymity does not promise that this is hidden."""
+    """Simulate the membership attack: guess that a person is in the source if a class fits.
+
+    k-anonymity does not promise to hide this.
+    """
     said, wrong = (int(np.count_nonzero(fitting_classes(release, one).any(axis=1))) for one in (people, control))
     return Guesses("membership", None, BY_CLASS, len(people), said, len(control), wrong)
 
 
 def membership_by_digests(column: str, texts: Iterable[str], control: Iterable[str], published: Collection[str]) -> Guesses:
-    """Play digests of guessed values: those of whom the source has, and of as many others.
+    """Simulate the membership attack: right if the plain digest of a guessed value is published.
+
+    Guesses are values of people of the source, and as many other values.
 
     Args:
         column: The identifier that is guessed.
         texts: Its values as text.
-        control: Values of nobody.
+        control: Values that no person has.
         published: Hexadecimal texts that the release holds, in lower case.
     """
     lengths = sorted({len(one) for one in published if len(one) >= LEAST_DIGITS})
@@ -303,7 +330,10 @@ def membership_by_digests(column: str, texts: Iterable[str], control: Iterable[s
 
 
 def digests_of_files(digests: Collection[str], published: Collection[str]) -> Guesses:
-    """Play the plain digests of the source's files, which confirm to whoever guesses a file that it is the source."""
+    """Simulate the attack by file digests: right if the plain digest of a source file is published.
+
+    It would confirm a guessed file as the source.
+    """
     known = sum(one.lower() in published for one in digests)
     return Guesses("membership", None, BY_FILES, len(digests), known, 0, 0, promised=True)
 

@@ -1,4 +1,4 @@
-"""What charts of all kinds show, and what they have in common: headings, looks of series, marks, axes and a legend."""
+"""Pictures as SVG: colours, text, scales, axes, marks and legends of all charts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DARK_STYLE = "".join(f".f-{name}{{fill:{dark}}}.s-{name}{{stroke:{dark}}}" for n
 
 
 def paint(fill: str | None = None, stroke: str | None = None) -> str:
-    """Return the attributes that give an element colours of ``COLOURS``; without a fill it has none."""
+    """Return the SVG attributes for a fill and a stroke named in ``COLOURS``; no fill without a name."""
     classes = " ".join(f"{kind}-{name}" for kind, name in (("f", fill), ("s", stroke)) if name)
     given = f"fill='{COLOURS[fill][0]}'" if fill else "fill='none'"
     return f"class='{classes}' {given}" + (f" stroke='{COLOURS[stroke][0]}'" if stroke else "")
@@ -66,7 +66,7 @@ FIT_PAPER = "@media print{:root{width:100%;height:auto}}"
 
 @dataclass(frozen=True)
 class Picture:
-    """What is drawn, and what it says to people who cannot see it.
+    """Drawn picture as SVG elements, with a title and a text for people who cannot see it.
 
     Attributes:
         title: What it shows, read out and shown under the pointer.
@@ -82,16 +82,20 @@ class Picture:
     body: str
 
     def inline(self, kind: str = "chart") -> str:
-        """Return the picture for a page whose style sheet holds ``DARK_STYLE``; ``kind`` is its class there."""
+        """Return the picture as an SVG element for a page whose style sheet holds ``DARK_STYLE``.
+
+        ``kind`` is its CSS class on the page.
+        """
         return self._svg(f" class='{kind}'", self.body)
 
     def alone(self) -> str:
-        """Return the picture as a file, with paper under it and its own colours for light and dark."""
+        """Return the picture as an SVG file with a background and its own colours for light and dark."""
         style = f"<style>@media screen and (prefers-color-scheme: dark){{{DARK_STYLE}}}{FIT_PAPER}</style>"
         paper = f"<rect width='100%' height='100%' {paint('paper')}/>"
         return self._svg(" xmlns='http://www.w3.org/2000/svg'", style + paper + self.body) + "\n"
 
     def _svg(self, attributes: str, body: str) -> str:
+        """Return the SVG element with the given attributes and body."""
         size = f"viewBox='0 0 {self.width:g} {self.height:g}' width='{self.width:g}' height='{self.height:g}'"
         said = f"<title>{escape(self.title)}</title>" + (f"<desc>{escape(self.alt_text)}</desc>" if self.alt_text else "")
         frame = f"<svg{attributes} {size} role='img' font-family=\"{FONT}\" font-size='{SIZE}'>"
@@ -99,7 +103,7 @@ class Picture:
 
 
 def side_by_side(title: str, says: str, pictures: Sequence[Picture]) -> Picture:
-    """Return pictures side by side, under one heading."""
+    """Return one picture that shows several pictures side by side, under one heading."""
     top, x, parts = 40, 0.0, [text(8, 24, title, size=16, bold=True)]
     for one in pictures:
         # Each is a group with its own title, so that the parts are told one by one.
@@ -112,14 +116,17 @@ def side_by_side(title: str, says: str, pictures: Sequence[Picture]) -> Picture:
 def text(
     x: float, y: float, words: str, colour: str = "ink", anchor: str = "start", size: int = SIZE, *, bold: bool = False, halo: bool = False
 ) -> str:
-    """Return words on a line ``y``, their start, middle or end at ``x`` as ``anchor`` says; a halo parts them from lines behind them."""
+    """Return an SVG text at ``x`` on the base line ``y``.
+
+    ``anchor`` says whether its start, middle or end is at ``x``. A halo separates it from lines behind it.
+    """
     weight = " font-weight='600'" if bold else ""
     look = f"{paint(colour, 'paper')} stroke-width='3' paint-order='stroke'" if halo else paint(colour)
     return f"<text x='{x:.1f}' y='{y:.1f}' {look} text-anchor='{anchor}' font-size='{size}'{weight}>{escape(words)}</text>"
 
 
 def width_of(words: str, size: int = SIZE) -> float:
-    """Return about how wide words are, in pixels, rather too much than too little."""
+    """Return the approximate width of a text in pixels, rather too much than too little."""
     return size * LETTER * sum(2 if east_asian_width(letter) in WIDE_LETTERS else 1 for letter in words)
 
 
@@ -129,7 +136,7 @@ WIDE = 12.0
 
 @dataclass(frozen=True)
 class Scale:
-    """Places figures between 0 and 1.
+    """Linear or logarithmic scale that maps figures to positions between 0 and 1.
 
     Attributes:
         low: Figure at 0.
@@ -144,23 +151,26 @@ class Scale:
     log: bool = False
 
     def relative_position(self, value: float) -> float:
-        """Return where a figure lies, from 0 to 1 for those between the ends."""
+        """Return the position of a figure on the scale, 0 and 1 being the ends."""
         if self.log:
             return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
         return (value - self.low) / (self.high - self.low)
 
 
 def scale_of(values: Sequence[float]) -> Scale:
-    """Return the scale for some figures: from 0, or logarithmic where all are positive and far apart."""
+    """Return a scale for figures: from 0, or logarithmic where all are positive and far apart."""
     known = [value for value in values if value is not None]
     high = max(known, default=1.0)
     if known and min(known) > 0 and high / min(known) >= WIDE:
-        return logarithmic(min(known), high)
-    return linear(high)
+        return logarithmic_scale(min(known), high)
+    return linear_scale(high)
 
 
-def linear(high: float, wanted: int = 5) -> Scale:
-    """Return a scale from 0 to a round number at or above ``high``, in about as many steps as are wanted."""
+def linear_scale(high: float, wanted: int = 5) -> Scale:
+    """Return a linear scale from 0 to a round number at or above ``high``.
+
+    It has about ``wanted`` steps.
+    """
     if high <= 0:
         return Scale(0.0, 1.0, (0.0, 1.0))
     rough = high / wanted
@@ -171,8 +181,11 @@ def linear(high: float, wanted: int = 5) -> Scale:
     return Scale(0.0, step * count, tuple(float(f"{step * number:.12g}") for number in range(count + 1)))
 
 
-def logarithmic(low: float, high: float) -> Scale:
-    """Return a scale over whole powers of ten, or from and to 1, 2 or 5 times such where there are few of them."""
+def logarithmic_scale(low: float, high: float) -> Scale:
+    """Return a logarithmic scale over whole powers of ten, or over 1, 2 and 5 times a power.
+
+    The latter is for scales of few powers.
+    """
     ends = floor(log10(low)), ceil(log10(high))
     marks = [times * 10.0**power for power in range(ends[0], ends[1] + 1) for times in (1, 2, 5)]
     first = max((mark for mark in marks if mark <= low * (1 + 1e-9)), default=marks[0])
@@ -182,8 +195,8 @@ def logarithmic(low: float, high: float) -> Scale:
     return Scale(first, last, tuple(within if len(within) <= 7 else decades[:: len(decades) // 8 + 1]), log=True)
 
 
-def short(value: float) -> str:
-    """Return a figure in few characters: 1.5 M, 20 k, 0.25."""
+def short_figure(value: float) -> str:
+    """Write a figure in few characters: 1.5 M, 20 k, 0.25."""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if abs(value) >= unit:
             return f"{value / (1e3 if name == ' k' else unit):.3g}{name}"
@@ -198,7 +211,7 @@ SWATCH, LEGEND_GAP = 12, 18
 
 @dataclass(frozen=True)
 class ChartStyle:
-    """How a series looks.
+    """Look of a series: colour, shape of marks and strength.
 
     Attributes:
         slot: Which colour, and which shape of marks.
@@ -212,11 +225,11 @@ class ChartStyle:
 
     @property
     def colour(self) -> str:
-        """Its name in ``COLOURS``."""
+        """Name of the colour in ``COLOURS``."""
         return f"series-{self.slot % SLOTS}"
 
     def bar(self) -> str:
-        """Return the attributes of a bar."""
+        """Return the SVG attributes of a bar in this style."""
         if self.quiet:
             return paint("quiet", "edge") + " stroke-width='0.7'"
         faded = f" fill-opacity='{self.strength:.2f}'" if self.strength < 1 else ""
@@ -225,7 +238,7 @@ class ChartStyle:
 
 @dataclass(frozen=True)
 class Chart:
-    """What a chart shows.
+    """Contents of a chart: title, note, series of figures and their styles.
 
     Attributes:
         title: What is measured.
@@ -239,33 +252,33 @@ class Chart:
     title: str
     note: str
     series: Mapping[str, Sequence[float | None]]
-    spelt: Callable[[float], str] = short
+    spelt: Callable[[float], str] = short_figure
     styles: Mapping[str, ChartStyle] = field(default_factory=dict)
     missing: str = "not measured"
 
     @property
     def known_figures(self) -> list[float]:
-        """All figures that there are."""
+        """All figures of the chart that are not missing."""
         return [value for values in self.series.values() for value in values if value is not None]
 
     @property
     def named(self) -> list[tuple[str, ChartStyle, Sequence[float | None]]]:
-        """Every series: its name, its look, its figures."""
+        """Name, style and figures of every series."""
         return [(name, self.styles.get(name, ChartStyle(number)), values) for number, (name, values) in enumerate(self.series.items())]
 
     def heading(self) -> list[str]:
-        """Draw title and note."""
+        """Draw the title and the note of the chart."""
         return [text(8, 18, self.title, size=14, bold=True), text(8, 34, self.note, "soft", size=11)]
 
     @property
     def heading_width(self) -> float:
-        """Of what :meth:`heading` draws."""
+        """Width of the heading that :meth:`heading` draws, in pixels."""
         return 16 + max(width_of(self.title, 14), width_of(self.note, 11))
 
 
 @dataclass(frozen=True)
 class Axes:
-    """A height for every figure, and names of places below.
+    """Axes of a chart: a vertical scale for figures, and names along the horizontal axis.
 
     Attributes:
         scale: Of the figures.
@@ -278,11 +291,11 @@ class Axes:
     bottom: float
 
     def height(self, value: float) -> float:
-        """Return the y of a figure."""
+        """Return the y coordinate of a figure."""
         return self.bottom - (self.bottom - self.top) * self.scale.relative_position(value)
 
     def draw(self, chart: Chart, places: Mapping[str, float], axis: str) -> list[str]:
-        """Draw the ticks of the figures, the names of places at their x, and what the places are."""
+        """Draw the ticks of the vertical scale, and the names and the title of the horizontal axis."""
         parts = []
         for tick in self.scale.ticks:
             y = self.height(tick)
@@ -293,8 +306,8 @@ class Axes:
         return [*parts, text((LEFT + self.right) / 2, self.bottom + 32, how, "soft", "middle", 11)]
 
 
-def mark(look: ChartStyle, x: float, y: float) -> str:
-    """Draw a mark; its shape tells series apart where colours do not."""
+def draw_mark(look: ChartStyle, x: float, y: float) -> str:
+    """Draw the mark of a point; its shape identifies the series where colours do not."""
     shapes = (
         f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4'",
         f"<rect x='{x - 3.6:.1f}' y='{y - 3.6:.1f}' width='7.2' height='7.2'",
@@ -308,8 +321,8 @@ def mark(look: ChartStyle, x: float, y: float) -> str:
     return f"{shapes[look.slot % SHAPES]} {paint('paper' if hollow else look.colour, look.colour)} stroke-width='1.6'/>"
 
 
-def legend(chart: Chart, x: float, y: float) -> tuple[list[str], float]:
-    """Draw a swatch and a name per series, in one row from ``x``; return them and where the row ends."""
+def draw_legend(chart: Chart, x: float, y: float) -> tuple[list[str], float]:
+    """Draw a legend in one row from ``x``; return its elements and where the row ends."""
     parts = []
     for name, look, _ in chart.named:
         parts.append(f"<rect x='{x:.1f}' y='{y - 10:.1f}' width='{SWATCH}' height='{SWATCH}' rx='2' {look.bar()}/>")
@@ -325,8 +338,8 @@ LONGEST = 24
 LEGEND = 22
 
 
-def bars(chart: Chart, names: Sequence[str], *, most: float | None = None, chosen: str | None = None, headed: bool = True) -> Picture:
-    """Return a group of lying bars per name, one bar per series, each with its figure beside it.
+def bar_chart(chart: Chart, names: Sequence[str], *, most: float | None = None, chosen: str | None = None, headed: bool = True) -> Picture:
+    """Return a chart of horizontal bars: a group per name, a bar per series, with its figure.
 
     Args:
         chart: What is shown; a figure per series and name.
@@ -350,21 +363,24 @@ def bars(chart: Chart, names: Sequence[str], *, most: float | None = None, chose
     bottom = top + len(names) * (rows + BETWEEN_ROWS)
     parts.append(f"<line x1='{left:.1f}' x2='{left:.1f}' y1='{top - 4}' y2='{bottom - BETWEEN_ROWS + 4}' {paint(stroke='edge')}/>")
     if len(chart.series) > 1:
-        parts += legend(chart, left, bottom + 12)[0]
+        parts += draw_legend(chart, left, bottom + 12)[0]
         bottom += LEGEND
     return Picture(chart.title, chart.note, max(WIDTH, left + long + written + 16), bottom, "".join(parts))
 
 
 def _cut(name: str) -> str:
+    """Shorten a name to the longest length that is shown."""
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
 def _named(x: float, y: float, name: str, *, bold: bool) -> str:
+    """Draw a name beside its bars, shortened, with the complete name as a tooltip."""
     words = text(x, y, _cut(name), anchor="end", bold=bold)
     return words if len(name) <= LONGEST else f"<g><title>{escape(name)}</title>{words}</g>"
 
 
 def _bar(chart: Chart, left: float, y: float, value: float | None, unit: float, look: ChartStyle) -> list[str]:
+    """Draw a bar with its figure, or the text for a missing figure."""
     if value is None:
         return [text(left + 6, y + BAR - 3, chart.missing, "soft")] if chart.missing else []
     width = max(value * unit, 0.0)

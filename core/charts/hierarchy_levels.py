@@ -1,4 +1,7 @@
-"""A ladder drawn: a row for each level, finest at the bottom, in it a box for each group, as wide as it has records."""
+"""Picture of a hierarchy: a row for each level, finest at the bottom, a box for each group.
+
+A box is as wide as its group has records.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ SEAM = 1.0
 
 @dataclass(frozen=True)
 class LevelRow:
-    """One level.
+    """One level of a hierarchy to draw: the group of each value and the labels of groups.
 
     Attributes:
         groups: Shape (m,): the group of each value, from 0.
@@ -30,30 +33,31 @@ class LevelRow:
     labels: Sequence[str]
 
 
-def hierarchy_picture(title: str, rungs: Sequence[LevelRow], counts: NDArray[np.int64]) -> Picture:
+def hierarchy_picture(title: str, rows: Sequence[LevelRow], counts: NDArray[np.int64]) -> Picture:
     """Return the picture of a hierarchy.
 
     Args:
         title: What it is of.
-        rungs: The levels, finest first, over the same m values.
+        rows: The levels, finest first, over the same m values.
         counts: Shape (m,): records of each value.
     """
     # A group stands under the one that it becomes: the coarsest decides the order, then the next.
-    order = np.lexsort([rung.groups for rung in rungs])
+    order = np.lexsort([row.groups for row in rows])
     parts = [text(16, 28, title, size=16, bold=True), text(16, 48, "As wide as a group has records; the coarsest level is on top.", "soft")]
-    for number, rung in enumerate(rungs):
-        y = TOP + (len(rungs) - 1 - number) * ROW
-        sizes = np.bincount(rung.groups, counts).astype(np.int64)
+    for number, row in enumerate(rows):
+        y = TOP + (len(rows) - 1 - number) * ROW
+        sizes = np.bincount(row.groups, counts).astype(np.int64)
         parts += [
             text(16, y + 13, f"level {number}", bold=True),
             text(16, y + 27, f"{len(sizes):,} groups, least {sizes.min():,}" if len(sizes) > 1 else "1 group", "soft", size=11),
         ]
-        parts += _boxes(rung, sizes, rung.groups[order], y)
+        parts += _boxes(row, sizes, row.groups[order], y)
     says = "Labels are shown where they fit, and under the pointer. Values themselves are not written."
-    return Picture(title, says, LEFT + WIDE + 16, TOP + len(rungs) * ROW + 8, "".join(parts))
+    return Picture(title, says, LEFT + WIDE + 16, TOP + len(rows) * ROW + 8, "".join(parts))
 
 
-def _boxes(rung: LevelRow, sizes: NDArray[np.int64], placed: NDArray[np.uint32], y: float) -> Iterator[str]:
+def _boxes(row: LevelRow, sizes: NDArray[np.int64], placed: NDArray[np.uint32], y: float) -> Iterator[str]:
+    """Yield the boxes of one level's groups, or a single box where they are too many."""
     _, firsts = np.unique(placed, return_index=True)
     shown = placed[np.sort(firsts)]
     scale = WIDE / max(int(sizes.sum()), 1)
@@ -63,7 +67,7 @@ def _boxes(rung: LevelRow, sizes: NDArray[np.int64], placed: NDArray[np.uint32],
         return
     x = float(LEFT)
     for group in shown:
-        width, label = float(sizes[group]) * scale, rung.labels[group] if rung.labels else ""
+        width, label = float(sizes[group]) * scale, row.labels[group] if row.labels else ""
         told = f"{label}: {sizes[group]:,} records" if label else f"{sizes[group]:,} records"
         box = f"<rect x='{x:.2f}' y='{y}' width='{max(width - SEAM, 0.4):.2f}' height='{BOX}' rx='3' {paint('cut')}/>"
         fits = label and width_of(label, 11) + 8 <= width

@@ -1,4 +1,4 @@
-"""Charts of single points by two figures, each with a number of its own."""
+"""Scatter and line charts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from core.charts.chart import (
     ChartStyle,
     Picture,
     Scale,
-    mark,
+    draw_mark,
     paint,
     scale_of,
-    short,
+    short_figure,
     text,
     width_of,
 )
@@ -30,7 +30,7 @@ RIGHT = 24
 
 @dataclass(frozen=True)
 class ChartPoint:
-    """A point, what stands beside it, whether it is marked as one to look at, and to which place of its page it leads."""
+    """Point of a scatter chart: position, name, style, emphasis and link."""
 
     across: float
     up: float
@@ -40,8 +40,8 @@ class ChartPoint:
     leads_to: str = ""
 
 
-def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str] = short) -> Picture:
-    """Return points over two figures.
+def scatter_chart(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str] = short_figure) -> Picture:
+    """Return a scatter chart of points over two figures.
 
     Args:
         title: What is shown.
@@ -50,7 +50,7 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
         axis: What the figure across is.
         spelt: Writes a figure across.
     """
-    chart = Chart(title, note, {title: [one.up for one in points]}, short)
+    chart = Chart(title, note, {title: [one.up for one in points]}, short_figure)
     across = scale_of([0.0, *(one.across for one in points)])
     axes = Axes(scale_of([0.0, *chart.known_figures]), WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
     width = max(WIDTH, chart.heading_width)
@@ -58,7 +58,7 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
     for one in points:
         x, y = _x(across, one.across), axes.height(one.up)
         drawn = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='9' {paint(stroke='chosen')} stroke-width='2.5'/>"] if one.chosen else []
-        drawn.append(mark(one.style, x, y))
+        drawn.append(draw_mark(one.style, x, y))
         drawn.append(text(x + 7, y - 6, one.name, "chosen" if one.chosen else "soft", size=10, bold=one.chosen, halo=True))
         # A finger needs more room than a mark has.
         room = f"<circle cx='{x:.1f}' cy='{y:.1f}' r='12' fill='none' pointer-events='all'/>"
@@ -67,6 +67,7 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
 
 
 def _x(scale: Scale, value: float) -> float:
+    """Return the x coordinate of a figure in a scatter chart."""
     return LEFT + 8 + (WIDTH - RIGHT - LEFT - 16) * scale.relative_position(value)
 
 
@@ -74,8 +75,8 @@ LINES_RIGHT, LABEL_GAP = 112, 14
 DASHED = " stroke-dasharray='5 4'"
 
 
-def lines(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = None) -> Picture:
-    """Return a line per series over places such as values of k.
+def line_chart(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = None) -> Picture:
+    """Return a line chart: a line per series over categories such as values of k.
 
     Args:
         chart: What is shown; as many figures per series as there are places.
@@ -97,23 +98,24 @@ def lines(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = 
 
 
 def _across(place: int, places: int) -> float:
+    """Return the x coordinate of a category in a line chart."""
     share = 0.5 if places == 1 else 0.04 + 0.92 * place / (places - 1)
     return LEFT + (WIDTH - LINES_RIGHT - LEFT) * share
 
 
 def _line(look: ChartStyle, points: Sequence[tuple[float, float] | None]) -> list[str]:
-    """Draw the points that there are, joined where neighbours are."""
+    """Draw the points of a line; neighbouring points are joined, missing points leave gaps."""
     path, pen = "", "M"
     for point in points:
         path += "" if point is None else f"{pen}{point[0]:.1f} {point[1]:.1f}"
         pen = "M" if point is None else "L"
-    marks = [mark(look, *point) for point in points if point is not None]
+    marks = [draw_mark(look, *point) for point in points if point is not None]
     joined = f"<path d='{path}' {paint(stroke=look.colour)} stroke-width='2'{DASHED if look.quiet else ''}/>"
     return [joined, *marks] if marks else []
 
 
 def _names(chart: Chart, axes: Axes) -> list[str]:
-    """Name the lines at their right ends, apart enough to be read."""
+    """Draw the names of lines at their right ends, far enough apart to be read."""
     ends = []
     for number, (name, look, values) in enumerate(chart.named):
         known = [value for value in values if value is not None]
@@ -127,6 +129,6 @@ def _names(chart: Chart, axes: Axes) -> list[str]:
     ceiling = axes.bottom + 4
     for y, name, look in reversed(placed):
         ceiling = min(y, ceiling)
-        parts += [mark(look, axes.right + 12, ceiling), text(axes.right + 22, ceiling + 4, name)]
+        parts += [draw_mark(look, axes.right + 12, ceiling), text(axes.right + 22, ceiling + 4, name)]
         ceiling -= LABEL_GAP
     return parts

@@ -1,4 +1,6 @@
-"""Connectivity-based outlier factors within partitions (Tang et al. 2002; papers/rayden.txt, Outlier Handling Phase).
+"""Connectivity-based outlier factors (COF) of records within their partitions.
+
+See Tang et al. 2002 and papers/rayden.txt, Outlier Handling Phase.
 
 Distances are whole numbers and so are the weighted chains, so that only the last division rounds. Among records at equal distance the one
 that comes first in the order of the records is the nearer one.
@@ -23,7 +25,7 @@ LANES = 64
 
 
 class NeighbourBuffers(NamedTuple):
-    """Scratch arrays, made once, each as long as the largest partition.
+    """Scratch arrays of the outlier kernels, allocated once, each as long as the largest partition.
 
     Attributes:
         columns: Shape (columns, largest): the points of a partition, column by column; int32 where all that is reckoned with distances
@@ -47,7 +49,7 @@ class NeighbourBuffers(NamedTuple):
 
 
 def room_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffers:
-    """Make the scratch arrays; memory grows with the largest partition alone.
+    """Create the scratch arrays; memory grows with the largest partition alone.
 
     Args:
         points: The records.
@@ -68,16 +70,17 @@ def room_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffer
 
 
 @kernel
-def filled_up(size: int) -> int:
-    """Return how many records a loop takes for so many: a few are not worth it."""
+def padded_size(size: int) -> int:
+    """Return a number of records padded to full loop lanes; a small number stays as it is."""
     return size if 2 * size < LANES else -(-size // LANES) * LANES
 
 
 @kernel
 def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: Distances) -> None:
-    """Write the distances of a record to all of its partition, as ``distance`` tells them.
+    """Write the distances from one record to all records of its partition into ``gaps``.
 
-    Column by column and without a branch, so that the compiler makes one instruction of several records.
+    The distances are those of ``distance``. The loop goes column by column and without a branch, so that the compiler makes one instruction
+    of several records.
 
     Args:
         columns: Shape (QIDs, size or more), the points of the partition.
@@ -108,7 +111,9 @@ def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: 
 
 @kernel
 def insert_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
-    """Put the ``count`` nearest of the records but ``row`` into ``near``, nearest first; of equal distances the first record is nearer.
+    """Write the ``count`` nearest records of a record into ``near``, nearest first.
+
+    The record itself is left out. Of equal distances the first record is nearer.
 
     Args:
         gaps: Shape (size or more,), the distances of the record.
@@ -129,7 +134,7 @@ def insert_nearest(gaps: Distances, row: int, size: int, count: int, keys: Dista
     # Distance and place in one number, which fits it; the record itself comes last, and what fills up behind it.
     for other in range(size):
         keys[other] = gaps[other] * MOST_CACHED_RECORDS + other
-    padded = filled_up(size)
+    padded = padded_size(size)
     for other in range(size, padded):
         keys[other] = np.iinfo(keys.dtype).max
     keys[row] = np.iinfo(keys.dtype).max
@@ -148,9 +153,10 @@ LEAST_ROWS = 1 << 13
 
 
 def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining: Chaining = "paper") -> NDArray[np.float64]:
-    """Return COF of each record among the min(k, |P| - 1) nearest records of its partition.
+    """Return the COF of each record among its nearest neighbours in its partition, shape (n,).
 
-    Equal records have COF 1; a record whose neighbours all have chains of length 0 and which has not itself, infinity.
+    There are min(k, P - 1) neighbours in a partition of P records. Equal records have COF 1. A record has an infinite COF if its chain has
+    a length and the chains of all its neighbours have length 0.
 
     Args:
         points: The records.
@@ -177,11 +183,11 @@ def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining
 
 
 def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: float) -> NDArray[np.bool_]:
-    """Return which records lie above the threshold μ + α·σ of their partition, σ being that of the partition and not of a sample.
+    """Return a mask of outliers: records with a factor above μ + α·σ of their partition.
 
-    A difference below a billionth of the threshold is taken for none, so that rounding makes no outliers among equals. An infinite factor
-    is above any threshold and has no part in μ and σ. In a partition of p records no factor can lie more than √(p - 1)·σ above μ, so
-    that with α = 2 none of five records or fewer is ever an outlier.
+    σ is that of the partition and not of a sample. A difference below a billionth of the threshold counts as none, so that rounding makes
+    no outliers among equals. An infinite factor is above any threshold and has no part in μ and σ. In a partition of p records no factor
+    can lie more than √(p - 1)·σ above μ. So with α = 2 none of five records or fewer is ever an outlier.
 
     Args:
         factors: Shape (n,).
@@ -203,7 +209,7 @@ def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: fl
 def _factors(
     rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Metric, room: NeighbourBuffers, factors: NDArray[np.float64]
 ) -> None:
-    """Write COF of rows that lie partition by partition.
+    """Write the COF of records that are sorted by partition.
 
     Args:
         rows: Shape (n, columns).
@@ -224,10 +230,10 @@ def _factors(
 
 @kernel
 def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Metric, room: NeighbourBuffers) -> None:
-    """Find the neighbours of each record of a partition, and the length of the chain that they make."""
+    """Find each record's neighbours in a partition, and the length of the chain through them."""
     columns, held, alone, near, chains = room.columns, room.cached_distances, room.alone, room.near, room.chains
     farthest, last = room.farthest, room.last
-    padded = filled_up(size)
+    padded = padded_size(size)
     for row in range(size):
         for qid in range(rows.shape[1]):
             columns[qid, row] = rows[start + row, qid]
@@ -250,7 +256,7 @@ def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Met
 
 @kernel
 def _compare(start: int, size: int, count: int, metric: Metric, room: NeighbourBuffers, factors: NDArray[np.float64]) -> None:
-    """Write COF of the records of a partition: how long the chain of each is beside those of its neighbours."""
+    """Write each record's COF in a partition: its chain relative to those of its neighbours."""
     held, alone, chains = room.cached_distances, room.alone, room.chains
     for row in range(size):
         gaps = held[row] if size <= MOST_CACHED_RECORDS else alone
@@ -266,7 +272,10 @@ def _compare(start: int, size: int, count: int, metric: Metric, room: NeighbourB
 
 @kernel
 def _within(gaps: Distances, row: int, size: int, farthest: int, last: int, chains: NDArray[np.int64]) -> int:
-    """Return the sum of the chains of a record's neighbours: of those no farther than the farthest, at equal distance up to ``last``."""
+    """Return the sum of the chains of a record's neighbours.
+
+    Neighbours are no farther than ``farthest``, and at equal distance up to ``last``.
+    """
     total = 0
     for other in range(size):
         near = gaps[other] < farthest or (gaps[other] == farthest and other <= last)
@@ -276,6 +285,7 @@ def _within(gaps: Distances, row: int, size: int, farthest: int, last: int, chai
 
 @kernel
 def _all_equal(rows: Rows, start: int, size: int) -> bool:
+    """Return whether all records of a partition are equal."""
     for row in range(start + 1, start + size):
         for qid in range(rows.shape[1]):
             if rows[row, qid] != rows[start, qid]:
@@ -285,7 +295,10 @@ def _all_equal(rows: Rows, start: int, size: int) -> bool:
 
 @kernel
 def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], metric: Metric) -> int:
-    """Return Σ l · d(r_l, r_(l-1)), r_0 being the record itself; the factor 2 / (k (k + 1)) falls out of the ratio."""
+    """Return the paper's weighted chain length of a record: Σ l · d(r_l, r_(l-1)).
+
+    r_0 is the record itself. The factor 2 / (k (k + 1)) cancels in the ratio.
+    """
     total, before = 0, row
     for place in range(near.shape[0]):
         total += (place + 1) * distance(rows, start + near[place], rows, start + before, metric)
@@ -295,7 +308,10 @@ def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], metric: Me
 
 @kernel
 def _cached_chain(held: Distances, row: int, near: NDArray[np.int64], count: int) -> int:
-    """Return the same of a partition whose distances are held, shape (size or more, size or more)."""
+    """Return the paper's chain length of a record from cached distances.
+
+    ``held`` has the shape (size or more, size or more).
+    """
     total, before = 0, row
     for place in range(count):
         total += (place + 1) * int(held[near[place], before])
@@ -305,7 +321,10 @@ def _cached_chain(held: Distances, row: int, near: NDArray[np.int64], count: int
 
 @kernel
 def _trail(rows: Rows, start: int, row: int, near: NDArray[np.int64], reached: NDArray[np.int64], metric: Metric) -> int:
-    """Return Σ (k + 1 - l) · e_l over the set-based nearest trail; ``reached`` holds the distance of each neighbour to the set so far."""
+    """Return the chain length of a record over its set-based nearest trail: Σ (k + 1 - l) · e_l.
+
+    ``reached`` holds the distance of each neighbour to the set so far.
+    """
     count, total, newest = near.shape[0], 0, row
     reached[:count] = np.iinfo(np.int64).max
     for step in range(count):

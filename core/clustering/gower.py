@@ -1,9 +1,11 @@
-"""Distances between records over mixed QIDs (Gower 1971; papers/rayden.txt, VP-Tree Partitioning Phase), in whole numbers.
+"""Distances between records over mixed QIDs, in whole numbers (Gower 1971).
 
-A record is a row of int32: numerical QIDs first, each the position of its value in the range of the whole dataset in 2^-20ths; then the
-categories of the others. Distances are sums of such units, so that equal distances are equal on every machine and in whatever order
-they are summed: an algorithm that splits by rank of distance meets many ties on coarse data, and a rounding error must not decide them.
-No matrix of distances is ever made.
+See papers/rayden.txt, VP-Tree Partitioning Phase.
+
+A record is a row of int32. Numerical QIDs come first, each as the position of its value in the range of the complete dataset in 2^-20ths;
+then the categories of the others. Distances are sums of such units, so that equal distances are equal on every machine and in whatever
+order they are summed. An algorithm that splits by rank of distance meets many ties on coarse data, and a rounding error must not decide
+them. No matrix of distances is ever made.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ Rows = NDArray[np.int32]
 
 
 class Metric(NamedTuple):
-    """How points are compared, as kernels take it.
+    """Settings of a distance between points, as kernels read them.
 
     Attributes:
         numerical: How many of the columns are numerical; they come first.
@@ -51,7 +53,7 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Records as points.
+    """Records as points of a metric space.
 
     Attributes:
         rows: Shape (n, columns), int32, C-contiguous: numerical columns first.
@@ -63,7 +65,7 @@ class Points:
 
     @classmethod
     def of(cls, rows: Rows, numerical: int, missing: int = UNIT) -> Self:
-        """Return points of which every column is a QID of equal weight."""
+        """Return points whose columns are QIDs of equal weight."""
         return cls(rows, Metric(numerical, missing, False, np.full(rows.shape[1], UNIT)))
 
     @property
@@ -73,16 +75,22 @@ class Points:
 
     @property
     def is_metric(self) -> bool:
-        """Whether the distance keeps the triangle inequality; squares do not, and a missing value at distance 0 of all does not."""
+        """Whether the distance keeps the triangle inequality.
+
+        Squares do not, and a missing value at distance 0 from all does not.
+        """
         return self.metric.missing == UNIT and not self.metric.squared
 
     def take(self, rows: NDArray[np.intp]) -> Self:
-        """Return some of the records."""
+        """Return the points of the given rows."""
         return type(self)(np.ascontiguousarray(self.rows[rows]), self.metric)
 
 
 def positions_in_range(domain: Domain) -> Rows:
-    """Return where each code of a numerical domain lies in its range, shape (domain.size,), from 0 to UNIT; a null at ABSENT."""
+    """Return the position of each code in a numerical domain's range, from 0 to UNIT; a null at ABSENT.
+
+    The result has the shape (domain.size,).
+    """
     line = number_line(domain)
     assert line is not None
     numbers = line.of(domain.values)
@@ -91,21 +99,21 @@ def positions_in_range(domain: Domain) -> Rows:
     return np.append(placed, ABSENT)[: domain.size].astype(np.int32)
 
 
-def codes(domain: Domain) -> Rows:
-    """Return the code of each value of a categorical domain as points have it, shape (domain.size,); that of a null is negative."""
+def category_codes(domain: Domain) -> Rows:
+    """Return the categories of a domain's codes for points, shape (domain.size,); a null is negative."""
     return np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
 
 
 def gower_points(
     records: NDArray[np.integer], domains: Sequence[Domain], missing: Missing = "differs", hierarchies: Sequence[Hierarchy] | None = None
 ) -> Points:
-    """Return records as points under Gower's distance.
+    """Convert records to points under Gower's distance.
 
-    Both missing counts as distance 0. One missing counts as 1, or as 0 where it is to be ignored (the paper's δ; the sum is divided by
-    the number of all QIDs either way).
+    If both values are missing, the distance is 0. If one is missing, it is 1, or 0 where missing values are ignored (the paper's δ; the sum
+    is divided by the number of all QIDs either way).
 
-    With hierarchies two categories are as far apart as their lowest common ancestor is high, 1 being the root: each level below the root
-    at which their groups differ adds an equal part. Gower, and the paper, have 1 for all that differ, however near of kin.
+    With hierarchies the distance of two categories is the relative height of their lowest common ancestor, 1 being the root: each level
+    below the root at which their groups differ adds an equal part. Gower, and the paper, have 1 for all that differ, however near of kin.
 
     Args:
         records: Shape (n, QIDs), the code of each value.
@@ -128,8 +136,11 @@ def gower_points(
 
 
 def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
-    """Return the category of each code at every level below the root that merges anything, or only at the finest; nulls are negative."""
-    finest = codes(domain)
+    """Return each code's group at every level below the root; only the codes without a hierarchy.
+
+    Nulls are negative.
+    """
+    finest = category_codes(domain)
     if hierarchy is None:
         return [finest]
     levels = [groups.astype(np.int32) for groups in hierarchy.groups[:-1]]
@@ -137,7 +148,9 @@ def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
 
 
 def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) -> Points:
-    """Return records as points under the Euclidean distance of the numerical QIDs, each divided by its range (CANON).
+    """Convert records to points under the Euclidean distance of their scaled numerical QIDs (CANON).
+
+    Each QID is divided by its range.
 
     Args:
         records: Shape (n, QIDs), the code of each value.
@@ -150,7 +163,9 @@ def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) ->
 
 @kernel
 def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) -> int:
-    """Return the distance of two points in units of 2^-20 of one QID, or its square in units of 2^-40.
+    """Return the distance of two points, in units of 2^-20 of one QID.
+
+    A squared distance is in units of 2^-40.
 
     Args:
         first: Shape (n, QIDs).
@@ -174,7 +189,7 @@ def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) ->
 
 
 @kernel
-def to_vantages(
+def measure_to_vantages(
     rows: Rows,
     order: NDArray[np.int64],
     segments: NDArray[np.int64],
@@ -182,7 +197,7 @@ def to_vantages(
     metric: Metric,
     distances: NDArray[np.int64],
 ) -> None:
-    """Measure every record of some segments to the vantage point of its segment.
+    """Measure the distances from the records of segments to the vantage point of their segment.
 
     Args:
         rows: Shape (n, QIDs).

@@ -1,9 +1,11 @@
-"""Classes of single records that keep l and t, made of classes by k: pooled by quasi-identifiers alone, and told by nobody's values.
+"""Classes of single records that keep l and t, merged from k-anonymous classes.
 
-To merge each class that fails with the nearest one would tell who knows the algorithm which of the two it was, and with it the one value
-that all of its people have. So classes are the leaves of a tree that is made of their medoids alone, halved again and again by distance
-(a VP-tree). From its root on, a node is split into its halves if both keep the model; else all of it is one class. What that tells is no
-more than the class does, for a node is not even tried where a refusal would tell more (``core.privacy.refusals``).
+Merges depend on quasi-identifiers and disclose no sensitive value.
+
+To merge each failing class with the nearest one would reveal to a reader who knows the algorithm which of the two it was, and with it the
+one value of all its persons. So classes are the leaves of a tree built from the medoids of classes alone, halved again and again by
+distance (a VP-tree). From the root on, a node is split into its halves if both keep the model; else all of it is one class. That discloses
+no more than the class does, for a node is not even tried where a refusal would disclose more (``core.privacy.refusals``).
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from core.units.rows import EVERY_RECORD
 from core.units.unit import Records, Unit
 
 Fails = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
-"""Tells which classes fail, given the class of each record (dense from 0, negative for records that are in none)."""
+"""Returns which classes fail, given the class of each record (dense from 0, negative for records that are in none)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Criteria:
-    """What every class must keep.
+    """Privacy criteria that every class must keep, with the sensitive values of the records.
 
     Attributes:
         promise: What is promised.
@@ -47,11 +49,11 @@ class Criteria:
     unit: Unit = EVERY_RECORD
 
     def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return which classes fail, shape (classes,)."""
+        """Return a mask of the classes that fail the promise, shape (classes,)."""
         return self._table(classes).failing(self.promise)
 
     def column_broken_by_holders(self) -> str | None:
-        """Return the column of which too many persons hold one value, if all records as one class fail by nothing else."""
+        """Return the column that alone makes one class of all records fail, by a value with too many holders."""
         records = len(next(iter(self.values.values()), ()))
         if not records:
             return None
@@ -59,19 +61,20 @@ class Criteria:
         return self.promise.column_broken_by_holders(whole.units, whole.spreads)
 
     def _table(self, classes: NDArray[np.int32]) -> ClassTable:
+        """Return the class table of records that are assigned to classes."""
         spreads = {name: self.unit.spread(classes, codes.astype(np.int64), self.source_counts[name]) for name, codes in self.values.items()}
         return ClassTable(Records().per_class(classes), self.unit.per_class(classes), spreads)
 
 
 def smaller_than(k: int, unit: Unit = EVERY_RECORD) -> Fails:
-    """Return what tells the classes of fewer than k persons, or records where no person is named."""
+    """Return a function that marks classes of fewer than k persons, or records without a person column."""
     return lambda classes: Promise(k).too_few(unit.per_class(classes))
 
 
 def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> tuple[NDArray[np.int32], int]:
-    """Merge every failing class with the nearest one, by the distance of their medoids, until none fails.
+    """Merge every failing class with the class of the nearest medoid until none fails.
 
-    All that fail in a round are merged at once, so that the outcome does not depend on where one begins; those that are nearest to one
+    All that fail in one pass are merged at once, so that the outcome does not depend on where one begins. Classes that are nearest to one
     another become one. Of equally near classes the one with the lower number is taken.
 
     Args:
@@ -102,14 +105,14 @@ def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> t
 
 
 def without_failing(classes: NDArray[np.int32], fails: Fails) -> NDArray[np.int32]:
-    """Return classes with the records of those that fail suppressed, dense from 0."""
+    """Suppress the records of failing classes and number the others densely from 0."""
     # SUPPRESSED is -1 and reads the last entry: what is in no class stays in none.
     failing = np.append(fails(classes), True)
     return dense(np.where(failing[classes], SUPPRESSED, classes))
 
 
 def dense(classes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return classes numbered without gaps, in the same order; SUPPRESSED stays."""
+    """Renumber classes without gaps in the same order; SUPPRESSED stays."""
     used = np.bincount(classes[classes >= 0]) > 0
     numbers = np.append(np.cumsum(used) - 1, SUPPRESSED).astype(np.int32)
     return numbers[classes]
@@ -120,7 +123,7 @@ HALVES = VantageTree(1, "median", "farthest")
 
 
 def merge_small_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:
-    """Pool classes of k or more so that each keeps a privacy model that all of them together keep.
+    """Merge classes of at least k so that each keeps a privacy model that all records together keep.
 
     Args:
         points: The records.
@@ -154,7 +157,7 @@ def merge_small_classes(points: Points, classes: NDArray[np.int32], criteria: Cr
 
 
 def _harmless(halves: Segments, made: NDArray[np.int64], classes: NDArray[np.int32], criteria: Criteria) -> NDArray[np.bool_]:
-    """Return which nodes are split: both halves keep the model, and it would have told nobody's value if they did not.
+    """Return a mask of nodes to split: both halves keep the model, and a refusal discloses no value.
 
     Args:
         halves: Shape (nodes, 2, 2), where both halves of each begin and end.
@@ -176,7 +179,7 @@ def _harmless(halves: Segments, made: NDArray[np.int64], classes: NDArray[np.int
 
 
 def _telling(parts: NDArray[np.int32], nodes: int, criteria: Criteria) -> NDArray[np.bool_]:
-    """Return the nodes whose refusal would tell somebody's value, shape (nodes,).
+    """Return a mask of nodes whose refusal would disclose a person's value, shape (nodes,).
 
     Args:
         parts: Shape (n,), the half of each record, two for each node one after the other; SUPPRESSED for none.

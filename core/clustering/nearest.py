@@ -1,4 +1,7 @@
-"""The nearest of many points, exactly, by a search through a VP-tree (Yianilos 1993); one by one where the distance is no metric."""
+"""Nearest points by an exact search in a VP-tree (Yianilos 1993).
+
+Where the distance is no metric, points are compared one by one.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ def nearest(sought: Points, among: Points, own: NDArray[np.int64] | None = None)
 
 @kernel
 def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, metric: Metric) -> NDArray[np.int64]:
-    """Order the points into a tree; one row per node: start and end in ``order``, vantage point, radius, first child (0 for a leaf)."""
+    """Sort the points into a VP-tree and return its nodes.
+
+    A row per node: start and end in ``order``, vantage point, radius, first child (0 for a leaf).
+    """
     nodes = np.zeros((2 * rows.shape[0] // max(leaf // 2, 1) + 3, 5), np.int64)
     nodes[0, 1] = rows.shape[0]
     count, node = 1, 0
@@ -62,6 +68,7 @@ def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, metric: Metric) -> N
 def _searched(
     sought: Rows, rows: Rows, order: NDArray[np.int64], nodes: NDArray[np.int64], own: NDArray[np.int64], metric: Metric,
 ) -> NDArray[np.int64]:  # fmt: skip
+    """Return the nearest point of each sought point by a search in a VP-tree."""
     found = np.full(sought.shape[0], -1, np.int64)
     # Splits are by rank, so the tree is as deep as the logarithm of the points, and one node waits per level.
     waiting, bounds = np.empty(256, np.int64), np.empty(256, np.int64)
@@ -96,7 +103,9 @@ def _searched(
 
 
 def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the record of each class with the least sum of distances to the others, the first of equals, shape (classes,).
+    """Return the medoid of each class, shape (classes,): the record nearest to all others.
+
+    It has the least sum of distances to the others; of equals the first is taken.
 
     Args:
         points: The records.
@@ -108,6 +117,7 @@ def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -
 
 @kernel
 def _medoids(rows: Rows, ends: NDArray[np.int64], metric: Metric) -> NDArray[np.int64]:
+    """Return the position of the medoid of each class, for rows that are sorted by class."""
     found = np.empty(ends.shape[0] - 1, np.int64)
     for number in range(ends.shape[0] - 1):
         best, least = int(ends[number]), int(np.iinfo(np.int64).max)

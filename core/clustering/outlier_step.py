@@ -1,11 +1,15 @@
-"""RAYDEN's outlier step on partitions of any origin (papers/rayden.txt, Algorithms 2 and 3; Kara and Eyüpoğlu 2023 for Mondrian with COF).
+"""RAYDEN's outlier step on partitions of any method (papers/rayden.txt, Algorithms 2 and 3).
 
-Outliers leave their partitions and are partitioned among themselves. The paper publishes what is left even where fewer than k records are,
-and so breaks its own promise; here such a partition is merged with the nearest one and cut again if both together reach 2k, or, in the
-bounded variant, outliers leave only while k records stay. Cuts by rank leave no fragment below k, so that a pool of k outliers or more is
-recovered whole; a smaller one joins the partitions nearest to its records or is suppressed.
+See also Kara and Eyüpoğlu 2023 for Mondrian with COF.
 
-Where persons are named, k is of them wherever it is asked what is enough. They do not add up over partitions: those of a union are counted.
+Outliers leave their partitions and are partitioned among themselves. The paper publishes the other records of a partition even where fewer
+than k stay, and so breaks its own promise. Here such a partition is merged with the nearest one and cut again if both together reach 2k. In
+the bounded variant, outliers leave only while k records stay.
+
+Cuts by rank leave no fragment below k, so that k outliers or more are all recovered. Fewer join the partitions nearest to their records or
+are suppressed.
+
+With a person column, k counts persons everywhere. They do not add up over partitions: those of a union are counted.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ Cut = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int32]]
 
 @dataclass(frozen=True)
 class OutlierStep:
-    """What becomes of outliers.
+    """Settings of the outlier step.
 
     Attributes:
         k: Least number of persons, or records, of a published class, and of neighbours in COF.
@@ -57,8 +61,8 @@ class OutlierStep:
 
 
 @dataclass(frozen=True, eq=False)
-class Handled:
-    """Classes after the outlier step.
+class OutlierResult:
+    """Classes after the outlier step, with counts of outliers and merged partitions.
 
     Attributes:
         classes: Shape (n,), int32, dense from 0; SUPPRESSED for records that are not published.
@@ -76,12 +80,12 @@ class Handled:
 
     @property
     def suppressed(self) -> int:
-        """Records that are not published."""
+        """Number of records that are not published."""
         return int(np.count_nonzero(self.classes == SUPPRESSED))
 
 
-def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> Handled:
-    """Take the outliers out of partitions, partitions them among themselves, and keeps every class at k or more.
+def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> OutlierResult:
+    """Move outliers out of their partitions, partition them, and keep every class at k or more.
 
     Args:
         points: The records, in the order that decides ties.
@@ -106,13 +110,16 @@ def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierSte
     elif len(pool) and step.pool == "join":
         normal = again(_joined(points, normal, pool), normal)
     normal = without_failing(normal, small)
-    return Handled(normal, int(detected.sum()), len(pool), int(np.count_nonzero(normal[pool] != SUPPRESSED)), merged)
+    return OutlierResult(normal, int(detected.sum()), len(pool), int(np.count_nonzero(normal[pool] != SUPPRESSED)), merged)
 
 
 def _within_bounds(
     detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int, unit: Unit
 ) -> NDArray[np.bool_]:
-    """Return which outliers leave while k stay in each partition: the highest factors first, then the first record."""
+    """Return a mask of outliers that leave while k records or persons stay in each partition.
+
+    The highest factors leave first, then the first record.
+    """
     found = np.flatnonzero(detected)
     # lexsort is stable: of equal factors the first record leaves.
     found = found[np.lexsort((-factors[found], classes[found]))]
@@ -138,12 +145,12 @@ def leaving_persons(
     persons: NDArray[np.int64],
     k: int,
 ) -> NDArray[np.bool_]:
-    """Return which outliers leave, one after the other, each if k persons stay in its partition without it.
+    """Return a mask of outliers that leave one after the other while k persons stay in the partition.
 
     Args:
         found: The outliers, those that are to leave first before the others.
         classes: Shape (n,), the partition of each record.
-        people: Shape (n,), whose it is; negative for nobody's.
+        people: Shape (n,), the person of each record; negative for none.
         pairs: Shape (n,), the number of its partition and person together.
         records: Shape (pairs,), records of each; counted down.
         persons: Shape (partitions,), persons of each; counted down.
@@ -161,7 +168,7 @@ def leaving_persons(
 
 
 def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cut: Cut, unit: Unit) -> NDArray[np.int32]:
-    """Cut what has reached 2k records or more.
+    """Cut classes that have reached 2k records or more again.
 
     Args:
         classes: Shape (n,), as they are now.
@@ -183,7 +190,7 @@ def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cu
 
 
 def _merged(classes: NDArray[np.int32], before: NDArray[np.int32], size: int) -> NDArray[np.bool_]:
-    """Return which classes hold records that were in different ones, shape (classes,)."""
+    """Return a mask of classes with records that were in different classes before, shape (classes,)."""
     order, ends = members(classes)
     if not size:
         return np.zeros(0, np.bool_)
@@ -193,7 +200,10 @@ def _merged(classes: NDArray[np.int32], before: NDArray[np.int32], size: int) ->
 
 
 def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) -> NDArray[np.int32]:
-    """Put each record of a pool into the partition whose medoid is nearest; without any partition the pool is one."""
+    """Put each outlier into the partition with the nearest medoid.
+
+    Without any partition the outliers become one.
+    """
     order, ends = members(classes)
     joined = classes.copy()
     found = nearest(points.take(pool), points.take(medoids(points, order, ends)))
@@ -203,7 +213,7 @@ def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) 
 
 @dataclass(frozen=True, eq=False)
 class MondrianCut:
-    """Strict Mondrian on single records.
+    """Cuts of single records by strict Mondrian.
 
     Attributes:
         records: Shape (n, QIDs), the code of each value.
@@ -219,6 +229,7 @@ class MondrianCut:
 
     @cached_property
     def _ranks(self) -> NDArray[np.unsignedinteger[Any]]:
+        """Ranks of the records' values, shape (n, QIDs)."""
         return ranks_of(self.records, self.axes)
 
     def partition(self) -> NDArray[np.int32]:
@@ -226,7 +237,7 @@ class MondrianCut:
         return self._cut(np.arange(len(self.records)))
 
     def __call__(self, rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Cut some records, each group by itself.
+        """Cut the records of each group by itself and return their classes.
 
         Args:
             rows: The records, ascending.
@@ -246,6 +257,7 @@ class MondrianCut:
         return classes
 
     def _cut(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Cut some records by Mondrian and return the class of each."""
         weights = np.ones(len(rows), np.int64)
         mine = self.unit.take(rows).dense()
         return partition(np.ascontiguousarray(self._ranks[rows]), weights, self.axes, Rules(Promise(self.k)), unit=mine).of_rows()

@@ -1,4 +1,4 @@
-"""The outcome of an algorithm that recodes single records: the class of each, what the classes publish, and what that costs."""
+"""Recodings of single records: each record's class, and the labels and losses of classes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from schemas.job.privacy import SUPPRESSIONS
 
 @dataclass(frozen=True, eq=False)
 class RecordRecoding:
-    """Which class each record belongs to, and what the classes publish.
+    """Class of each record, with the labels, sizes and losses of the classes.
 
     Attributes:
         classes: Shape (n,), int32: row of ``labels``, or SUPPRESSED for a record that is not published.
@@ -50,7 +50,7 @@ class RecordRecoding:
 
 @dataclass(frozen=True)
 class ClassPublication:
-    """How classes are published.
+    """Settings for publishing classes: treatment of suppressed records, labels and range ends.
 
     Attributes:
         k: Least number of records of a class, a mask included.
@@ -76,9 +76,9 @@ def recode_records(
     least: NDArray[np.int64] | None = None,
     unit: Unit = EVERY_RECORD,
 ) -> RecordRecoding:
-    """Label the classes of an algorithm and merge those that publish the same.
+    """Label the classes of single records and merge classes of equal labels.
 
-    Suppressed records form a class of ``*`` where they are masked; a mask of fewer than k would give them away, and they are dropped.
+    Masked records form a class of ``*``. A mask of fewer than k would reveal them, so they are dropped.
 
     Args:
         records: Shape (n, QIDs), the code of each value.
@@ -122,9 +122,10 @@ def recode_records(
 def _losses(
     found: Sequence[QidLabels], sets: Sets, sizes: NDArray[np.int64], suppressed: int, averages: tuple[float, float]
 ) -> dict[str, int | float]:
-    """Losses of published classes, as readers see them, and of the algorithm's partitions, of which several may publish the same.
+    """Return the losses of published classes as readers see them, and of the algorithm's partitions.
 
-    ``gcp`` is that of what is published; ``gcp_held`` counts the values that a class holds, whatever its label covers besides.
+    Several partitions may publish the same. ``gcp`` is that of the labels. ``gcp_held`` counts the values that a class holds, whatever its
+    label covers besides.
     """
     records = int(sets.sizes.sum()) + suppressed
     return {
@@ -140,12 +141,15 @@ def _losses(
 
 
 def _mean(penalties: NDArray[np.float64], sets: Sets, suppressed: int) -> float:
+    """Return the mean penalty per record; a suppressed record counts as 1."""
     total = float(np.dot(penalties, sets.sizes)) + suppressed
     return total / (int(sets.sizes.sum()) + suppressed)
 
 
 def _clustering_losses(found: Sequence[QidLabels], sets: Sets, domains: Sequence[Domain]) -> dict[str, int | float]:
-    """The three losses of papers/semantic-clustering.txt (Algorithms 11 to 13) over published records.
+    """Return the three losses of papers/semantic-clustering.txt (Algorithms 11 to 13).
+
+    They are taken over published records.
 
     Numerical: the relative ranges of a record's numerical QIDs, *summed*, on average over the records; so it may pass 1. Categorical:
     leaves under the label over leaves under the root, on average over QIDs and records; a value by itself costs one leaf. Leaves are

@@ -1,4 +1,7 @@
-"""Segments of records, each to be split by rank of distance to its vantage point, and which ranks leave k persons on both sides."""
+"""Segments of records and their splits by distance to a vantage point.
+
+A split leaves k persons on both sides.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ Owners = NDArray[np.int32]
 
 @kernel
 def nth_smallest(values: Numbers, nth: int) -> int:
-    """Return the value of a rank (from 0), reordering ``values`` in place (Hoare's selection, median of three)."""
+    """Return the nth smallest value (from 0), reordering ``values`` in place.
+
+    It is Hoare's selection with the median of three.
+    """
     low, high = 0, len(values) - 1
     while low < high:
         first, middle, last = values[low], values[(low + high) // 2], values[high]
@@ -39,7 +45,7 @@ def nth_smallest(values: Numbers, nth: int) -> int:
 
 @kernel
 def split_segments(order: Numbers, segments: Numbers, near: Numbers, distances: Numbers) -> None:
-    """Move the nearest records of each segment to its front; both sides keep their order.
+    """Move the nearest records of each segment to its front; both halves keep their order.
 
     Args:
         order: Shape (n,), the records segment by segment; changed.
@@ -76,17 +82,19 @@ def split_segments(order: Numbers, segments: Numbers, near: Numbers, distances: 
 
 @kernel
 def sizes_with_persons(order: Numbers, segments: Numbers, near: Numbers, distances: Numbers, people: Owners, k: int) -> Numbers:
-    """Return how many records lie on the near side of each segment if both sides keep k persons, shape (s,); 0 where no rank does that.
+    """Return each segment's number of near records with which both halves keep k persons, shape (s,).
 
-    The persons of the nearest records grow with the rank and those of the others shrink, so that the ranks that do are neighbours: the one
-    next to what is wanted is taken.
+    It is 0 where no rank does that.
+
+    The persons of the nearest records grow with the rank and those of the others shrink. So the ranks that keep k persons are neighbours,
+    and the one next to the wanted rank is taken.
 
     Args:
         order: Shape (n,), the records segment by segment.
         segments: Shape (s, 2), where each begins and ends.
         near: Shape (s,), how many records are wanted on the near side.
         distances: Shape (n,), of the record at each place.
-        people: Shape (n,), whose each record is; negative for nobody's.
+        people: Shape (n,), the person of each record; negative for none.
         k: Fewest persons of a side.
     """
     sizes = near.copy()
@@ -101,6 +109,7 @@ def sizes_with_persons(order: Numbers, segments: Numbers, near: Numbers, distanc
 
 @kernel
 def _both_keep(order: Numbers, distances: Numbers, near: int, people: Owners, k: int, met: Numbers, stamp: int) -> bool:
+    """Return whether both halves of a segment keep k persons."""
     threshold = nth_smallest(distances.copy(), near - 1)
     ties, left, right = near, 0, 0
     for place in range(order.shape[0]):
@@ -122,6 +131,7 @@ def _both_keep(order: Numbers, distances: Numbers, near: int, people: Owners, k:
 @kernel
 def _next_to(order: Numbers, distances: Numbers, near: int, people: Owners, k: int, met: Numbers, stamp: int) -> int:
     # Stable: of equal distances the first record is the nearer one, as when the segment is split.
+    """Return the rank nearest to the wanted one with which both halves keep k persons; 0 for none."""
     ranked = np.argsort(distances, kind="mergesort")
     least = most = -1
     count = 0

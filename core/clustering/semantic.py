@@ -1,9 +1,12 @@
-"""Level-wise semantic clustering (papers/semantic-clustering.txt, Algorithms 1 to 5) on arrays, O(n log n) per level.
+"""Level-wise semantic clustering of records (papers/semantic-clustering.txt, Algorithms 1 to 5).
 
-Records whose categorical values fall into the same groups make a bucket. A bucket is ordered by the numerical distance Σ (value - min), and
-its first ⌊size / k⌋·k records are blocks of k; the rest goes on to the next level, where groups are coarser. What is left at the end is one
-block under the lowest common ancestors of its values. The listing publishes it even with fewer than k records; here such a block joins the
-one before it. Where persons are named, a block is closed with the record by which it has k of them.
+It works on arrays, O(n log n) per level.
+
+Records whose categorical values fall into the same groups make a bucket. A bucket is ordered by the numerical distance Σ (value - min). Its
+first ⌊size / k⌋·k records are blocks of k; the others go on to the next level, where groups are coarser.
+
+The last records are one block under the lowest common ancestors of their values. The listing publishes it even with fewer than k records;
+here such a block joins the one before it. With a person column, a block is closed with the record by which it has k persons.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ LOWEST_COMMON = -1
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Blocks of k persons, or records where no person is named.
+    """Blocks of k persons, or of k records without a person column.
 
     Attributes:
         classes: Shape (n,), int32: the block of each record, numbered as they are emitted.
@@ -43,7 +46,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Clustering:
-    """How records are clustered.
+    """Settings of semantic clustering.
 
     Attributes:
         k: Persons, or records, of a block.
@@ -59,7 +62,7 @@ class Clustering:
     def blocks(
         self, records: NDArray[np.integer], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], unit: Unit = EVERY_RECORD
     ) -> Blocks:
-        """Cluster records.
+        """Cluster records into blocks.
 
         Args:
             records: Shape (n, QIDs), the code of each value, n ≥ k; their order decides ties.
@@ -83,6 +86,7 @@ class Clustering:
         return self._closed(classes, levels, rest, unit.take(rest))
 
     def _closed(self, classes: NDArray[np.int32], levels: NDArray[np.int64], rest: NDArray[np.intp], unit: Unit) -> Blocks:
+        """Put the last records into a block of their own if they are enough, else into the last block."""
         enough = not Promise(self.k).too_few(unit.count(np.zeros(len(rest), np.int32), 1))[0]
         if enough or (len(rest) and not len(levels)):
             levels = np.append(levels, LOWEST_COMMON)
@@ -92,7 +96,10 @@ class Clustering:
         return Blocks(classes, levels)
 
     def _distances(self, records: NDArray[np.integer], domains: Sequence[Domain]) -> NDArray[np.float64]:
-        """Return Σ (value - min) over the numerical QIDs of each record; a null lies beyond the greatest value."""
+        """Return Σ (value - min) over the numerical QIDs of each record.
+
+        A null lies beyond the greatest value.
+        """
         total = np.zeros(len(records))
         for qid, domain in enumerate(domains):
             if is_numerical(domain):
@@ -107,7 +114,10 @@ class Clustering:
 
 
 def _buckets(records: NDArray[np.integer], hierarchies: Sequence[Hierarchy], named: Sequence[int], level: int) -> NDArray[np.int64]:
-    """Return the bucket of each record, dense from 0: the combination of its groups, each at ``level`` or at its last level."""
+    """Return each record's bucket, dense from 0: the combination of its groups at a level.
+
+    A shorter hierarchy gives its last level.
+    """
     if not named:
         return np.zeros(len(records), np.int64)
     groups = [hierarchy.groups[min(level, hierarchy.top)] for hierarchy in hierarchies]
@@ -118,7 +128,10 @@ def _buckets(records: NDArray[np.integer], hierarchies: Sequence[Hierarchy], nam
 
 
 def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int, unit: Unit) -> NDArray[np.int64]:
-    """Return the block of each record, or -1 for what a bucket leaves over; small buckets come first, as in the listing."""
+    """Return each record's block, or -1 for records that a bucket leaves over.
+
+    Small buckets come first, as in the listing.
+    """
     sizes = np.bincount(buckets)
     rank = np.empty(len(sizes), np.int64)
     # Buckets of one size keep their order, else blocks would depend on the version of the sort.
@@ -137,12 +150,14 @@ def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int, uni
 
 @kernel
 def blocks_of_persons(order: NDArray[np.int64], buckets: NDArray[np.int64], people: NDArray[np.int32], k: int) -> NDArray[np.int64]:
-    """Return the block of each record, or -1 for what a bucket leaves over: a block is closed as soon as it has k persons.
+    """Return each record's block of k persons, or -1 for records that a bucket leaves over.
+
+    A block is closed as soon as it has k persons.
 
     Args:
         order: Shape (n,), the records bucket by bucket.
         buckets: Shape (n,), the bucket of each.
-        people: Shape (n,), whose it is; negative for nobody's.
+        people: Shape (n,), the person of each record; negative for none.
         k: Persons of a block.
     """
     blocks = np.full(order.shape[0], -1, np.int64)

@@ -1,10 +1,14 @@
-"""VP-tree partitions (Yianilos 1993; papers/rayden.txt, Algorithm 1), breadth-first: all segments of a level are split at once.
+"""VP-tree partitions of records (Yianilos 1993; papers/rayden.txt, Algorithm 1).
 
-A segment is split by rank of distance to its vantage point, and equal distances by the order of the records, so that both sides are never
-smaller than k however many records are equal; the recursion stops at |P| ≤ 2k - 1 (the paper's text; its Algorithm 1 has a slip there).
-Where persons are named, a segment is split at the nearest rank that leaves k of them on both sides, if there is one (``segments``); classes
-may then hold more than 2k - 1 records. Records keep their order within a segment. What comes out is a function of the points, their order
-and the seed.
+The tree is built breadth-first: all segments of a level are split at once.
+
+A segment is split by rank of distance to its vantage point, and equal distances by the order of the records. So both sides are never
+smaller than k however many records are equal. The recursion stops at P ≤ 2k - 1 records (the paper's text; its Algorithm 1 has a slip
+there).
+
+With a person column, a segment is split at the nearest rank that leaves k persons on both sides, if there is one (``segments``). Classes
+may then hold more than 2k - 1 records. Records keep their order within a segment. The result is a function of the points, their order and
+the seed.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.gower import Points, euclidean_points, kernel, to_vantages
+from core.clustering.gower import Points, euclidean_points, kernel, measure_to_vantages
 from core.clustering.segments import sizes_with_persons, split_segments
 from core.columns.data_parallel import least_for_threads, parts_in_parallel
 from core.columns.domains import Domain
@@ -33,7 +37,7 @@ TOGETHER = 1 << 15
 
 @dataclass(frozen=True)
 class VantageTree:
-    """How a VP-tree is built.
+    """Settings of a VP-tree.
 
     Attributes:
         k: Least number of records, or of persons, of a partition.
@@ -51,12 +55,14 @@ class VantageTree:
     def partition(
         self, points: Points, groups: NDArray[np.int32] | None = None, people: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
-        """Cut records into partitions of k to 2k - 1, or where persons are named into such as cannot be cut with k persons on both sides.
+        """Cut records into partitions of k to 2k - 1 records.
+
+        With a person column, partitions are those that cannot be cut with k persons on both sides.
 
         Args:
             points: The records, in the order that decides ties.
             groups: Shape (n,), int32, dense from 0: parts that are to be cut each by itself; one part of all if left out.
-            people: Shape (n,), int32: whose each record is, -1 for nobody's; left out where no person is named.
+            people: Shape (n,), int32: the person of each record, -1 for none; left out without a person column.
 
         Returns:
             Shape (n,), int32, dense from 0. A part of fewer than 2k records stays as it is, also one of fewer than k.
@@ -92,7 +98,7 @@ class VantageTree:
         distances: NDArray[np.int64],
         people: NDArray[np.int32] | None = None,
     ) -> NDArray[np.int64]:
-        """Put the near side of segments before the far one.
+        """Split segments by distance: near records first; return each segment's number of near records.
 
         Args:
             points: The records.
@@ -126,19 +132,22 @@ class VantageTree:
         distances: NDArray[np.int64],
         people: NDArray[np.int32] | None,
     ) -> NDArray[np.int64]:
-        """Measure the records of segments to a vantage point; return how many are near, or 0 where a segment is not to be split."""
+        """Measure segments' records to a vantage point and return each segment's number of near records.
+
+        The number is 0 where a segment is not to be split.
+        """
         starts, sizes = segments[:, 0], segments[:, 1] - segments[:, 0]
         picked = order[starts + (draws[:, 0] * sizes).astype(np.int64)]
-        to_vantages(points.rows, order, segments, picked, points.metric, distances)
+        measure_to_vantages(points.rows, order, segments, picked, points.metric, distances)
         if self.vantage != "random":
-            picked = chosen(order, segments, distances, draws[:, 1], self.vantage == "seed")
-            to_vantages(points.rows, order, segments, picked, points.metric, distances)
+            picked = pick_vantages(order, segments, distances, draws[:, 1], self.vantage == "seed")
+            measure_to_vantages(points.rows, order, segments, picked, points.metric, distances)
         near = near_sizes(sizes, self.k, self.split)
         return near if people is None else sizes_with_persons(order, segments, near, distances, people, self.k)
 
 
 def near_sizes(sizes: NDArray[np.int64], k: int, split: Split) -> NDArray[np.int64]:
-    """Return how many records lie on the near side of segments of 2k records or more: never fewer than k, nor so many that k are not left.
+    """Return the number of near records for segments of 2k records or more; both halves have k.
 
     Args:
         sizes: Shape (segments,).
@@ -149,6 +158,7 @@ def near_sizes(sizes: NDArray[np.int64], k: int, split: Split) -> NDArray[np.int
 
 
 def _segments(points: Points, groups: NDArray[np.int32] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the record order and the segments of groups; one segment without groups."""
     if groups is None:
         order, sizes = np.arange(points.size), np.array([points.size] if points.size else [], np.int64)
     else:
@@ -158,10 +168,12 @@ def _segments(points: Points, groups: NDArray[np.int32] | None) -> tuple[NDArray
 
 
 @kernel
-def chosen(
+def pick_vantages(
     order: NDArray[np.int64], segments: NDArray[np.int64], distances: NDArray[np.int64], draws: NDArray[np.float64], weighted: bool
 ) -> NDArray[np.int64]:
-    """Return a vantage point per segment, given the distances to a first pick: the farthest record, or one drawn by squared distance.
+    """Return a vantage point per segment: the farthest record, or one drawn by squared distance.
+
+    ``distances`` are those to a first pick.
 
     Args:
         order: Shape (n,), the records segment by segment.
@@ -191,10 +203,12 @@ def chosen(
     return picked
 
 
-def canon(
+def canon_partition(
     records: NDArray[np.integer], domains: Sequence[Domain], tree: VantageTree, people: NDArray[np.int32] | None = None
 ) -> NDArray[np.int32]:
-    """Partition records by the Euclidean distance of their numerical QIDs, each divided by its range.
+    """Partition records by CANON: the Euclidean distance of their scaled numerical QIDs.
+
+    Each QID is divided by its range.
 
     Args:
         records: Shape (n, QIDs), the code of each value, in the order that decides ties.

@@ -1,1 +1,1 @@
-"""Loops that numba compiles: how, where the results are kept, and who is told that a first run compiles."""
+"""Compilation of kernels by numba, the cache of compiled code, and notices of a first run."""

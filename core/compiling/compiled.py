@@ -1,9 +1,9 @@
-"""Kernels compiled by numba and kept for the next process, wherever they may be kept.
+"""Kernels compiled by numba and cached on disk for the next process.
 
 numba keeps a compiled function until the file that *defines* it changes; code of other files that went into it would stay as it was. So
-what is kept lies in a folder named by the digest of all files of the kernels. That folder is in ``NUMBA_CACHE_DIR`` if it is set, else
-in ``core/__pycache__``, else (an installation that is not ours to write to) in the user's cache; without any of them kernels
-are compiled anew in every process. A folder of somebody else, or that all may write to, is none of them.
+compiled code is kept in a folder named by the digest of all files of the kernels. That folder is in ``NUMBA_CACHE_DIR`` if it is set, else
+in ``core/__pycache__``, else in the user's cache, where the installation is not writable. Without any of them kernels are compiled again in
+every process. A folder of another user, or that all users may write to, is never used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WAITING: list[Callable[[], None]] = []
 
 @contextmanager
 def notified_once_compiling(listener: Callable[[], None]) -> Iterator[None]:
-    """Call ``listener`` as soon as a loop has to be compiled within the block. It is called once at most."""
+    """Call ``listener`` when a kernel has to be compiled within the block, at most once."""
     _WAITING.append(listener)
     try:
         yield
@@ -37,7 +37,7 @@ def notified_once_compiling(listener: Callable[[], None]) -> Iterator[None]:
 
 
 def report_compiling() -> None:
-    """Call all that wait for the first loop to be compiled, and forget them."""
+    """Call all listeners that wait for the first compilation, and remove them."""
     while _WAITING:
         _WAITING.pop()()
 
@@ -48,13 +48,14 @@ SETTINGS: Any = config
 
 
 class _CompiledCache(FunctionCache):
-    """numba's cache of a kernel, which takes compiled code as it lies there.
+    """Cache of a kernel's compiled code that does not start numba's compiler to read it.
 
-    numba itself first makes ready for compiling, which loads SciPy and hundreds of its own modules: half a second of a run that compiles
-    nothing. The compiler does it too, where there is something to compile.
+    numba itself first prepares to compile, which loads SciPy and hundreds of its own modules. That is half a second of a run that compiles
+    nothing. The compiler does the same, where there is code to compile.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a kernel's compiled code from the cache; report that it has to be compiled where it is missing."""
         rtsys.initialize(target_context)
         load: Any = self._load_overload
         kept = load(sig, target_context)
@@ -67,7 +68,7 @@ COMPILED_CACHE: Any = _CompiledCache
 
 
 def compiler(*modules: str) -> Callable[[Function], Function]:
-    """Return a decorator that compiles kernels which call each other across modules of this floor.
+    """Return a decorator that compiles kernels which call each other across modules.
 
     Args:
         *modules: Their names, as in ``mondrian.rows``.
@@ -94,23 +95,26 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
 
 
 def _kernel(function: Function) -> Function:
-    """Return a function that numba compiles when it is called, unless numba was told to compile nothing."""
+    """Return a function as a kernel that numba compiles at its first call.
+
+    Where numba is set to compile nothing, the function itself is returned.
+    """
     return function if SETTINGS.DISABLE_JIT else cast("Function", Kernel(function))
 
 
 def compiled_folder() -> Path | None:
-    """Return where what was compiled may be kept for the next process; None where it may be nowhere."""
+    """Return the folder for compiled code, or None if no folder can be used."""
     return next(filter(_writable, _homes()), None)
 
 
 def compiled_kernels() -> frozenset[str]:
-    """Return the names of the files of all compiled kernels that are kept, to notice that further ones were compiled."""
+    """Return the file names of all cached kernels, so that later compilations can be noticed."""
     home = compiled_folder()
     return frozenset(path.name for path in home.rglob("*.nbc")) if home else frozenset()
 
 
 def _homes() -> list[Path]:
-    """Return where compiled kernels may be kept, best first."""
+    """Return the folders where compiled code may be cached, best first."""
     if SETTINGS.CACHE_DIR:
         return [Path(SETTINGS.CACHE_DIR)]
     homes = [CORE / "__pycache__"]
@@ -123,9 +127,11 @@ def _homes() -> list[Path]:
 
 
 def _writable(folder: Path) -> bool:
-    """Return whether a folder, or the nearest one above that is there, can be written to, and what lies in it was put there by nobody else.
+    """Return whether compiled code may be cached in a folder: it is writable, and not by other users.
 
-    What is kept is run. Beside the code whoever may write may change the code itself.
+    A folder that does not exist is judged by the nearest one above it that does.
+
+    Cached code is run. A user who may write next to the source code may change that code anyway.
     """
     there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):

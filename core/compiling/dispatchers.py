@@ -1,4 +1,4 @@
-"""Compile a kernel that other kernels call into their machine code, and only there.
+"""Compilation of a kernel that other kernels call into their machine code only.
 
 numba makes machine code of every function it meets: with wrappers for Python, optimised and linked with all that it calls. A kernel that
 ten others call one inside the other is optimised ten times. Here a kernel is compiled in one of two ways:
@@ -24,7 +24,9 @@ from numba.core.registry import CPUDispatcher
 
 
 class PartLibrary(JITCodeLibrary):
-    """Intermediate code of a kernel that kernels call. Nothing is linked to it or optimised: callers do both.
+    """Intermediate code of a kernel that other kernels call.
+
+    Nothing is linked to it or optimised: callers do both.
 
     Attributes:
         environment: The name and the object by which the code reaches Python, for its exceptions.
@@ -33,7 +35,7 @@ class PartLibrary(JITCodeLibrary):
     environment: tuple[str, Any]
 
     def finalize(self) -> None:
-        """End the making of the code."""
+        """Finish the code without linking or optimising it."""
         self._raise_if_finalized()
         self._finalize_dynamic_globals()
         for library in self._linking_libraries:
@@ -45,12 +47,12 @@ class CallerLibrary(JITCodeLibrary):
     """Code of a kernel that Python calls, with the code of all parts below it."""
 
     def finalize(self) -> None:
-        """Link each part once, then optimise all code together and make machine code of it."""
+        """Link each part once, then optimise all code together and compile it to machine code."""
         self._linking_libraries = _all_below(self)
         super().finalize()
 
     def set_environments(self) -> None:
-        """Let the code of parts reach Python, which it does to raise exceptions."""
+        """Connect the code of parts with Python, so that it can raise exceptions."""
         for library in self._linking_libraries:
             if isinstance(library, PartLibrary) and self.codegen._engine.is_symbol_defined(library.environment[0]):
                 self.codegen.set_env(*library.environment)
@@ -60,7 +62,7 @@ Library = TypeVar("Library", PartLibrary, CallerLibrary)
 
 
 def empty_library(kind: type[Library], context: Any, name: str) -> Library:
-    """Return a library without code, which can be kept in a file once it has some.
+    """Return a library without code that can be cached in a file once it has some.
 
     Args:
         kind: Its class.
@@ -73,7 +75,9 @@ def empty_library(kind: type[Library], context: Any, name: str) -> Library:
 
 
 def _all_below(library: Any) -> list[Any]:
-    """Return the libraries that a library calls, directly or by way of parts; each once, and after all that call it.
+    """Return all libraries that a library calls, directly or through parts, callers first.
+
+    Each is listed once.
 
     LLVM leaves out a function that nothing has called when its library is linked.
     """
@@ -96,7 +100,10 @@ Types = tuple[Any, ...]
 
 @contextmanager
 def _collecting_nothing() -> Iterator[None]:
-    """Keep the collector of unreachable objects from looking at the hundreds of thousands that a compilation holds until it ends."""
+    """Pause Python's garbage collector during a compilation.
+
+    A compilation holds hundreds of thousands of objects until it ends, which the collector would look at in vain.
+    """
     with global_compiler_lock:
         was = gc.isenabled()
         gc.disable()
@@ -108,10 +115,10 @@ def _collecting_nothing() -> Iterator[None]:
 
 
 class _CallerCompiler(Compiler):
-    """Compiles what Python calls."""
+    """Compiler of kernels that Python calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        """Return numba's result for the function, whose library holds the code of all kernels below it."""
+        """Compile a function for Python; its library holds the code of all kernels below it."""
         library = empty_library(CallerLibrary, self.state.targetctx, func.__qualname__)
         self.state.library = library
         self.state.flags.no_cfunc_wrapper = True
@@ -122,10 +129,10 @@ class _CallerCompiler(Compiler):
 
 
 class _PartCompiler(Compiler):
-    """Compiles what kernels call."""
+    """Compiler of kernels that other kernels call."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        """Return numba's result for the function, with nothing that Python could call."""
+        """Compile a function as a part of other kernels, with nothing that Python could call."""
         context = self.state.targetctx
         library = empty_library(PartLibrary, context, func.__qualname__)
         self.state.library = library
@@ -139,7 +146,7 @@ class _PartCompiler(Compiler):
 
 
 class Kernel(CPUDispatcher):
-    """A function of numba's whose code is made once for Python, or as a part of the kernels that call it.
+    """Kernel whose code is compiled once for Python, or as a part of the kernels that call it.
 
     Args:
         function: The Python function.
@@ -147,23 +154,24 @@ class Kernel(CPUDispatcher):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         # Chunks are worked on by threads: with the GIL held they would wait for each other.
+        """Create a kernel of a Python function; nothing is compiled yet."""
         super().__init__(function, targetoptions={"nopython": True, "nogil": True}, pipeline_class=_CallerCompiler)
         self._parts: dict[Types, Any] = {}
 
     def get_call_template(self, args: Types, kws: dict[str, Any]) -> Any:
-        """Return how a kernel calls this one with arguments of some types; numba asks for it while it compiles the caller."""
+        """Return the call template with which a calling kernel is compiled, for arguments of some types."""
         signature, folded = self._compiler.fold_argument_types(args, kws)
         made = self._as_part(tuple(folded))
         name = self.py_func.__name__
         return typing.make_concrete_template(f"CallTemplate({name})", key=name, signatures=[made.signature]), signature, folded, {}
 
     def get_overload(self, sig: Any) -> Any:
-        """Return by what callers find the code for a signature."""
+        """Return the entry point by which callers find the code for a signature."""
         args, _ = sigutils.normalize_signature(sig)
         return self._as_part(tuple(args)).entry_point
 
     def _as_part(self, args: Types) -> Any:
-        """Return numba's result for arguments of some types: as Python calls it if there is one, else a part."""
+        """Return the compiled kernel for argument types: as Python calls it if that exists, else a part."""
         if made := self.overloads.get(args) or self._parts.get(args):
             return made
         with self._compiling_counter:

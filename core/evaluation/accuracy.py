@@ -1,4 +1,7 @@
-"""How well a column can be told from the QIDs: what learners of scikit-learn, the optional extra ``utility``, get right of raw records."""
+"""Prediction of columns from quasi-identifiers by learners of scikit-learn.
+
+It measures how many raw records learners get right that were trained on a release. scikit-learn is the optional extra ``utility``.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ Floats = NDArray[np.float64]
 
 
 class Examples(NamedTuple):
-    """Records with what is to be told of them.
+    """Records for learners: features, target codes and folds.
 
     Attributes:
         features: Shape (n, features).
-        target: Shape (n,), codes of the column that is told.
+        target: Shape (n,), codes of the column that is predicted.
         folds: Shape (n,), below FOLDS.
     """
 
@@ -36,9 +39,10 @@ class Examples(NamedTuple):
 
 
 def accuracies(learnt: Examples, asked: Examples, seed: int) -> dict[str, float]:
-    """Return the share of records that each learner tells rightly, taught on two folds of some and asked about the third of others.
+    """Return the share of records that each learner predicts correctly, by cross-validation.
 
-    A tree and a logistic regression fail in different ways where labels are wide: the one takes steps, the other is linear in shares.
+    A learner is trained on two folds of ``learnt`` and tested on the third fold of ``asked``. A tree and a logistic regression fail in
+    different ways where labels are wide: the tree takes steps, the regression is linear in shares.
 
     Args:
         learnt: What is learnt from.
@@ -66,6 +70,7 @@ def accuracies(learnt: Examples, asked: Examples, seed: int) -> dict[str, float]
 
 def _told(learner: Any, features: Floats, target: NDArray[np.int64], asked: Floats) -> NDArray[np.int64]:
     # Of one class there is nothing to learn, and learners refuse it.
+    """Train a learner and return its predictions; without two classes, the only one."""
     if len(np.unique(target)) < 2 or not len(asked):
         return np.full(len(asked), target[0])
     told: NDArray[np.int64] = learner.fit(features, target).predict(asked)
@@ -73,22 +78,22 @@ def _told(learner: Any, features: Floats, target: NDArray[np.int64], asked: Floa
 
 
 def folds_of(size: int, seed: int) -> NDArray[np.int64]:
-    """Share records out among folds, shape (size,): the same for records of the same number."""
+    """Assign records to folds at random, shape (size,), the same for the same seed and number."""
     return np.random.default_rng(seed).permutation(size) % FOLDS
 
 
-def majority(target: NDArray[np.int64]) -> float:
-    """Return the share of the most frequent code: what one is right in who knows nothing of a record."""
+def majority_share(target: NDArray[np.int64]) -> float:
+    """Return the share of the most frequent code: the accuracy without any knowledge of a record."""
     return float(np.bincount(target).max() / len(target))
 
 
 BANDS = 10
 CATEGORIES = 40
-"""Values of a column that are told apart; the others are one."""
+"""Values of a column that stay separate; the others are one."""
 
 
 def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:
-    """Put the codes of a column into bands: numbers by rank into equal shares of the records, others by how frequent they are.
+    """Assign the codes of a column to bands: numbers by quantile, other values by frequency.
 
     Args:
         domain: Of the column.
@@ -111,7 +116,7 @@ def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:
 
 
 def band_shares(meaning: Meaning, bands: NDArray[np.int64]) -> Floats:
-    """Return the share of each band in what each label may be, shape (labels, bands)."""
+    """Return the share of each band among the values that each label may be, shape (labels, bands)."""
     width = int(bands.max(initial=0)) + 1
     places = meaning.labels * width + bands[meaning.codes]
     sums = np.bincount(places, weights=(1 / meaning.members)[meaning.labels], minlength=len(meaning.members) * width)
@@ -120,7 +125,10 @@ def band_shares(meaning: Meaning, bands: NDArray[np.int64]) -> Floats:
 
 
 def features_of(meaning: Meaning, domain: Domain) -> Floats:
-    """Return what a learner gets of each label, shape (labels, features): of numbers the scaled mean of what it may be, then shares."""
+    """Return the features of each label for a learner, shape (labels, features).
+
+    For numbers they are the scaled mean of the possible values, then the shares of bands; for others the shares of categories.
+    """
     numbers = as_numbers(domain.values)
     shares = band_shares(meaning, bands_of(domain, CATEGORIES if numbers is None else BANDS))
     if numbers is None or len(numbers) < 2:
@@ -137,7 +145,9 @@ CountQuery = tuple[Predicate, ...]
 
 
 def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], width: int, queries: int, seed: int) -> list[CountQuery]:
-    """Draw random counts over several QIDs: ranges of numbers and single values of others, as records drawn at random have them.
+    """Draw random count queries over several QIDs: ranges of numbers and single values of others.
+
+    Ends and values are those of records drawn at random.
 
     Args:
         numbers: QIDs that get ranges.
@@ -158,8 +168,10 @@ def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], wi
     return drawn
 
 
-def counted_in(queries: Sequence[CountQuery], codes: Codes, meanings: Sequence[Meaning]) -> Floats:
-    """Return how many of some records each query counts, shape (queries,): each record by the share of what it may be.
+def estimated_counts(queries: Sequence[CountQuery], codes: Codes, meanings: Sequence[Meaning]) -> Floats:
+    """Return the estimated count of records for each query, shape (queries,).
+
+    Each record counts by the share of its possible values that the query selects.
 
     Args:
         queries: The queries.
@@ -177,7 +189,7 @@ def counted_in(queries: Sequence[CountQuery], codes: Codes, meanings: Sequence[M
 
 
 def associations(codes: Codes, shares: Sequence[Floats]) -> Mapping[tuple[int, int], float]:
-    """Return Cramér's V of every two columns, from 0 (independent) to 1, over bands of values.
+    """Return Cramér's V of every pair of columns, from 0 (independent) to 1, over bands of values.
 
     Args:
         codes: By column, shape (records,): the label of each record.
@@ -193,6 +205,7 @@ def associations(codes: Codes, shares: Sequence[Floats]) -> Mapping[tuple[int, i
 
 
 def _cramer(table: Floats) -> float:
+    """Return Cramér's V of a contingency table."""
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     least, total = min(table.shape, default=0), table.sum()
     if least < 2:

@@ -1,6 +1,6 @@
-"""Which method to take, and what the others are better for: plain words that follow from the figures by a few fixed rules.
+"""Advice on methods: which one to take and what the others are better for, by fixed rules.
 
-Only figures of the releases decide. What depends on the machine (CPU time, memory) is told, and never decides.
+Only figures of the releases decide. Figures that depend on the machine (CPU time, memory) are reported and never decide.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RULES = (
 
 
 class Measure(NamedTuple):
-    """A figure in which a method can be better.
+    """Figure in which one method can be better than another.
 
     Attributes:
         of: Reads it.
@@ -56,6 +56,8 @@ class Measure(NamedTuple):
 
 
 def _less(name: str, of: Callable[[Figures], float], text: Callable[[float], str], more: str = "") -> Callable[[Figures, Figures], str]:
+    """Return a function that writes a comparison of two figures as a sentence."""
+
     def says(mine: Figures, other: Figures) -> str:
         return f"{name} ({text(of(mine))} against {text(of(other))}){more}"
 
@@ -65,16 +67,21 @@ def _less(name: str, of: Callable[[Figures], float], text: Callable[[float], str
 def _measure(
     name: str, figure: str, text: Callable[[float], str], same: float = SAME, *, share: bool = False, more: bool = False, told: str = ""
 ) -> Measure:
+    """Build a measure that reads an attribute of the figures."""
     of = attrgetter(figure)
     return Measure(of, same, share, more, _less(name, of, text, told))
 
 
 def _tenths(share: float) -> str:
+    """Write a share as a percentage with one decimal."""
     return percent(share, 1)
 
 
 def measures(unit: str = "record") -> tuple[Measure, ...]:
-    """Return in what a method can be better, in the order in which it is told; ``unit`` is what k counts."""
+    """Return the measures in which a method can be better, in the order of the report.
+
+    ``unit`` is what k counts.
+    """
     return (
         _measure("more records kept", "share_in_classes", _tenths, SAME_SHARE, share=True, more=True),
         _measure("less coarsening", "gcp", "GCP {:.4f}".format),
@@ -94,7 +101,7 @@ def measures(unit: str = "record") -> tuple[Measure, ...]:
 
 
 def advise(k: int, runs: Sequence[MethodRun], unit: str = "record") -> Advice:
-    """Return which method to take at one k.
+    """Recommend a method for one k, with the advantages of the other methods.
 
     Args:
         k: Of all the runs.
@@ -112,6 +119,7 @@ def advise(k: int, runs: Sequence[MethodRun], unit: str = "record") -> Advice:
 
 
 def _eligible(found: Mapping[str, Figures]) -> tuple[dict[str, Figures], str]:
+    """Return the methods that keep enough records to be recommended, and a sentence that says so."""
     eligible = {name: figures for name, figures in found.items() if figures.share_in_classes >= SHARE_KEPT}
     if eligible:
         who = "It is the only one that keeps" if len(eligible) == 1 < len(found) else "It keeps"
@@ -122,6 +130,7 @@ def _eligible(found: Mapping[str, Figures]) -> tuple[dict[str, Figures], str]:
 
 
 def _chosen(eligible: Mapping[str, Figures]) -> str:
+    """Return the best of the eligible methods by GCP, then C_avg, then DM."""
     left = dict(eligible)
     for of in map(attrgetter, ("gcp", "c_avg", "dm")):
         least = min(map(of, left.values()))
@@ -131,6 +140,7 @@ def _chosen(eligible: Mapping[str, Figures]) -> str:
 
 
 def _reason(best: str, eligible: Mapping[str, Figures]) -> str:
+    """Write the reason why the recommended method is the best."""
     own = eligible[best]
     if len(eligible) == 1:
         return f"Its GCP is {own.gcp:.4f}."
@@ -145,6 +155,7 @@ def _reason(best: str, eligible: Mapping[str, Figures]) -> str:
 
 
 def _other(name: str, mine: Figures, best: str, chosen: Figures, unit: str, *, left_out: bool) -> str:
+    """Write what another method is better for than the recommended one."""
     better = [measure.sentence(mine, chosen) for measure in measures(unit) if _better(measure, mine, chosen)]
     if METHODS[name].one_level and not METHODS[best].one_level:
         better.append("one level per column, so that equal values are published alike in all records")
@@ -161,6 +172,7 @@ def _same(one: float, other: float, margin: float) -> bool:
 
 
 def _better(measure: Measure, mine: Figures, other: Figures) -> bool:
+    """Return whether one method's figure is better than another's by more than the margin."""
     one, two = measure.of(mine), measure.of(other)
     if one is None or two is None:
         return False
@@ -169,7 +181,7 @@ def _better(measure: Measure, mine: Figures, other: Figures) -> bool:
 
 
 def summary(advice: Sequence[Advice]) -> str:
-    """Return the advice for all k in one sentence: which method where."""
+    """Return the advice for all k in one sentence."""
     by_method: dict[str | None, list[str]] = {}
     for one in advice:
         by_method.setdefault(one.method, []).append(f"{one.k:,}")

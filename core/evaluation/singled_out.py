@@ -1,7 +1,7 @@
-"""Who stands out in a sample of people: by one column alone, and together with what others know, at each level of a hierarchy.
+"""Uniqueness of people in a sample: by a column alone, with known columns, and by level.
 
-A column of codes becomes a column of 64-bit digests, which add up. So the digest of all columns but one is a subtraction, and each of five
-hundred columns costs one sort of the sample. Two different combinations share a digest with a chance of about n² / 2^65.
+A column of codes becomes a column of 64-bit digests, which can be summed. So the digest of all columns but one is a subtraction, and each
+of five hundred columns costs one sort of the sample. Two different combinations share a digest with a chance of about n² / 2^65.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Numbers = NDArray[np.integer[Any]]
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-class SampleStanding(NamedTuple):
-    """How many people stand out.
+class SampleUniqueness(NamedTuple):
+    """Numbers of people with a unique combination, and with one that fewer than k have.
 
     Attributes:
-        alone: People whose combination nobody else has.
+        alone: People with a unique combination.
         below: People whose combination fewer than k have, those alone among them.
     """
 
@@ -29,8 +29,8 @@ class SampleStanding(NamedTuple):
     below: int
 
 
-class ColumnStanding(NamedTuple):
-    """How many people stand out by a column.
+class ColumnUniqueness(NamedTuple):
+    """Numbers of people who are unique by a column, alone and with the known columns.
 
     Attributes:
         own: By this column alone.
@@ -38,13 +38,13 @@ class ColumnStanding(NamedTuple):
         without: By the other known columns.
     """
 
-    own: SampleStanding
-    together: SampleStanding
-    without: SampleStanding
+    own: SampleUniqueness
+    together: SampleUniqueness
+    without: SampleUniqueness
 
 
-class LevelStanding(NamedTuple):
-    """What one level of a hierarchy gives away.
+class LevelUniqueness(NamedTuple):
+    """Numbers of people who are unique at one level of a hierarchy.
 
     Attributes:
         level: Its number, 0 for the values.
@@ -55,12 +55,12 @@ class LevelStanding(NamedTuple):
 
     level: int
     groups: int
-    own: SampleStanding
-    together: SampleStanding
+    own: SampleUniqueness
+    together: SampleUniqueness
 
 
 def code_digests(codes: Numbers, column: int) -> Digests:
-    """Return a digest for each code; equal codes of one column have equal digests.
+    """Return a digest of each code; equal codes of one column have equal digests.
 
     Args:
         codes: Shape (people,), whole numbers.
@@ -77,30 +77,30 @@ def code_digests(codes: Numbers, column: int) -> Digests:
 
 
 def summed_digests(columns: Iterable[Digests], people: int) -> Digests:
-    """Return the digests of combinations of columns, shape (people,); of no column all are equal."""
+    """Return the digests of combinations of columns, shape (people,); all equal without a column."""
     total = np.zeros(people, np.uint64)
     for one in columns:
         total += one
     return total
 
 
-def standing_of(digests: Digests, k: int) -> SampleStanding:
-    """Count who stands out by a combination of columns.
+def sample_uniqueness(digests: Digests, k: int) -> SampleUniqueness:
+    """Count the people with a unique combination, and with one that fewer than k have.
 
     Args:
         digests: Shape (people,), of each one's combination.
         k: People that must share it.
     """
     if not len(digests):
-        return SampleStanding(0, 0)
+        return SampleUniqueness(0, 0)
     ordered = np.sort(digests)
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
     sizes = np.diff(ends, prepend=-1)
-    return SampleStanding(int(np.count_nonzero(sizes == 1)), int(sizes[sizes < k].sum()))
+    return SampleUniqueness(int(np.count_nonzero(sizes == 1)), int(sizes[sizes < k].sum()))
 
 
-def column_standings(columns: Mapping[str, Digests], known: Sequence[str], k: int) -> dict[str, ColumnStanding]:
-    """Count who stands out by each column.
+def column_uniqueness(columns: Mapping[str, Digests], known: Sequence[str], k: int) -> dict[str, ColumnUniqueness]:
+    """Count the people who are unique by each column, alone and with the known columns.
 
     Args:
         columns: Digests by column, each of shape (people,).
@@ -109,19 +109,19 @@ def column_standings(columns: Mapping[str, Digests], known: Sequence[str], k: in
     """
     people = len(next(iter(columns.values()))) if columns else 0
     total = summed_digests((columns[name] for name in known), people)
-    whole = standing_of(total, k)
+    whole = sample_uniqueness(total, k)
     found = {}
     for name, digests in columns.items():
-        own = standing_of(digests, k)
+        own = sample_uniqueness(digests, k)
         if name in known:
-            found[name] = ColumnStanding(own, whole, standing_of(total - digests, k) if len(known) > 1 else SampleStanding(0, 0))
+            found[name] = ColumnUniqueness(own, whole, sample_uniqueness(total - digests, k) if len(known) > 1 else SampleUniqueness(0, 0))
         else:
-            found[name] = ColumnStanding(own, standing_of(total + digests, k), whole if known else SampleStanding(0, 0))
+            found[name] = ColumnUniqueness(own, sample_uniqueness(total + digests, k), whole if known else SampleUniqueness(0, 0))
     return found
 
 
-def level_standings(levels: Sequence[Numbers], others: Digests, column: int, k: int) -> list[LevelStanding]:
-    """Count who stands out at each level of a column's hierarchy.
+def level_uniqueness(levels: Sequence[Numbers], others: Digests, column: int, k: int) -> list[LevelUniqueness]:
+    """Count the people who are unique at each level of a column's hierarchy.
 
     Args:
         levels: For each level the group of each person, shape (people,).
@@ -132,5 +132,5 @@ def level_standings(levels: Sequence[Numbers], others: Digests, column: int, k: 
     found = []
     for level, groups in enumerate(levels):
         digests = code_digests(groups, column)
-        found.append(LevelStanding(level, len(np.unique(groups)), standing_of(digests, k), standing_of(others + digests, k)))
+        found.append(LevelUniqueness(level, len(np.unique(groups)), sample_uniqueness(digests, k), sample_uniqueness(others + digests, k)))
     return found

@@ -1,8 +1,8 @@
-"""What an analyst feels of a release: how wide its groups are, how far its marginals moved, and how wrong its counts are.
+"""Utility of a release: width of its labels, change of its marginals, and error of its counts.
 
 A release is read as its analyst would read it: a group may be any of its values, each as likely as the other (Xiao and Tao, Anatomy, VLDB
-2006). So a record published as ``[20 - 29]`` counts a tenth for each of ten ages. Only what is published and the domain are used, not the
-recoding, so that the releases of all methods are measured alike.
+2006). So a record published as ``[20 - 29]`` counts a tenth for each of ten ages. Only the published labels and the domain are used, not
+the recoding, so that the releases of all methods are measured alike.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """Which values each published label of a column stands for.
+    """Values that each published label of a column stands for.
 
     Attributes:
         labels: Shape (pairs,), ascending: number of the label.
@@ -50,26 +50,29 @@ class Meaning:
 
     @cached_property
     def members(self) -> NDArray[np.int64]:
-        """Codes that each label may be, shape (labels,)."""
+        """Number of codes that each label may be, shape (labels,)."""
         members: NDArray[np.int64] = np.bincount(self.labels)
         return members
 
     def share(self, chosen: Floats) -> Floats:
-        """Return the mean of a number per code, shape (size,), over the codes of each label, shape (labels,): a share, of 0 and 1."""
+        """Return the mean of a number per code over the codes of each label, shape (labels,).
+
+        ``chosen`` has the shape (size,); of zeros and ones the mean is a share.
+        """
         return np.bincount(self.labels, weights=chosen[self.codes]) / self.members
 
     def spread(self, counts: NDArray[np.int64]) -> Floats:
-        """Spread the records of each label evenly over its codes: shape (labels,) in, (size,) out."""
+        """Spread the record counts of labels evenly over their codes, from shape (labels,) to (size,)."""
         return np.bincount(self.codes, weights=(counts / self.members)[self.labels], minlength=self.size).astype(np.float64)
 
 
-def itself(size: int) -> Meaning:
-    """Return the meaning of values that are published as they are, each label the code of the same number."""
+def exact_meaning(size: int) -> Meaning:
+    """Return the meaning of values that are published exactly: each label is the code of its number."""
     return Meaning(np.arange(size), np.arange(size), size, np.zeros(size))
 
 
 def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Domain, hierarchy: Hierarchy, level: int | None) -> Meaning:
-    """Find out what published labels stand for.
+    """Parse published labels into the codes that they stand for.
 
     Args:
         texts: The label of each group, the two bounds with a bar between where there are two; None for a null.
@@ -97,7 +100,10 @@ LabelMeanings = dict[str | None, tuple[NDArray[np.int64], float]]
 
 
 def _known(domain: Domain, hierarchy: Hierarchy, level: int | None) -> LabelMeanings:
-    """Return the codes of every label of a level, or of all levels: the finest counts where two have a label in common."""
+    """Return the codes and NCP of every label of a level, or of all levels.
+
+    Where two levels have a label in common, the finer one counts.
+    """
     known: LabelMeanings = {}
     for one in range(hierarchy.levels) if level is None else [level]:
         order = np.argsort(hierarchy.groups[one], kind="stable")
@@ -113,6 +119,7 @@ def _known(domain: Domain, hierarchy: Hierarchy, level: int | None) -> LabelMean
 
 
 def _written(hierarchy: Hierarchy, level: int) -> list[list[str | None]]:
+    """Return the label texts of a level, as text and as bounds."""
     labels = hierarchy.labels[level]
     texts = [(labels if pa.types.is_string(labels.type) else as_text(labels)).to_pylist()]
     if bounds := hierarchy.bounds[level]:
@@ -122,18 +129,23 @@ def _written(hierarchy: Hierarchy, level: int) -> list[list[str | None]]:
 
 
 def bound_texts(low: pa.Array, high: pa.Array) -> pa.Array:
-    """Write two bounds, given as text, as one label; an open one is nothing before or behind the bar, and two of them are null."""
+    """Write two text bounds as one label with a bar between; an open bound is empty.
+
+    Two open bounds give null.
+    """
     both = pc.and_(low.is_null(), high.is_null())
     return pc.if_else(both, pa.scalar(None, pa.string()), pc.binary_join_element_wise(pc.fill_null(low, ""), pc.fill_null(high, ""), BOUND))
 
 
 def _places(domain: Domain) -> dict[str, int]:
+    """Return the code of each value by its text."""
     return {text: place for place, text in enumerate(as_text(domain.values).to_pylist())}
 
 
 def _codes(
     text: str | None, known: LabelMeanings, places: dict[str, int], numbers: Floats | None, domain: Domain
 ) -> tuple[NDArray[np.int64], float]:
+    """Return the codes and NCP of one label; no code where it cannot be read."""
     if text in known:
         return known[text]
     assert text is not None
@@ -154,7 +166,10 @@ def _codes(
 def _set_codes(
     text: str, known: LabelMeanings, places: dict[str, int], numbers: Floats | None, domain: Domain
 ) -> tuple[NDArray[np.int64], float]:
-    """Read ``{a, b}``, ``{a, b, null}`` and ``{[20 - 29], null}``; no code for what is none of them."""
+    """Return the codes and NCP of a set label such as ``{a, b}`` or ``{[20 - 29], null}``.
+
+    A label that is no set has no code.
+    """
     beside = text.endswith(NULL_SET_END) and bool(domain.nulls)
     inner = text[1 : -len(NULL_SET_END)] if beside else text[1:-1]
     listed, null = _listed(inner, places), len(domain.values)
@@ -170,7 +185,10 @@ def _set_codes(
 
 
 def _listed(inner: str, places: dict[str, int]) -> list[int]:
-    """Return the codes of the values that a set lists, which ascend; a value may hold commas itself. None if it lists others."""
+    """Return the codes of the values that a set label lists, in ascending order.
+
+    A value may contain commas itself. The result is empty if another text is listed.
+    """
     pieces = inner.split(", ")
     most = 1 + max((text.count(", ") for text in places), default=0)
     rests: list[list[int] | None] = [None] * len(pieces) + [[]]
@@ -184,7 +202,7 @@ def _listed(inner: str, places: dict[str, int]) -> list[int]:
 
 
 def _ends(text: str) -> list[tuple[str, str]]:
-    """Return the two ends of a range, an open one empty; nothing for what is no range."""
+    """Return the two ends of a range label, an open end empty; nothing if it is no range."""
     if text.startswith("[") and len(parts := text[1:-1].split(" - ")) == 2:
         return [(parts[0], parts[1])]
     if len(parts := text.split(BOUND)) == 2:
@@ -193,7 +211,7 @@ def _ends(text: str) -> list[tuple[str, str]]:
 
 
 def _number(text: str, domain: Domain) -> float:
-    """Return the number of an end; one that is not of the domain's type is nowhere."""
+    """Return the number of a range's end; NaN if it is not of the domain's type."""
     try:
         found = as_numbers(pa.array([text]).cast(domain.values.type))
     except pa.ArrowInvalid:
@@ -201,28 +219,32 @@ def _number(text: str, domain: Domain) -> float:
     return float("nan") if found is None else float(found[0])
 
 
-def generalised(meaning: Meaning, counts: NDArray[np.int64]) -> float:
+def mean_ncp(meaning: Meaning, counts: NDArray[np.int64]) -> float:
     """Return the mean NCP of the released records (Xu et al. 2006)."""
     return float(np.dot(meaning.costs, counts) / counts.sum())
 
 
 def total_variation(before: NDArray[np.int64], after: Floats) -> float:
-    """Return ½ Σ |p − q| of two distributions given as counts over the same values: 0 if equal, 1 if they have no value in common.
+    """Return the total variation distance of two count distributions: ½ Σ |p − q|.
 
-    Over the *groups* of a full-domain release it would be 0 but for suppression; over the values it tells what uniform spread loses.
+    It is 0 for equal ones and 1 if they have no value in common. Over the *groups* of a full-domain release it would be 0 but for
+    suppression; over the values it measures what uniform spread loses.
     """
     return float(np.abs(before / before.sum() - after / after.sum()).sum() / 2)
 
 
 class Predicate(NamedTuple):
-    """One half of a query: the codes ``first … last`` of an attribute, by its number; one code is a category."""
+    """Condition of a count query: the codes ``first … last`` of an attribute, given by its number.
+
+    A single code is a category.
+    """
 
     attribute: int
     first: int
     last: int
 
     def chosen(self, size: int) -> Floats:
-        """Return 1 for the codes that it asks for, 0 for others, shape (size,)."""
+        """Return 1 for the codes that the condition selects and 0 for others, shape (size,)."""
         codes = np.arange(size)
         return ((codes >= self.first) & (codes <= self.last)).astype(np.float64)
 
@@ -231,7 +253,7 @@ Query = tuple[Predicate, Predicate]
 
 
 def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], queries: int, seed: int) -> list[Query]:
-    """Draw random count queries: a range of one attribute and a category of another, in the source's own proportions.
+    """Draw random count queries: a range of one attribute and a category of another.
 
     Both ends of a range, and the category, are values of records drawn at random, so that frequent values are asked for more often.
 
@@ -262,17 +284,20 @@ def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], qu
 
 @dataclass(frozen=True, eq=False)
 class Contingency:
-    """How many records share two labels: arrays of shape (pairs,) with the numbers of the two labels and the count."""
+    """Numbers of records by pairs of labels of two columns, arrays of shape (pairs,)."""
 
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     counts: NDArray[np.int64]
 
     def total(self, first: Floats, second: Floats) -> float:
-        """Return Σ count · share of the first label · share of the second."""
+        """Return Σ count · share of the first label · share of the second label."""
         return float(np.dot(self.counts, first[self.first] * second[self.second]))
 
 
 def relative_errors(true: Floats, estimated: Floats, records: int) -> Floats:
-    """Return |estimate − truth| / max(truth, 0.1 % of the records) of each query, with the sanity bound of Xiao and Tao."""
+    """Return the relative error of each query: |estimate − truth| / max(truth, 0.1 % of the records).
+
+    The lower bound of the divisor is the sanity bound of Xiao and Tao.
+    """
     return np.abs(estimated - true) / np.maximum(true, max(SANITY * records, 1.0))

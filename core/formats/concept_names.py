@@ -1,4 +1,4 @@
-"""What a column is called: its name in words, and the concept of the table that these words name."""
+"""Concepts of columns by name: which words name which concept, such as a contact or a date of birth."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ withheld: free text: comment, comments, note text, notes, clinical notes, note, 
 
 
 class Concept(NamedTuple):
-    """What a column may be.
+    """Concept of a column, such as a person's name, with the role that it proposes.
 
     Attributes:
         name: In words.
@@ -67,7 +67,10 @@ class Concept(NamedTuple):
 
 
 def concept_names() -> Iterator[tuple[Concept, str, bool]]:
-    """Yield each name of the table with its concept, and whether it is the whole name of a column or nothing."""
+    """Yield each name of the concept table with its concept and whether it must match completely.
+
+    A name that must match completely is never found inside longer names.
+    """
     for line in CONCEPTS.strip().splitlines():
         role, name, names = line.split(": ", 2)
         if role not in get_args(Role):
@@ -80,6 +83,7 @@ Words = tuple[str, ...]
 
 
 def _set(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -112,7 +116,7 @@ PROCESSED = _set("created updated modified loaded load etl ingested ingestion im
 
 
 class NameReading(NamedTuple):
-    """What a name says.
+    """Concept that a column's name suggests, with its confidence.
 
     Attributes:
         concept: What the column may be.
@@ -124,22 +128,25 @@ class NameReading(NamedTuple):
 
 
 def _folded(name: str) -> str:
-    """Return a name with accents apart from their letters, and umlauts in two letters."""
+    """Decompose the accents of a name and write umlauts as two letters."""
     return unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("ä", "ae").replace("ö", "oe").replace("ü", "ue"))
 
 
 def name_words(name: str) -> Words:
-    """Return the words of a column's name, in lower case and without accents; numbers are none."""
+    """Split a column's name into words, in lower case and without accents; digits are dropped."""
     plain = "".join(letter for letter in _folded(name) if not unicodedata.combining(letter))
     parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", plain)
     return tuple(word for word in re.split(r"[^a-z]+", parted.lower()) if word)
 
 
 def _squashed(name: str) -> str:
+    """Return a name in lower case without accents, spaces and punctuation."""
     return re.sub(r"[^a-z0-9]", "", _folded(name).lower())
 
 
 class _Table(NamedTuple):
+    """Lookup tables of concept names: complete names, exact names, word sequences and known words."""
+
     whole: dict[str, Concept]
     exact: frozenset[str]
     words: dict[Words, Concept]
@@ -148,6 +155,7 @@ class _Table(NamedTuple):
 
 @cache
 def _table() -> _Table:
+    """Build the lookup tables of concept names."""
     whole: dict[str, Concept] = {}
     exact: set[str] = set()
     held: dict[Words, Concept] = {}
@@ -164,7 +172,7 @@ def _table() -> _Table:
 
 
 def concept_of(name: str) -> NameReading | None:
-    """Return what a column of that name may be; None where the table has nothing of it."""
+    """Return the concept that a column's name suggests; None if the table has no match."""
     table, words = _table(), name_words(name)
     squashed = _squashed(name)
     for text in (squashed, squashed.rstrip("0123456789"), "".join(words)):
@@ -187,7 +195,7 @@ def concept_of(name: str) -> NameReading | None:
 
 
 def _without_ends(words: Words) -> Words:
-    """Return words without those at either end that say little."""
+    """Remove words that say little from both ends of a name."""
     first, after = 0, len(words)
     while after - first > 1 and words[after - 1] in IGNORED_WORDS:
         after -= 1
@@ -197,7 +205,10 @@ def _without_ends(words: Words) -> Words:
 
 
 def _longest(words: Words) -> Concept | None:
-    """Return the concept of the longest name among some words: before a word such as `of`, else as near to the end as it can be."""
+    """Return the concept of the longest table name among the words of a column's name.
+
+    Names before a word such as `of` come first, else names near the end.
+    """
     table = _table()
     ends = [place for place, word in enumerate(words) if word in HEADS]
     best: tuple[tuple[int, int, int, int], Concept] | None = None
@@ -215,7 +226,10 @@ def _longest(words: Words) -> Concept | None:
 
 
 def _by_rule(words: Words) -> Concept | None:
-    """Return what words say together that say it in any language of the table: a number of persons or of events, a count, a moment."""
+    """Return the concept of words that follow a general rule: numbers, counts or timestamps.
+
+    Numbers are those of persons or of events.
+    """
     last, before = words[-1], set(words[:-1])
     if len(words) > 1 and last in NUMBERS:
         if words in _table().words:
@@ -239,7 +253,7 @@ def _by_rule(words: Words) -> Concept | None:
 
 @cache
 def _parts(word: str) -> Words:
-    """Return the fewest known words that a word is written of; itself where it is none or known."""
+    """Split a compound word into the fewest known words; unchanged if it is known or cannot be split."""
     known = _table().known
     if word in known or len(word) < 2 * FEWEST_LETTERS:
         return (word,)

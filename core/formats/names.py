@@ -1,4 +1,4 @@
-"""The words of a column's name, and what they say that its values number."""
+"""Words of a column's name, and whether they say that its values number persons, events or places."""
 
 from __future__ import annotations
 
@@ -121,15 +121,15 @@ NUMBERED: dict[Numbered, frozenset[str]] = {
 
 
 def words(name: str) -> list[str]:
-    """Return the words of a column's name in lower case: ``dateOfBirth`` and ``date_of_birth`` have three."""
+    """Split a column's name into words in lower case: ``dateOfBirth`` and ``date_of_birth`` have three."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     return [word for word in re.split(r"[^a-z]+", parted.lower()) if word]
 
 
 def numbered_by(name: str) -> Numbered | None:
-    """Return what a column of that name numbers or names, or None where its name does not tell.
+    """Return whether a column's name says that it numbers persons, events or places; None if it does not.
 
-    The last word that tells decides: ``patient_visit_id`` numbers visits.
+    The last such word decides: ``patient_visit_id`` numbers visits.
     """
     told = [kind for word in words(name) for kind, known in NUMBERED.items() if word in known or word.removesuffix("s") in known]
     return told[-1] if told else None

@@ -1,4 +1,7 @@
-"""Which column says whose a record is: many values, each of several records, and not those of a visit, an order or a ward."""
+"""Person columns: which column identifies the person of a record.
+
+Such a column has many values, each in several records. It does not number visits, orders or wards.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +24,21 @@ CODED = NUMBERS | frozenset(["number", "no", "nr", "num", "key", "code", "hash",
 
 
 def person_candidates(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Return the columns that may say whose a record is; where a name says so, those that are named after persons."""
+    """Return the columns that may identify persons; where names say so, only columns named after persons."""
     able = [one for one in proposals if _may_number(one) and one.profile.kind in {"integer", "text"}]
     named = [one for one in able if _repeats_by_name(one)]
     return named or [one for one in able if _repeats(one)]
 
 
 def propose_person(candidates: Sequence[Proposal], determines: Callable[[Proposal, Proposal], bool]) -> Proposal | None:
-    """Return the column that seems to say whose a record is; None where there is none.
+    """Return the column that seems to identify the person of a record; None if there is none.
 
-    Units may be nested: a visit is of one patient. Of such columns the coarsest is taken, because whoever has several visits is one person.
-    Of columns of which none determines another, or each the other, names decide, and then the number of values.
+    Units may be nested: a visit belongs to one patient. Of such columns the coarsest is taken, because several visits may belong to one
+    person. Of columns of which none determines another, or each the other, names decide, and then the number of values.
 
     Args:
         candidates: As ``person_candidates`` returns them.
-        determines: Tells whether records with the same value in the first column have the same value in the second.
+        determines: Returns whether records with the same value in the first column have the same value in the second.
     """
     left = list(candidates)
     found = max(left, key=lambda one: (_is_subject(one), one.role == "identifier", one.profile.distinct), default=None)
@@ -50,13 +53,17 @@ def propose_person(candidates: Sequence[Proposal], determines: Callable[[Proposa
 
 
 def _may_number(proposal: Proposal) -> bool:
-    """Return whether a column may number people: what does, and what nobody knows; names are shared, and doctors have many patients."""
+    """Return whether a column may number persons.
+
+    It may if it is an identifier or has no known concept. Names are shared, and doctors have many patients.
+    """
     if proposal.concept in {*SHARED, "a number of a record"}:
         return set(words(proposal.profile.name)) <= CODED
     return proposal.role == "identifier" or not proposal.concept
 
 
 def _repeats(proposal: Proposal) -> bool:
+    """Return whether values repeat as often as persons do, many persons with several records each."""
     profile, named = proposal.profile, _is_subject(proposal)
     if not named and profile.measures:
         return False
@@ -68,6 +75,7 @@ def _repeats(proposal: Proposal) -> bool:
 
 
 def _repeats_by_name(proposal: Proposal) -> bool:
+    """Return whether a column is named after persons' numbers and its values repeat."""
     profile, named = proposal.profile, set(words(proposal.profile.name))
     numbers = numbered_by(profile.name) == "person" and (bool(named & CODED) or named <= NUMBERED["person"])
     # Whoever is named so may have hundreds of records, under a number that is a long digest.
@@ -75,4 +83,5 @@ def _repeats_by_name(proposal: Proposal) -> bool:
 
 
 def _is_subject(proposal: Proposal) -> bool:
+    """Return whether a column's name says that it numbers persons."""
     return bool(set(words(proposal.profile.name)) & NUMBERS) or numbered_by(proposal.profile.name) == "person"

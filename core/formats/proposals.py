@@ -1,4 +1,7 @@
-"""Proposals for a first job: what a column may be, from its name, its values, its type and how many there are; what is unsure is asked."""
+"""Proposals for a first job: roles of columns from their names, values, types and counts.
+
+Unsure roles become questions.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,24 @@ from core.formats.names import NUMBERED, words
 
 Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "other"]
 Question = Literal["names", "outside", "text"]
-"""What is asked of a column: whether it says who somebody is, whether others can know it, whether its texts name people."""
+"""Questions about a column: whether it identifies people, whether others can know it, whether its texts name people."""
 Judged: TypeAlias = tuple[Role, float, str]
 """A role, how sure it is, and why."""
 
 NEARLY_UNIQUE = 0.7
-"""Different values for each record above which a column tells who people are, whatever it is called."""
+"""Different values for each record above which a column identifies people, whatever it is called."""
 UNSURE = 0.7
 """How sure a role must be not to be asked about."""
 FEW_VALUES, MANY_RECORDS = 50, 20.0
-"""Values at most, and records of each at least, for a column to name nobody, whatever it is called."""
+"""Values at most, and records of each at least, for a column to identify no person, whatever it is called."""
 FLAG = 3
-"""Values at most of a column that says whether somebody has a name, a telephone or a number, and not which."""
+"""Values at most of a column that says whether a person has a name, a telephone or a number, and not which."""
 FREE_TEXT = 40
 MOST_WIDTHS = 6
 LONGEST_CODE = 12
 FEWER = 0.75
 NEARLY_CONSTANT, SURE = 0.97, 0.9
-"""Share of the records with one value from which a column tells nobody apart, and how sure a name must be to outweigh that."""
+"""Share of the records with one value from which a column distinguishes no persons, and how sure a name must be to outweigh that."""
 WEIGHTS_SPAN = 1_000.0
 """What the weights of people do not span, and those of a survey do."""
 FREQUENT, EVEN = 0.02, 0.38
@@ -43,7 +46,7 @@ TEXT_LOOK, UNIQUE_LOOK, BIRTH_LOOK, PLACE_LOOK = "free text", "nearly unique", "
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """What was counted of a column; no value of it.
+    """Counts and patterns of a column's values; it holds no value itself.
 
     Attributes:
         name: Of the column.
@@ -58,7 +61,7 @@ class ColumnProfile:
         even: Which part of that the middle half of the numbers lies in: half where they are numbered through, less where they are measures.
         negative: Whether a number is less than zero.
         top: Share of the records with the most frequent value, about.
-        value_patterns: What values look like that may tell who somebody is.
+        value_patterns: Patterns of the values that may identify a person.
     """
 
     name: str
@@ -78,28 +81,31 @@ class ColumnProfile:
 
     @property
     def uniqueness(self) -> float:
-        """Distinct values per value, at most 1."""
+        """Share of distinct values among all values, at most 1."""
         return min(self.distinct / self.values, 1.0) if self.values else 0.0
 
     @property
     def mean_records(self) -> float:
-        """Records of a value on average."""
+        """Records per distinct value on average."""
         return max(self.values / self.distinct, 1.0) if self.distinct else 0.0
 
     @property
     def measures(self) -> bool:
-        """Whether numbers are measures by their shape: less than zero, one far more frequent than others, or most near each other."""
+        """Whether the numbers look like measures and not like identifiers.
+
+        They do if one is negative, one is far more frequent than others, or most are near each other.
+        """
         return self.kind in NUMERIC and (self.negative or self.top >= FREQUENT or 0 < self.even < EVEN)
 
     @property
     def few(self) -> bool:
-        """Whether values are so few, and so frequent, that they name nobody."""
+        """Whether values are so few and so frequent that they identify no person."""
         return self.distinct <= FEW_VALUES and self.mean_records >= MANY_RECORDS
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A role for a column.
+    """Proposed role of a column, with its reason, confidence and question.
 
     Attributes:
         profile: What was counted.
@@ -108,7 +114,7 @@ class Proposal:
         hierarchy: The one that it would have as a quasi-identifier, in YAML; None if it cannot be one.
         hint: What the user can do better about that.
         confidence: From 0 to 1.
-        concept: What it seems to be; empty where neither name nor values tell.
+        concept: What it seems to be; empty where neither name nor values suggest a concept.
         question: What is asked of it.
     """
 
@@ -123,12 +129,15 @@ class Proposal:
 
     @property
     def publish(self) -> str | None:
-        """How its values are published, of columns that are published as values."""
+        """How values are published if the column's role publishes values; else None."""
         return "shared" if self.role in {"sensitive", "insensitive", "weight"} else None
 
 
-def propose(profile: ColumnProfile) -> Proposal:
-    """Return a proposal: nothing whose values name people is published, and nothing that does not is thrown away."""
+def propose_role(profile: ColumnProfile) -> Proposal:
+    """Propose a role for a column from its profile.
+
+    No column is published whose values name people, and no other column is thrown away.
+    """
     hierarchy, hint = hierarchy_of(profile)
     named = concept_of(profile.name)
     question: Question | None = None
@@ -146,11 +155,12 @@ def propose(profile: ColumnProfile) -> Proposal:
 
 
 def _judged(role: Role, sure: float, reason: str) -> Judged:
+    """Return a role with its confidence and reason."""
     return role, sure, reason
 
 
 def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | None:
-    """Return what values tell, whatever the column is called."""
+    """Return the role that the patterns of values suggest, whatever the column's name; None if none."""
     telling = [look for look in profile.value_patterns if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK}]
     role = named.concept.role if named else None
     if telling and profile.distinct > FLAG and profile.kind != "timestamp":
@@ -171,7 +181,7 @@ def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | No
 
 
 def _by_name(profile: ColumnProfile, named: NameReading | None) -> Judged | None:
-    """Return what the name tells, as far as values do not speak against it."""
+    """Return the role that the column's name suggests, unless the values contradict it; None if none."""
     if named is None:
         # A column of such a name and no other word says who.
         said = set(words(profile.name))
@@ -193,6 +203,7 @@ def _by_name(profile: ColumnProfile, named: NameReading | None) -> Judged | None
 
 
 def _numbers_or_names(profile: ColumnProfile, named: NameReading) -> Judged:
+    """Return the role of a column named as an identifier or key, corrected by its values."""
     concept, role, sure = named.concept.name, named.concept.role, named.confidence
     called = f"{concept}, by its name"
     if profile.kind in {"date", "timestamp"}:
@@ -210,6 +221,7 @@ def _numbers_or_names(profile: ColumnProfile, named: NameReading) -> Judged:
 
 
 def _known_outside(profile: ColumnProfile, named: NameReading) -> Judged:
+    """Return the role of a column named as a quasi-identifier, corrected by its values."""
     concept, sure = named.concept.name, named.confidence
     called = f"{concept}, by its name"
     if profile.distinct <= 1:
@@ -226,10 +238,12 @@ def _known_outside(profile: ColumnProfile, named: NameReading) -> Judged:
 
 
 def _dated(concept: str) -> bool:
+    """Return whether a concept is a date."""
     return concept in {"when something happened", "date of birth", "date of death"}
 
 
 def _by_counts(profile: ColumnProfile) -> Judged:
+    """Return the role that type and counts suggest."""
     if profile.kind in {"date", "timestamp"}:
         return _judged("quasi_identifier", 0.7, "a date, which others may know")
     if profile.kind in {"text", "integer"} and profile.values > 1 and profile.uniqueness >= NEARLY_UNIQUE:
@@ -244,16 +258,19 @@ def _by_counts(profile: ColumnProfile) -> Judged:
 
 
 def hierarchy_of(profile: ColumnProfile) -> tuple[str | None, str]:
-    """Return a hierarchy that fits the type, in YAML, and a hint where the user can do better; None where there is none."""
+    """Return a YAML hierarchy that fits a column's type, and a hint for a better one.
+
+    The hierarchy is None where no kind fits.
+    """
     match profile.kind:
         case "boolean":
             return '{tree: {"*": ["true", "false"]}}', ""
         case "date" | "timestamp":
             return "{date: [day, month, quarter, year, decade]}", ""
         case "integer" if _is_code(profile):
-            return f"{{widths: [{', '.join(ranks(profile.distinct))}], encode: true}}", "bins of neighbouring codes"
+            return f"{{widths: [{', '.join(code_bin_sizes(profile.distinct))}], encode: true}}", "bins of neighbouring codes"
         case "integer" | "double":
-            return f"{{widths: [{', '.join(widths(profile.span, whole=profile.kind == 'integer', distinct=profile.distinct))}]}}", ""
+            return f"{{widths: [{', '.join(bin_widths(profile.span, whole=profile.kind == 'integer', distinct=profile.distinct))}]}}", ""
         case "text":
             code = (profile.digits or profile.coded or _is_code(profile)) and 1 < profile.longest <= LONGEST_CODE
             kept = range(profile.longest, 0, -1) if code else [max(profile.longest, 1)]
@@ -262,19 +279,20 @@ def hierarchy_of(profile: ColumnProfile) -> tuple[str | None, str]:
 
 
 def _is_code(profile: ColumnProfile) -> bool:
+    """Return whether a column is named as a postal code."""
     return bool(set(words(profile.name)) & CODES)
 
 
-def ranks(distinct: int) -> list[str]:
-    """Return how many neighbouring values share a bin, level by level: 1, 4, 16, … below half the values."""
+def code_bin_sizes(distinct: int) -> list[str]:
+    """Return the numbers of neighbouring values per bin by level: 1, 4, 16, … below half the values."""
     return ["1", *(str(4**power) for power in range(1, MOST_WIDTHS) if 4**power * 2 <= distinct)]
 
 
-def widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
-    """Return bin widths that nest (…, 1, 5, 10, 50, …) up to the span, at most six and the coarsest ones.
+def bin_widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
+    """Return nesting bin widths (…, 1, 5, 10, 50, …) up to the span, at most six.
 
-    Whole numbers begin with 1, which keeps the values; other numbers with about a hundredth of the span, and with bins that are fewer
-    than the distinct values where these are known: narrower ones would hold a value each.
+    The coarsest are kept. Whole numbers begin with 1, which keeps the values. Other numbers begin with about a hundredth of the span. Their
+    bins are fewer than the distinct values where these are known: narrower ones would hold a value each.
     """
     # An exact decimal has 18 digits at most.
     top = min(max(floor(log10(span)), -12), 17) if span > 0 else 0
@@ -289,4 +307,5 @@ def widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
 
 
 def _decimal(digit: int, power: int) -> str:
+    """Write a digit times a power of ten as a decimal."""
     return str(digit * 10**power) if power >= 0 else "0." + "0" * (-power - 1) + str(digit)

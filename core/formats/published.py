@@ -1,4 +1,4 @@
-"""What is published of the values of a column, looked up batch by batch."""
+"""Published values of a column: lookups of source values batch by batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT, STEP, REST = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class PublishedValues:
-    """What is published of each value.
+    """Mapping from the source values of a column to its published values.
 
     Attributes:
         distinct_values: Shape (a,), values that are looked up.
@@ -39,7 +39,10 @@ class PublishedValues:
     null_as: pa.Array
 
     def apply(self, column: pa.Array) -> pa.Array:
-        """Return what is published of a column, shape (n,), in its working type or a dictionary of it."""
+        """Return the published values of a column, shape (n,).
+
+        They have its working type or a dictionary of it.
+        """
         if isinstance(column, pa.DictionaryArray):
             entries = self.apply(pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)]))
             codes = column.indices if not column.indices.null_count else pc.fill_null(column.indices, len(column.dictionary))
@@ -59,7 +62,7 @@ class PublishedValues:
         return known.take(pa.array(places))
 
     def without(self, gone: pa.Array) -> PublishedValues:
-        """Return the same where some published values become what is published of the rest: ``other``, or null."""
+        """Return the mapping with the given published values replaced by ``other``, or null."""
         if not len(gone):
             return self
 
@@ -70,7 +73,10 @@ class PublishedValues:
         return replace(self, published_as=left(self.published_as), starts_as=left(self.starts_as), null_as=nulls)
 
     def write(self, path: Path) -> int:
-        """Write it, for ``read_published_values``; return its number of rows."""
+        """Write the mapping to an Arrow file and return its number of rows.
+
+        ``read_published_values`` reads it.
+        """
         kinds = [np.full(len(self.distinct_values), KEPT, np.int8), np.full(len(self.starts), STEP, np.int8), np.full(2, REST, np.int8)]
         values = pa.concat_arrays([self.distinct_values, self.starts, pa.nulls(2, self.distinct_values.type)])
         published = pa.concat_arrays([self.published_as, self.starts_as, self.others_published_as, self.null_as])
@@ -81,7 +87,7 @@ class PublishedValues:
 
 
 def read_published_values(path: Path) -> PublishedValues:
-    """Read what ``PublishedValues.write`` wrote."""
+    """Read a mapping of published values from an Arrow file."""
     with pa.memory_map(str(path)) as file:
         table = ipc.open_file(file).read_all()
     kind = table["kind"].to_numpy()
@@ -92,12 +98,12 @@ def read_published_values(path: Path) -> PublishedValues:
 
 
 def _is_value(column: pa.Array) -> pa.Array:
-    """Tells which entries are values: neither null nor what is not a number, nor infinite."""
+    """Return a mask of the entries that are values: neither null, nor NaN, nor infinite."""
     return pc.fill_null(pc.is_finite(column), False) if pt.is_floating(column.type) else pc.is_valid(column)
 
 
 def value_keys(values: pa.Array) -> Keys:
-    """Return values without null as numbers in the same order."""
+    """Convert values without null to numbers in the same order."""
     kind = values.type
     if pt.is_decimal(kind):
         words = pa.concat_arrays([values.cast(pa.decimal128(38, kind.scale))]) if not pt.is_decimal256(kind) else values

@@ -1,7 +1,8 @@
-"""How many records a CSV file has, counted from its bytes alone, so that what a reader makes of it can be held against the file itself.
+"""Number of records of a CSV file, counted from its bytes alone.
 
-A record ends at an end of a line outside of quotes. A quote opens a field where nothing but spaces stands before it in that field. Two
-quotes within are a letter, and elsewhere a quote is a letter too. DuckDB reads CSV so, and refuses what it would read in another way.
+It is compared with what a reader finds in the file. A record ends at an end of a line outside of quotes. A quote opens a field where
+nothing but spaces comes before it in that field. Two quotes within are a letter, and elsewhere a quote is a letter too. DuckDB reads CSV
+so, and refuses files that it would read in another way.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ STATE, RECORDS, LENGTH, LONGEST = range(4)
 
 
 def transitions() -> NDArray[np.uint8]:
-    """Return the state that a byte leads to, by the state before it times ``KINDS`` plus its kind; shape (states * KINDS,)."""
+    """Return the next parser state for each state and kind of byte, shape (states * KINDS,).
+
+    The index is the state times ``KINDS`` plus the kind of the byte.
+    """
     begun = [WITHIN, FIELD, QUOTED, FIELD, ENDED, RETURNED]
     rows = {
         **dict.fromkeys((FIELD, ENDED, RETURNED, PASSED), begun),
@@ -45,7 +49,7 @@ def transitions() -> NDArray[np.uint8]:
 
 @kernel
 def count_block(block: NDArray[np.uint8], kinds: NDArray[np.uint8], table: NDArray[np.uint8], least: int, known: NDArray[np.int64]) -> None:
-    """Count the records that end in a block.
+    """Count the records that end in a block of bytes and update the parser's state.
 
     Args:
         block: Shape (bytes,).
@@ -73,7 +77,7 @@ STANDS_FOR = 0xFF
 
 
 class RecordCount(NamedTuple):
-    """What was counted of a CSV file.
+    """Number of records of a CSV file, and the length of the longest.
 
     Attributes:
         records: How many there are, the header included.
@@ -85,7 +89,7 @@ class RecordCount(NamedTuple):
 
 
 def count_records(blocks: Iterable[bytes], delimiter: str, columns: int) -> RecordCount:
-    """Count the records of a CSV file in one reading.
+    """Count the records of a CSV file in one pass.
 
     Args:
         blocks: Its bytes, a part at a time.
@@ -106,7 +110,10 @@ def count_records(blocks: Iterable[bytes], delimiter: str, columns: int) -> Reco
 
 
 def _of_one_byte(blocks: Iterable[bytes], delimiter: bytes) -> Iterator[bytes]:
-    """Yield the bytes with a delimiter of one byte, and as many spaces as it had more, which mean nothing after it."""
+    """Yield blocks of bytes with a delimiter of several bytes replaced by a single byte.
+
+    Spaces fill the length; they mean nothing after a delimiter.
+    """
     if len(delimiter) == 1:
         yield from blocks
         return
@@ -120,6 +127,7 @@ def _of_one_byte(blocks: Iterable[bytes], delimiter: bytes) -> Iterator[bytes]:
 
 
 def _without_mark(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield blocks of bytes without a UTF-8 byte order mark."""
     first = b""
     stream = iter(blocks)
     while len(first) < len(MARK) and (block := next(stream, b"")):

@@ -1,8 +1,9 @@
-"""Where records of CSV end, found out range by range: what a range is depends on whether it begins in quotes, so both are looked at.
+"""Ends of CSV records, found range by range so that a file can be cut.
 
-A byte is in quotes if an odd number of quotes stands before it. So of each range the number of its quotes is told, and where its first
-record ends if it begins outside of quotes, and if it begins inside; the sums of those before a range say which. That is exact for files in
-which a quote either opens a field, closes it, or is doubled within. All else is told to be irregular, and nobody may cut such a file.
+A byte is in quotes if an odd number of quotes comes before it. Whether a range begins in quotes depends on the ranges before, so both cases
+are scanned. Each range reports its number of quotes and where its first record ends in either case; the sums of quotes before a range
+decide which case holds. That is exact for files in which a quote either opens a field, closes it, or is doubled within. All other files are
+reported as irregular and must not be cut.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ QUOTE, NEWLINE, RETURN = 34, 10, 13
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a range is if it begins outside of quotes, or if it begins inside.
+    """Records of a range under the assumption that it begins outside, or inside, of quotes.
 
     Attributes:
         end: Bytes until after the first end of a line outside of quotes; -1 if there is none.
@@ -34,8 +35,8 @@ class Beginning:
 
 
 @dataclass(frozen=True)
-class Scanned:
-    """A range of a file.
+class ScannedRange:
+    """Scan result of a range of a CSV file.
 
     Attributes:
         quotes: How many it has.
@@ -48,8 +49,8 @@ class Scanned:
     closed: bool
 
 
-def scan(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -> Scanned:
-    """Look through a range.
+def scan_range(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -> ScannedRange:
+    """Scan a range of a CSV file for quotes and ends of records.
 
     Args:
         blocks: Its bytes, a part at a time.
@@ -75,14 +76,15 @@ def scan(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -
         quotes, place, past = quotes + len(looked.quotes), place + len(block), (past + block)[-2:]
         block = following
     outside, within = (Beginning(ends[one], regular[one], tuple(sorted(endings[one])), ended[one]) for one in (0, 1))
-    return Scanned(quotes, (outside, within), past.endswith(b"\n"))
+    return ScannedRange(quotes, (outside, within), past.endswith(b"\n"))
 
 
 class _Block:
-    """A part of a range, with two bytes before it and one after, as far as there are any."""
+    """Block of a range, with two bytes before it and one after where the file has them."""
 
     def __init__(self, past: bytes, block: bytes, after: bytes, delimiter: str) -> None:
         # What lies outside of the file parts fields and ends lines as what stands between them does.
+        """Keep the bytes of a block and find its quotes."""
         padded = (b"\n" * 2 + past)[-2:] + block + (after or b"\n")
         self._bytes = np.frombuffer(padded, np.uint8)
         self._here = self._bytes[2:-1]
@@ -91,7 +93,7 @@ class _Block:
         self._borders = (QUOTE, NEWLINE, RETURN, ord(delimiter))
 
     def regular(self, inside: int) -> bool:
-        """Return whether it is, if it begins inside of quotes or outside."""
+        """Return whether the block's quotes and line ends are regular if it begins inside quotes or not."""
         opening, closing = self.quotes[inside::2], self.quotes[1 - inside :: 2]
         if not (self._bordered(self._starts[opening]) and self._bordered(self._ends[closing])):
             return False
@@ -104,22 +106,26 @@ class _Block:
         return not np.any(empty)
 
     def lines(self, inside: int) -> tuple[NDArray[np.intp], set[int]]:
-        """Return where lines end, and how many bytes their ends have."""
+        """Return the positions of line ends outside of quotes, and the numbers of bytes that they have."""
         found = np.flatnonzero(self._here == NEWLINE)
         found = found[self._outside(found, inside)]
         returned = self._starts[found] == RETURN
         return found, ({2} if returned.any() else set()) | ({1} if not returned.all() else set())
 
     def _outside(self, places: NDArray[np.intp], inside: int) -> NDArray[np.bool_]:
+        """Return a mask of the positions that are outside of quotes."""
         even: NDArray[np.bool_] = (np.searchsorted(self.quotes, places) + inside) % 2 == 0
         return even
 
     def _bordered(self, found: NDArray[np.uint8]) -> bool:
+        """Return whether all given bytes are quotes, delimiters or line ends."""
         return bool(np.isin(found, self._borders).all())
 
 
-def record_starts(ranges: Sequence[tuple[int, Scanned]]) -> list[int] | None:
-    """Return where ranges of whole records begin, the end of the header first; None where quotes do not decide it.
+def record_starts(ranges: Sequence[tuple[int, ScannedRange]]) -> list[int] | None:
+    """Return where ranges of complete records begin, the end of the header first.
+
+    None where quotes do not decide it.
 
     Args:
         ranges: First byte of each range of a file, in order and without a gap, and what was found there.
@@ -137,8 +143,8 @@ def record_starts(ranges: Sequence[tuple[int, Scanned]]) -> list[int] | None:
     return None if quotes % 2 or not found else found
 
 
-def records_of(ranges: Sequence[Scanned]) -> int:
-    """Return how many records a file has that was cut, the header included.
+def records_of(ranges: Sequence[ScannedRange]) -> int:
+    """Return the number of records of a file from its scanned ranges, the header included.
 
     Args:
         ranges: What was found in its ranges, in order; no line is empty, as ``cuts`` sees to.

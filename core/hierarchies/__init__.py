@@ -1,1 +1,1 @@
-"""One module per kind of hierarchy; each turns the domain of a QID into a ladder of levels."""
+"""Hierarchies of QIDs: one module per kind, each building the levels over a domain."""

@@ -1,4 +1,4 @@
-"""Hierarchies of dates and timestamps: calendar units of growing length."""
+"""Hierarchies of dates and timestamps by calendar unit, and of texts by prefix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
-from core.hierarchies.levels import DraftLevels, Extent, Level, labelled, numbered
+from core.hierarchies.levels import DraftLevels, Extent, Level, group_numbers, level_of_labels
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import DateHierarchy, PrefixHierarchy
 
@@ -22,7 +22,9 @@ DAYS_ALONE = {1, 86_400_000}
 
 
 def dates_levels(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Group dates by calendar unit; a timestamp with a time zone counts by the local calendar of that zone.
+    """Build the levels of a date hierarchy: days, months, quarters, years or decades.
+
+    A timestamp with a time zone counts by the local calendar of that zone.
 
     ``day`` becomes level 0 where the column holds dates, or timestamps that are all at midnight, and there is neither top nor bottom: all
     days beyond these share a group.
@@ -36,6 +38,7 @@ def dates_levels(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | 
 
 
 def _local(qid: str, values: pa.Array) -> NDArray[np.datetime64]:
+    """Convert dates and timestamps to NumPy datetimes in local time."""
     kind = values.type
     if pt.is_date(kind):
         return np.asarray(values.cast(pa.date32())).astype("datetime64[D]")
@@ -52,7 +55,10 @@ def _local(qid: str, values: pa.Array) -> NDArray[np.datetime64]:
 
 
 def _numbers_per_day(kind: pa.DataType) -> int | None:
-    """Return how many units a day has where dates are numbers; None with a time zone, whose days are not all alike."""
+    """Return the number of units per day of a date or timestamp type; None with a time zone.
+
+    Days in a time zone are not all equally long.
+    """
     if pt.is_date32(kind):
         return 1
     if pt.is_date64(kind):
@@ -61,6 +67,7 @@ def _numbers_per_day(kind: pa.DataType) -> int | None:
 
 
 def _level(days: NDArray[np.datetime64], unit: str, spec: DateHierarchy, scale: int | None) -> Level:
+    """Build the level that groups days by a calendar unit."""
     months = days.astype("datetime64[M]").astype(np.int64)
     keys = {
         "day": days.astype(np.int64),
@@ -72,7 +79,7 @@ def _level(days: NDArray[np.datetime64], unit: str, spec: DateHierarchy, scale: 
     below, above = _beyond(days, spec)
     if spec.hides and len(keys):
         keys = np.where(below, keys.min() - 1, np.where(above, keys.max() + 1, keys))
-    groups, firsts = numbered(keys)
+    groups, firsts = group_numbers(keys)
     labels = _labels(days[firsts], unit)
     for beyond, label in zip((below, above), spec.end_labels, strict=True):
         if label is not None:
@@ -82,7 +89,10 @@ def _level(days: NDArray[np.datetime64], unit: str, spec: DateHierarchy, scale: 
 
 
 def _extent(days: NDArray[np.datetime64], unit: str, scale: int, spec: DateHierarchy) -> Extent:
-    """Return from where to where the calendar units of some days reach, the last day included; open beyond the ends of the job."""
+    """Return the first and last day of the calendar unit of each day, open beyond bottom and top.
+
+    Both are in the unit of the column's numbers.
+    """
     if unit == "day":
         first = last = days.astype(np.int64)
     else:
@@ -105,7 +115,7 @@ def _extent(days: NDArray[np.datetime64], unit: str, scale: int, spec: DateHiera
 
 
 def _beyond(days: NDArray[np.datetime64], spec: DateHierarchy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which days lie in the group up to ``bottom``, and which in that from ``top`` on."""
+    """Return masks of the days in the group up to ``bottom`` and in the group from ``top`` on."""
     none = np.zeros(len(days), np.bool_)
     last, first = spec.last_below, spec.first_above
     below = none if last is None else days <= np.datetime64(last, "D")
@@ -113,6 +123,7 @@ def _beyond(days: NDArray[np.datetime64], spec: DateHierarchy) -> tuple[NDArray[
 
 
 def _labels(days: NDArray[np.datetime64], unit: str) -> pa.Array:
+    """Write the labels of the calendar units of days, such as ``2024-Q1`` or ``1990s``."""
     months = days.astype("datetime64[M]")
     month = months.astype(np.int64)
     year = month // 12 + _EPOCH
@@ -127,16 +138,20 @@ def _labels(days: NDArray[np.datetime64], unit: str) -> pa.Array:
 
 
 def _year(years: NDArray[np.int64]) -> pa.Array:
+    """Write years with at least four digits and a sign where negative."""
     sign = pc.if_else(pa.array(years < 0), "-", "")
     return pc.binary_join_element_wise(sign, _padded(abs(years), 4), "")
 
 
 def _padded(numbers: NDArray[np.int64], width: int) -> pa.Array:
+    """Write numbers with leading zeros up to a width."""
     return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width, "0")
 
 
 def prefix_levels(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Group text (or the decimal text of integers) by its prefix and its length, counted in Unicode code points.
+    """Build the levels of a prefix hierarchy over texts or integers.
+
+    Values share a group where prefix and length are equal, counted in Unicode code points.
 
     The first length becomes level 0 where no value is longer. Values with a sparse beginning share the group ``000``.
     """
@@ -147,11 +162,14 @@ def prefix_levels(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path
     lengths = np.asarray(pc.utf8_length(text)).astype(np.int64)
     longest = int(lengths.max(initial=0))
     merged = spec.prefix[0] >= longest and not spec.hides
-    levels = tuple(labelled(_without_sparse(_masked(text, min(kept, longest), spec.mask), text, spec)) for kept in spec.prefix[merged:])
+    levels = tuple(
+        level_of_labels(_without_sparse(_masked(text, min(kept, longest), spec.mask), text, spec)) for kept in spec.prefix[merged:]
+    )
     return DraftLevels(levels, len(text))
 
 
 def _without_sparse(labels: pa.Array, text: pa.Array, spec: PrefixHierarchy) -> pa.Array:
+    """Replace labels of values with a sparse beginning by ``000``."""
     if not spec.beginnings:
         return labels
     length = len(spec.beginnings[0])
@@ -160,6 +178,7 @@ def _without_sparse(labels: pa.Array, text: pa.Array, spec: PrefixHierarchy) -> 
 
 
 def _text(qid: str, values: pa.Array) -> pa.Array:
+    """Return the values as text; other types than text and non-negative integers are refused."""
     kind = values.type
     if pt.is_unsigned_integer(kind):
         return values.cast(pa.large_string())
@@ -174,6 +193,7 @@ def _text(qid: str, values: pa.Array) -> pa.Array:
 
 
 def _masked(text: pa.Array, kept: int, mask: str) -> pa.Array:
+    """Keep the first characters of each text and replace the others by the mask character."""
     lengths = np.asarray(pc.utf8_length(text)).astype(np.int64)
     masks = pc.binary_repeat(pa.scalar(mask, pa.large_string()), pa.array(np.maximum(lengths - kept, 0)))
     return pc.binary_join_element_wise(pc.utf8_slice_codeunits(text, 0, kept), masks, pa.scalar("", pa.large_string()))

@@ -1,6 +1,7 @@
-"""Whether published labels tell values that a job hides: those of quasi-identifiers that may not be published as they are.
+"""Checks whether published labels disclose values that a job hides.
 
-Labels alone are looked at, with no more knowledge than the job's. ``*`` and null tell nothing.
+Such values are those of quasi-identifiers that may not be published exactly. Only labels are looked at, with no more knowledge than the
+job's. ``*`` and null disclose nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _UNITS = {
 
 
 def count_disclosing_labels(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
-    """Count the labels that tell a value which the job hides.
+    """Count the labels that disclose a value which the job hides.
 
     Args:
         qid: A QID whose values may not be published as they are.
@@ -53,14 +54,17 @@ def count_disclosing_labels(qid: QuasiIdentifier, labels: pa.Array, folder: Path
 
 
 def disclosing_bins(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
-    """Tells which labels of bins tell what the job hides: shape (m,)."""
+    """Return a mask of bin labels that disclose values that the job hides, shape (m,)."""
     spec = qid.hierarchy
     assert isinstance(spec, WidthsHierarchy)
     return ~_in_bins(texts, spec, exact=qid.exact)
 
 
 def disclosing_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
-    """Tells which labels are no calendar unit of the job's, or one that lies wholly beyond its bottom or top: shape (m,)."""
+    """Return a mask of date labels that disclose values that the job hides, shape (m,).
+
+    These are labels that are no calendar unit of the job's, or a unit that lies completely beyond its bottom or top.
+    """
     spec = qid.hierarchy
     assert isinstance(spec, DateHierarchy)
     units = "|".join(_UNITS[unit] for unit in spec.date)
@@ -74,7 +78,10 @@ def disclosing_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
 
 
 def _has_shown_day(label: str, spec: DateHierarchy) -> bool:
-    """Return whether a calendar unit has a day between bottom and top; not if it is none of the calendar."""
+    """Return whether a calendar unit has a day between bottom and top.
+
+    A label that is no unit of the calendar has none.
+    """
     year, quarter, number = label.partition("-Q")
     try:
         if quarter:
@@ -94,7 +101,7 @@ def _has_shown_day(label: str, spec: DateHierarchy) -> bool:
 
 
 def _in_bins(texts: pa.Array, spec: WidthsHierarchy, *, exact: bool) -> Flags:
-    """Tells of each label whether it is a bin within bottom and top, or what lies beyond one of them."""
+    """Return a mask of labels that are bins within bottom and top, or the groups beyond them."""
     parts = pc.extract_regex(texts, _BIN)
     low, high = (np.asarray(pc.struct_field(parts, name).cast(pa.float64())).astype(np.float64) for name in ("low", "high"))
     closed = np.asarray(pc.fill_null(pc.equal(pc.struct_field(parts, "close"), "]"), False))
@@ -117,7 +124,7 @@ def _in_bins(texts: pa.Array, spec: WidthsHierarchy, *, exact: bool) -> Flags:
 
 
 def _outside(low: NDArray[np.float64], high: NDArray[np.float64], closed: Flags, spec: WidthsHierarchy) -> Flags:
-    """Tells which ranges, with their high ends or without, hold values beyond bottom or top."""
+    """Return a mask of ranges that hold values beyond bottom or top; ``closed`` ranges include ``high``."""
     told = np.zeros(len(low), np.bool_)
     if spec.top is not None:
         top = float(spec.top)
@@ -128,7 +135,11 @@ def _outside(low: NDArray[np.float64], high: NDArray[np.float64], closed: Flags,
 
 
 def disclosing_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
-    """Tells which labels keep more characters than the finest level, a sparse beginning, or all unless values may be told."""
+    """Return a mask of prefix labels that disclose values that the job hides, shape (m,).
+
+    These are labels with more characters than the finest level, with a sparse beginning, or with all characters where exact values are
+    hidden.
+    """
     spec = qid.hierarchy
     assert isinstance(spec, PrefixHierarchy)
     kept = pc.utf8_length(pc.utf8_rtrim(texts, spec.mask))
@@ -144,7 +155,7 @@ def disclosing_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
 
 
 def _beyond_groups(texts: pa.Array, table: LabelTable) -> int:
-    """Count the labels that are no group, or bear the name of a value."""
+    """Count the labels that are no group of the table, or equal one of its values."""
     # Nothing of the values, but their type: a table of one column has no groups, and no arrays cannot be concatenated.
     groups = pa.concat_arrays([column.slice(0, 0) for column in table.columns[:1]] + list(table.columns[1:]))
     allowed = pc.and_(pc.is_in(texts, groups), pc.invert(pc.is_in(texts, table.columns[0])))

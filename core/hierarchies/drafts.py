@@ -1,6 +1,6 @@
-"""A first hierarchy for a column, from its values and how often they occur: what a person would edit rather than begin.
+"""Drafts of hierarchies from a column's values and their counts, to be edited by a person.
 
-Labels at the ends of ranges name no extreme value, which is somebody's: the outermost ranges are open.
+Labels at the ends of ranges name no extreme value, which may be one person's: the outermost ranges are open.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ABOVE = re.compile(rf"(>=|>|≥|over|above|from)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|
 
 
 class ValueBand(NamedTuple):
-    """A range of numbers; bands sort by where they begin.
+    """Range of numbers read from a text; bands sort by where they begin.
 
     Attributes:
         low, high: Its ends; infinite where there is none.
@@ -44,7 +44,7 @@ class ValueBand(NamedTuple):
 
 
 def band_of(text: str) -> ValueBand | None:
-    """Return the range that a text writes down; None if it is none."""
+    """Parse a text as a range of numbers; None if it is not a range."""
     text = text.strip()
     if found := _BETWEEN.fullmatch(text):
         low, high = Decimal(found[2]), Decimal(found[3])
@@ -57,7 +57,7 @@ def band_of(text: str) -> ValueBand | None:
 
 
 def merged_label(bands: Sequence[ValueBand]) -> str:
-    """Return what covers neighbouring ranges, from where the first begins to where the last ends."""
+    """Return the label of neighbouring ranges joined to one, from the first begin to the last end."""
     first, last = bands[0], max(bands, key=lambda band: band.high)
     if first.low.is_infinite() and last.high.is_infinite():
         return "*"
@@ -78,7 +78,7 @@ LONGEST_CODE = 12
 FEWER = 0.75
 """A level is worth having if it has at most so many groups for each of the level below."""
 SHARED = 0.6
-"""Share of the values that must have a word in common with another, for words to tell groups."""
+"""Share of the values that must have a word in common with another, for words to define groups."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 Labels = list[str]
@@ -86,7 +86,7 @@ Labels = list[str]
 
 @dataclass(frozen=True)
 class Draft:
-    """A hierarchy and how it came about.
+    """Drafted hierarchy: its rows, and how its groups were found.
 
     Attributes:
         rows: One per value, in the order of the domain: the value, then its labels, finest first; the last is ``*``.
@@ -98,12 +98,12 @@ class Draft:
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """How many groups there are at each level, the values first."""
+        """Number of groups at each level, the values first."""
         return tuple(len(set(column)) for column in zip(*self.rows, strict=True))
 
 
 def draft_hierarchy(domain: Domain) -> Draft:
-    """Draft a hierarchy.
+    """Draft a hierarchy for the values of a domain.
 
     Args:
         domain: The values and counts of the column; of numbers, dates, truth values or texts.
@@ -123,7 +123,7 @@ def draft_hierarchy(domain: Domain) -> Draft:
 
 
 def _levels(values: Sequence[str], counts: NDArray[np.int64], kind: pa.DataType) -> tuple[str, list[Labels]]:
-    """Return what the values are, and their labels at each level that may be kept."""
+    """Return how the values are grouped, in words, and their labels at each candidate level."""
     if pt.is_date(kind) or pt.is_timestamp(kind):
         return "dates, by month, quarter, year and decade", [[unit(text) for text in values] for unit in _CALENDAR]
     if not is_text(kind) and not pt.is_boolean(kind):
@@ -147,7 +147,7 @@ _CALENDAR: tuple[Callable[[str], str], ...] = (
 
 
 def _quantiles(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
-    """Return bins of about equally many records, each level joining two of the one below."""
+    """Return labels of bins with about equal record counts; each level joins pairs of bins below."""
     bins = min(MOST_BINS, max(int(np.log2(max(len(values), 1))) - 1, 0))
     # By the middle of what a value has, so that one with half of all records is a bin of its own.
     middle = np.cumsum(counts) - counts / 2
@@ -156,6 +156,7 @@ def _quantiles(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]
 
 
 def _ranges(values: Sequence[str], groups: NDArray[np.int64]) -> Labels:
+    """Return the label of each value: the range of its group of neighbouring values."""
     starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
     edges = [values[start] for start in starts[1:]]
     if not edges:
@@ -165,7 +166,10 @@ def _ranges(values: Sequence[str], groups: NDArray[np.int64]) -> Labels:
 
 
 def _bands(values: Sequence[str]) -> list[Labels]:
-    """Return ranges that stand in the data joined with their neighbours, two by two; what is no range is another group."""
+    """Join ranges that the data contain with their neighbours, in pairs level by level.
+
+    Values that are no range become another group. Nothing is returned where too few values are ranges.
+    """
     read = [band_of(value) for value in values]
     found = sorted({band for band in read if band is not None})
     if len(found) < 3 or sum(band is None for band in read) > max(len(values) / 10, 1):
@@ -180,7 +184,10 @@ def _bands(values: Sequence[str]) -> list[Labels]:
 
 
 def _beginnings(values: Sequence[str]) -> list[Labels]:
-    """Return the beginnings of codes: short texts without spaces, most of them with a digit."""
+    """Return the prefixes of codes, longest first; nothing where the values are no codes.
+
+    Codes are short texts without spaces, most of them with a digit.
+    """
     if any(len(value) > LONGEST_CODE or " " in value for value in values):
         return []
     if sum(any(letter.isdigit() for letter in value) for value in values) < 0.8 * len(values):
@@ -189,7 +196,7 @@ def _beginnings(values: Sequence[str]) -> list[Labels]:
 
 
 def _words(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
-    """Return groups of texts that begin, or end, with the same word, where that is plain: most texts share one with another."""
+    """Group texts that begin, or end, with the same word; nothing where most share no word."""
     for pick, shape in ((0, "{} …"), (-1, "… {}")):
         heads = [words[pick].casefold() if (words := _WORD.findall(value)) else "" for value in values]
         several = {head for head, many in Counter(heads).items() if head and many > 1}
@@ -201,7 +208,7 @@ def _words(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
 
 
 def _frequencies(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
-    """Return the frequent values as they are and all others as one group, ever fewer of the first."""
+    """Keep the frequent values and fold all others into one group, with fewer kept at each level."""
     names, inverse = np.unique(np.asarray(values, dtype=object), return_inverse=True)
     share = np.bincount(inverse, counts, len(names)) / max(counts.sum(), 1)
     return [[value if share[place] >= least else OTHER for value, place in zip(values, inverse, strict=True)] for least in RARE]

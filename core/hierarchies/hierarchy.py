@@ -1,4 +1,4 @@
-"""Hierarchies over observed domains: for every level, the group of each domain code and what is published for it."""
+"""Hierarchies over observed domains: each level's group of every domain code, and its label."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from schemas.job.columns import QuasiIdentifier
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """The levels of one QID over its domain, finest first; all attributes but ``qid`` have one entry per level.
+    """Levels of one QID's hierarchy over its domain, finest first.
 
-    Level 0 holds the values themselves, the last level the one group ``*``. A null is a group of its own, the highest, at every
-    level but the last, unless a listed hierarchy says by ``nulls`` to which groups it belongs.
+    All attributes but ``qid``, ``least``, ``height`` and ``has_null_group`` have one entry per level.
+
+    Level 0 holds the values themselves, the last level the one group ``*``. A null is a group of its own, the highest, at every level but
+    the last. A listed hierarchy may say by ``nulls`` to which groups it belongs instead.
 
     Attributes:
         qid: Name of the column.
@@ -58,20 +60,26 @@ class Hierarchy:
 
     @property
     def top(self) -> int:
-        """The last level, ``*`` if none was left out."""
+        """Number of the last level; it is ``*`` unless coarse levels were left out."""
         return len(self.groups) - 1
 
     @property
     def steps(self) -> int:
-        """The levels above the first of the whole hierarchy, at least 1: what a level's share is a share of."""
+        """Number of levels above the first of the complete hierarchy, at least 1.
+
+        A level's relative height is a share of it.
+        """
         return max(self.top if self.height is None else self.height, 1)
 
     def is_suppressed_label(self, level: int) -> bool:
-        """Return whether a level is that of ``*``."""
+        """Return whether a level is the level of ``*``."""
         return level > 0 and level == (self.top if self.height is None else self.height)
 
     def within(self, least: int, most: int) -> Hierarchy:
-        """Return the same hierarchy without the levels above ``most``, none below ``least`` being published; numbers stay the same."""
+        """Return the hierarchy limited to levels ``least`` to ``most``; level numbers stay the same.
+
+        Levels below ``least`` are kept but not published.
+        """
         end = most + 1
         groups, labels, bounds, axes = self.groups[:end], self.labels[:end], self.bounds[:end], self.axes[:end]
         height = self.top if self.height is None else self.height
@@ -81,7 +89,7 @@ class Hierarchy:
         )  # fmt: skip
 
     def rolled(self, level_from: int, level_to: int) -> NDArray[np.uint32]:
-        """Map each group at one level to its group at the same or a coarser level.
+        """Return the group at a coarser level of each group at a finer one, shape (g,), uint32.
 
         Returns:
             Shape ``(g,)`` with g groups at ``level_from``, uint32.
@@ -97,7 +105,7 @@ class Hierarchy:
 
 
 def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hierarchy:
-    """Apply the hierarchy of a QID to its observed domain.
+    """Build the hierarchy of a QID over its observed domain.
 
     Args:
         qid: The QID as the job describes it.
@@ -129,28 +137,31 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
 
 
 def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
-    """Return the finest level that tells nothing of what the job hides, as the recount of a release judges it."""
+    """Return the finest level whose labels disclose nothing that the job hides.
+
+    The check is that of the recount of a release.
+    """
     if not qid.hides:
         return 0
     return next(number for number, level in enumerate(levels) if number and not count_disclosing_labels(qid, level.labels, folder))
 
 
 def check_recounted(qid: QuasiIdentifier) -> None:
-    """Refuse a kind of hierarchy that nothing reads for the recount: what it publishes could not be held against the source."""
+    """Refuse a kind of hierarchy whose published labels the recount cannot compare with the source."""
     kind = entry_of(qid.hierarchy)
     if kind.recount_levels is None or (qid.hides and kind.recount_rule is None):
         raise HierarchyError.not_recounted(qid.name, kind.name)
 
 
 def check_static(qid: QuasiIdentifier, folder: Path) -> None:
-    """Refuse what is wrong with a hierarchy whatever the data hold, before any of them is read."""
+    """Refuse a listed hierarchy with faults that can be found without the data."""
     if table := entry_of(qid.hierarchy).table:
         table(qid.name, qid.hierarchy, folder)
         null_route(qid.name, qid.hierarchy, folder)
 
 
 def _with_leaf(level: Level, group: str) -> Level:
-    """Put the null into a group of a level, which may have been without values."""
+    """Put the null into a named group of a level, added where no value is in it."""
     place = pc.index(level.labels, pa.scalar(group, level.labels.type)).as_py()
     labels = level.labels if place >= 0 else pa.concat_arrays([level.labels, pa.array([group], level.labels.type)])
     groups = np.append(level.groups, np.uint32(place if place >= 0 else len(labels) - 1))
@@ -158,6 +169,7 @@ def _with_leaf(level: Level, group: str) -> Level:
 
 
 def _with_null(level: Level) -> Level:
+    """Add the null to a level as a group of its own, the last."""
     groups = np.append(level.groups, np.uint32(len(level.labels)))
     bounds = (_ended(level.bounds[0]), _ended(level.bounds[1])) if level.bounds else None
     # The group of the null has no numbers.
@@ -166,9 +178,11 @@ def _with_null(level: Level) -> Level:
 
 
 def _ended(column: pa.Array) -> pa.Array:
+    """Append a null to a column."""
     return pa.concat_arrays([column, pa.nulls(1, column.type)])
 
 
 def _star(size: int, below: Bounds | None) -> Level:
+    """Return the level of the one group ``*``."""
     bounds = (pa.nulls(1, below[0].type), pa.nulls(1, below[1].type)) if below else None
     return Level(np.zeros(size, np.uint32), pa.array(["*"]), 1, bounds)

@@ -1,4 +1,4 @@
-"""What each kind of hierarchy builds: the levels between the values themselves and ``*``."""
+"""Levels of hierarchies, and the text of values and labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Extent: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One level over the non-null values of a domain.
+    """One level of a hierarchy over the non-null values of a domain.
 
     Attributes:
         groups: Shape ``(m,)``, uint32: the group of each value, dense, numbered by first appearance in the domain.
@@ -44,7 +44,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class DraftLevels:
-    """The levels of a hierarchy without its two ends.
+    """Levels of a hierarchy between the values themselves and ``*``.
 
     Attributes:
         levels: From fine to coarse, neither the values themselves nor ``*``.
@@ -57,8 +57,8 @@ class DraftLevels:
     numeric: bool = False
 
 
-def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Number groups by first appearance.
+def group_numbers(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Assign numbers to groups of equal keys, by first appearance.
 
     Args:
         keys: Shape ``(m,)``, int64 or Python integers: equal where two values share a group.
@@ -79,8 +79,8 @@ def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.in
     return number[inverse], firsts[order]
 
 
-def labelled(published: pa.Array) -> Level:
-    """Make the level at which values share a group exactly where they are published alike.
+def level_of_labels(published: pa.Array) -> Level:
+    """Build a level in which values with equal labels share a group.
 
     Args:
         published: Shape ``(m,)``, strings without null: the label of each value.
@@ -94,11 +94,10 @@ _ISO = {"s": r"", "ms": r"\.000", "us": r"\.000000", "ns": r"\.000000000"}
 
 
 def spellings(values: pa.Array) -> list[pa.Array]:
-    """Write the values of a domain as text, in each way in which a file may spell them, the preferred one first.
+    """Return the values of a domain as text, in each spelling that files may use, preferred first.
 
-    Integers are decimal text, booleans ``true`` and ``false``, dates and timestamps ISO (with ``T`` or a space; the
-    fraction of a second only where it is not zero), floats and decimals the shortest text that gives the
-    value back (with or without ``.0``).
+    Integers are decimal text, booleans ``true`` and ``false``. Dates and timestamps are ISO, with ``T`` or a space; the
+    fraction of a second only where it is not zero. Floats and decimals are the shortest exact text, with or without ``.0``.
 
     Args:
         values: Shape ``(m,)``, without null.
@@ -112,9 +111,9 @@ def spellings(values: pa.Array) -> list[pa.Array]:
     if pt.is_integer(kind) or pt.is_boolean(kind) or pt.is_date(kind):
         return [(values.cast(pa.date32()) if pt.is_date(kind) else values).cast(pa.string())]
     if pt.is_floating(kind):
-        return [_numpy_text(values), _trimmed(plain(values))]
+        return [_numpy_text(values), _trimmed(plain_decimals(values))]
     if pt.is_decimal(kind):
-        written = plain(values)
+        written = plain_decimals(values)
         return [written, _trimmed(written)]
     if pt.is_timestamp(kind):
         spaced = _stamped(values)
@@ -123,9 +122,10 @@ def spellings(values: pa.Array) -> list[pa.Array]:
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Write values as releases publish them where their column is text, shape (m,): whatever the method, one value has one text.
+    """Write values as releases publish them in text columns, shape (m,).
 
-    It is the preferred spelling, but a moment has a space between date and time, as CSV files have it. Nulls stay null.
+    Whatever the method, one value has one text. It is the preferred spelling, but a timestamp has a space between date and time, as in CSV
+    files. Nulls stay null.
     """
     known = spellings(values.drop_null())[-1 if pt.is_timestamp(values.type) else 0].cast(pa.string())
     if not values.null_count:
@@ -134,8 +134,8 @@ def as_text(values: pa.Array) -> pa.Array:
     return known.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
 
 
-def plain(values: pa.Array) -> pa.Array:
-    """Write floats and decimals without exponent and without noise: a float as the shortest text that gives it back.
+def plain_decimals(values: pa.Array) -> pa.Array:
+    """Write floats and decimals without exponent; a float as its shortest exact text.
 
     Args:
         values: Shape ``(m,)``, floating or decimal, without null.
@@ -153,15 +153,18 @@ def plain(values: pa.Array) -> pa.Array:
 
 
 def _numpy_text(floats: pa.Array) -> pa.Array:
+    """Write floats as NumPy does: the shortest text that gives the same float."""
     return pa.array(floats.to_numpy(zero_copy_only=False).astype(str), pa.string())
 
 
 def _trimmed(decimals: pa.Array) -> pa.Array:
+    """Remove trailing zeros of decimals, and a point without digits after it."""
     whole = pc.replace_substring_regex(decimals, r"\.0+$", "")
     return pc.replace_substring_regex(whole, r"(\.[0-9]*[1-9])0+$", r"\1")
 
 
 def _stamped(values: pa.Array) -> pa.Array:
+    """Write timestamps in ISO format with a space; the fraction of a second only where not zero."""
     written = pc.strftime(values, "%Y-%m-%d %H:%M:%S%z" if values.type.tz else "%Y-%m-%d %H:%M:%S")
     zone = r"([+-]\d\d)(\d\d)$"
     written = pc.replace_substring_regex(written, zone, r"\1:\2") if values.type.tz else written
@@ -178,7 +181,9 @@ _DIGITS = 18
 
 
 def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
-    """Scale numbers to integers: ``value = whole / 10**places``, exactly; a float stands for its shortest decimal text.
+    """Scale numbers to integers exactly: ``value = whole / 10**places``.
+
+    A float stands for its shortest decimal text.
 
     Args:
         values: Shape ``(m,)``, integer, finite float or decimal, without null.
@@ -189,7 +194,7 @@ def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
     if pt.is_integer(values.type):
         fits = not pt.is_uint64(values.type) or (pc.max(values).as_py() or 0) < _ROOM
         return np.asarray(values).astype(np.int64 if fits else object), 0
-    text = plain(values)
+    text = plain_decimals(values)
     head = pc.replace_substring_regex(text, r"\..*$", "")
     tail = pc.utf8_rtrim(pc.replace_substring_regex(text, r"^[^.]*\.?", ""), "0")
     places = pc.max(pc.binary_length(tail)).as_py() or 0
@@ -199,7 +204,7 @@ def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
     return _objects(int(text) for text in digits.to_pylist()), places
 
 
-def scaled(number: Decimal, places: int) -> int:
+def scaled_integer(number: Decimal, places: int) -> int:
     """Return ``number * 10**places`` as an integer."""
     whole = Fraction(number) * 10**places
     if whole.denominator != 1:
@@ -208,8 +213,11 @@ def scaled(number: Decimal, places: int) -> int:
     return int(whole)
 
 
-def widened(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
-    """Multiply ascending integers by ``factor``, as Python integers where the results, moved by ``reach``, could overflow."""
+def multiplied_without_overflow(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
+    """Multiply ascending integers by a factor without overflow.
+
+    They become Python integers where the results, moved by ``reach``, could overflow 64 bits.
+    """
     ends = [abs(int(end)) for end in (whole[:1].tolist() + whole[-1:].tolist())]
     if whole.dtype != object and factor < _ROOM and max(ends, default=0) * factor + reach < _ROOM:
         return whole * factor
@@ -236,12 +244,14 @@ def decimal_text(whole: ScaledIntegers, places: int) -> pa.Array:
 
 
 def _digits(whole: ScaledIntegers) -> pa.Array:
+    """Write integers as decimal text."""
     if whole.dtype == object:
         return pa.array([str(number) for number in whole], pa.string())
     return pa.array(whole).cast(pa.string())
 
 
 def _objects(numbers: Iterable[int]) -> ScaledIntegers:
+    """Return Python integers as an array of objects."""
     listed = list(numbers)
     # NumPy left to choose makes floats of integers of which one needs 64 unsigned bits and another is negative.
     whole = np.empty(len(listed), object)

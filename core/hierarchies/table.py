@@ -1,4 +1,7 @@
-"""Hierarchies listed value by value, as ARX writes them: no header, the value in column 0, then ever coarser labels."""
+"""Hierarchies listed value by value: CSV files and trees.
+
+The CSV format is that of ARX: no header, the value in column 0, then ever coarser labels.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.domains import Domain
-from core.hierarchies.levels import DraftLevels, labelled, spellings
+from core.hierarchies.levels import DraftLevels, level_of_labels, spellings
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
 from schemas.hierarchies.kinds import TreeHierarchy, entry_of
@@ -22,7 +25,7 @@ from schemas.reading.regular_files import MOST_BYTES
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """The rows of a listed hierarchy.
+    """Rows of a listed hierarchy: one column per level, values first.
 
     Attributes:
         where: What an error calls it, such as ``'sex.csv'`` or ``its tree``.
@@ -55,7 +58,10 @@ def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
 
 
 def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelTable:
-    """Make the table of some rows of labels, each from the value to its coarsest label."""
+    """Check rows of labels and return them as a label table.
+
+    Each row goes from the value to its coarsest label.
+    """
     depth = len(rows[0])
     ragged = sum(len(row) != depth for row in rows)
     if ragged:
@@ -72,22 +78,25 @@ def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelT
 
 
 def csv_levels(qid: str, domain: Domain, spec: CsvHierarchy, folder: Path) -> DraftLevels:
-    """Look the domain up in a CSV hierarchy."""
+    """Build the levels of a domain from a CSV hierarchy file."""
     return table_levels(qid, domain, read_table(qid, spec, folder))
 
 
 def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
-    """Look the domain up in a table; a last column of one single label is the ``*`` of the hierarchy."""
+    """Build the levels of a domain from a label table.
+
+    A last column with a single label is the ``*`` of the hierarchy.
+    """
     rows = listed_rows(qid, domain.values, table)
     inner = table.columns[1:]
     if inner and len(inner[-1].unique()) == 1:
         # Else the last but one level would be one group as well, and a search would count a whole face of the lattice twice.
         inner = inner[:-1]
-    return DraftLevels(tuple(labelled(column.take(rows)) for column in inner), len(domain.values))
+    return DraftLevels(tuple(level_of_labels(column.take(rows)) for column in inner), len(domain.values))
 
 
 def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
-    """Return the groups of the leaf that stands for nulls, finest first; none where no leaf does."""
+    """Return the groups of the leaf that stands for nulls, finest first; empty without such a leaf."""
     leaf, read = getattr(spec, "nulls", None), entry_of(spec).table
     if leaf is None or read is None:
         return ()
@@ -99,7 +108,7 @@ def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
 
 
 def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
-    """Return the row at which a table lists each value."""
+    """Return the row of a label table that lists each value."""
     try:
         texts = spellings(values)
     except pa.ArrowInvalid:
@@ -115,13 +124,13 @@ def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
 
 
 def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> LabelTable:
-    """List the leaves of a tree, each with the labels of its ancestors from its parent to its root.
+    """Return the label table of a tree: one row per leaf, from the leaf to its root.
 
-    A group is its whole path. Two groups of one name would be published alike, so a name under two parents is refused.
+    A group is its complete path. Two groups of one name would be published alike, so a name under two parents is refused.
     """
     return checked_table(qid, "its tree", spec.routes())
 
 
 def tree_levels(qid: str, domain: Domain, spec: TreeHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Look the domain up in a tree."""
+    """Build the levels of a domain from a tree hierarchy."""
     return table_levels(qid, domain, tree_table(qid, spec))

@@ -1,4 +1,7 @@
-"""Where values that a listed hierarchy lacks belong in it, as far as its own rows tell; else in a group of others."""
+"""Rows for values that a listed hierarchy lacks, found from its own rows.
+
+Values without a plausible place go to a group of others.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ LEAST_BEGINNING = 2
 
 
 @dataclass(frozen=True)
-class Placed:
-    """Rows for the values that were missing.
+class UnlistedRows:
+    """Rows for values that a hierarchy lacked, and how many were found in each way.
 
     Attributes:
         rows: One per value: the value, then its labels.
@@ -31,8 +34,8 @@ class Placed:
     others: int
 
 
-def placed(missing: Sequence[str], rows: Sequence[Row]) -> Placed:
-    """Find a row for each missing value.
+def rows_for_unlisted_values(missing: Sequence[str], rows: Sequence[Row]) -> UnlistedRows:
+    """Find a hierarchy row for each missing value.
 
     Args:
         missing: The values as text.
@@ -53,14 +56,16 @@ def placed(missing: Sequence[str], rows: Sequence[Row]) -> Placed:
             labels, why = _others(rows), "others"
         found.append((value, *labels))
         counts[why] += 1
-    return Placed(tuple(found), **counts)
+    return UnlistedRows(tuple(found), **counts)
 
 
 def _folded(text: str) -> str:
+    """Return a text without capitals and repeated spaces."""
     return " ".join(text.casefold().split())
 
 
 def _number(text: str) -> float | None:
+    """Parse a text as a number; None if it is not one."""
     try:
         return float(text)
     except ValueError:
@@ -68,7 +73,7 @@ def _number(text: str) -> float | None:
 
 
 def _between(value: str, numbers: Sequence[tuple[float, Row]]) -> Row | None:
-    """Return the labels that the next lesser and the next greater number have both."""
+    """Return the labels shared by the next lesser and next greater number of the hierarchy."""
     number = _number(value)
     if number is None:
         return None
@@ -79,7 +84,7 @@ def _between(value: str, numbers: Sequence[tuple[float, Row]]) -> Row | None:
 
 
 def _beginnings(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the labels of all values by what these begin with, at every length that codes have."""
+    """Return the labels of all values by prefix, for every prefix length of codes."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         for kept in range(LEAST_BEGINNING, min(len(row[0]), LONGEST_CODE) + 1):
@@ -88,7 +93,10 @@ def _beginnings(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _beginning(value: str, beginnings: dict[str, list[Row]]) -> Row | None:
-    """Return the labels of all codes that begin as this one does, as far as any do, if these are several and have the same."""
+    """Return the labels shared by all codes with the longest prefix in common with this code.
+
+    None where a single code or codes of different labels have that prefix.
+    """
     if not any(letter.isdigit() for letter in value):
         return None
     for kept in range(min(len(value) - 1, LONGEST_CODE), LEAST_BEGINNING - 1, -1):
@@ -98,7 +106,7 @@ def _beginning(value: str, beginnings: dict[str, list[Row]]) -> Row | None:
 
 
 def _others(rows: Sequence[Row]) -> Row:
-    """Return labels of a group of others, which ends where every row ends."""
+    """Return the labels of a group of others, which ends in the labels that all rows share."""
     labels: list[str] = []
     for level in range(1, len(rows[0])):
         # Where the hierarchy has such a group already, what lies above it is said.

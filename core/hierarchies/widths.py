@@ -1,4 +1,7 @@
-"""Numerical hierarchies: bins of growing width, of values or of ranks (papers/skald.txt, section III.B)."""
+"""Numerical hierarchies: bins of growing width (papers/skald.txt, section III.B).
+
+Bins are of values or of ranks.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,11 @@ from core.hierarchies.levels import (
     Level,
     ScaledIntegers,
     decimal_text,
-    numbered,
-    plain,
-    scaled,
+    group_numbers,
+    multiplied_without_overflow,
+    plain_decimals,
+    scaled_integer,
     scaled_integers,
-    widened,
 )
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
@@ -35,7 +38,10 @@ _DIGITS = 38
 
 @dataclass(frozen=True)
 class _Grid:
-    """Bins of one width, in units of ``10**-places``, and one each beyond ``bottom`` and ``top``; edges have ``shown`` decimal places."""
+    """Bins of one width, in units of ``10**-places``, with a bin each beyond ``bottom`` and ``top``.
+
+    Edges have ``shown`` decimal places.
+    """
 
     origin: int
     size: int
@@ -46,20 +52,20 @@ class _Grid:
 
 
 def widths_levels(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Bin a numerical domain by each width, aligned to multiples of it from the origin.
+    """Build the levels of a numerical domain: bins of each width, aligned to an origin.
 
-    The first width becomes level 0 where it can merge no two values of the domain's resolution (1 for integers and ranks, else the last
-    decimal place in use) and there is neither top nor bottom. Bins are not clipped to the domain, but to top and bottom, beyond which all
-    values share a group.
+    The first width becomes level 0 where it can merge no two values of the domain's resolution and there is neither top nor bottom. The
+    resolution is 1 for integers and ranks, else the last decimal place in use. Bins are not clipped to the domain. They are clipped to top
+    and bottom, beyond which all values share a group.
     """
     values = _numbers(qid, domain)
     whole, used = (np.arange(len(values)), 0) if spec.encode else scaled_integers(values)
     ends = (spec.bottom, spec.top)
     places = max(used, *(decimals(number) for number in (*spec.widths, spec.origin, *ends) if number is not None))
-    bottom, top = (None if end is None else scaled(end, places) for end in ends)
-    origin, sizes = scaled(spec.origin, places), [scaled(width, places) for width in spec.widths]
+    bottom, top = (None if end is None else scaled_integer(end, places) for end in ends)
+    origin, sizes = scaled_integer(spec.origin, places), [scaled_integer(width, places) for width in spec.widths]
     step = 10 ** (places - used)
-    whole = widened(whole, step, abs(origin) + abs(bottom or 0) + abs(top or 0) + 2 * sizes[-1])
+    whole = multiplied_without_overflow(whole, step, abs(origin) + abs(bottom or 0) + abs(top or 0) + 2 * sizes[-1])
     merged = sizes[0] <= step and not spec.hides
     levels = []
     for width, size in list(zip(spec.widths, sizes, strict=True))[merged:]:
@@ -73,6 +79,7 @@ def widths_levels(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path
 
 
 def _numbers(qid: str, domain: Domain) -> pa.Array:
+    """Return the values of a numerical domain; other types and infinite values are refused."""
     kind = domain.values.type
     if not (pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)):
         fitting = "prefix, " if is_text(kind) else "date, " if pt.is_date(kind) or pt.is_timestamp(kind) else ""
@@ -88,14 +95,16 @@ def _numbers(qid: str, domain: Domain) -> pa.Array:
 
 
 def _axis(bins: ScaledIntegers) -> int:
+    """Return the number of bins from the first to the last, empty bins included."""
     return int(bins[-1]) - int(bins[0]) + 1 if len(bins) else 0
 
 
 def _binned(kind: pa.DataType, whole: ScaledIntegers, grid: _Grid) -> Level:
+    """Build the level that groups scaled integers by bins."""
     bins = (whole - grid.origin) // grid.size
     below, above = _beyond(whole, grid)
     # The domain ascends, so that the values beyond an end are neighbours.
-    groups, firsts = numbered(np.where(below, bins[:1] - 1, np.where(above, bins[-1:] + 1, bins)))
+    groups, firsts = group_numbers(np.where(below, bins[:1] - 1, np.where(above, bins[-1:] + 1, bins)))
     under, over = below[firsts], above[firsts]
     low = bins[firsts] * grid.size + grid.origin
     high = low + grid.size
@@ -122,7 +131,7 @@ def _binned(kind: pa.DataType, whole: ScaledIntegers, grid: _Grid) -> Level:
 
 
 def _beyond(whole: ScaledIntegers, grid: _Grid) -> tuple[Flags, Flags]:
-    """Return which values lie below ``bottom``, and which from ``top`` on."""
+    """Return masks of the values below ``bottom`` and from ``top`` on."""
     nowhere = np.zeros(len(whole), np.bool_)
     below = nowhere if grid.bottom is None else np.asarray(whole < grid.bottom, np.bool_)
     above = nowhere if grid.top is None else np.asarray(whole >= grid.top, np.bool_)
@@ -130,7 +139,7 @@ def _beyond(whole: ScaledIntegers, grid: _Grid) -> tuple[Flags, Flags]:
 
 
 def _open_ended(labels: pa.Array, texts: Bounds, under: Flags, over: Flags, close: str) -> pa.Array:
-    """Label the groups beyond the ends, such as ``<= 17`` and ``>= 90``, and bins of a single integer by that."""
+    """Write the labels of groups beyond the ends, such as ``<= 17``, and of single-integer bins."""
     low, high = texts
     if close == "]":
         labels = pc.if_else(pc.equal(low, high), low, labels)
@@ -139,25 +148,28 @@ def _open_ended(labels: pa.Array, texts: Bounds, under: Flags, over: Flags, clos
 
 
 def _without_ends(bounds: Bounds, under: Flags, over: Flags) -> Bounds:
-    """Return null for the low of what lies below ``bottom``, and for the high of what lies from ``top`` on."""
+    """Set the low bound below ``bottom`` and the high bound from ``top`` on to null."""
     low, high = bounds
     return pc.if_else(pa.array(under), pa.scalar(None, low.type), low), pc.if_else(pa.array(over), pa.scalar(None, high.type), high)
 
 
 def _ranked(values: pa.Array, bins: NDArray[np.int64]) -> Level:
-    groups, firsts = numbered(bins)
+    """Build the level that groups values by bins of their ranks."""
+    groups, firsts = group_numbers(bins)
     # Observed values, not the edges of bins of ranks: a rank means nothing to who reads the release.
     lasts = np.append(firsts[1:], len(bins))[: len(firsts)] - 1
     bounds = values.take(pa.array(firsts)), values.take(pa.array(lasts))
-    texts = [bound.cast(pa.string()) if pt.is_integer(bound.type) else plain(bound) for bound in bounds]
+    texts = [bound.cast(pa.string()) if pt.is_integer(bound.type) else plain_decimals(bound) for bound in bounds]
     return Level(groups, _interval(texts[0], texts[1], "]"), len(firsts), bounds)
 
 
 def _interval(low: pa.Array, high: pa.Array, close: str) -> pa.Array:
+    """Write intervals as ``[low - high]`` or ``[low - high)``."""
     return pc.binary_join_element_wise("[", low, " - ", high, close, "")
 
 
 def _parsed(kind: pa.DataType, texts: Bounds, places: int) -> Bounds:
+    """Parse the texts of bounds as floats or exact decimals."""
     if pt.is_floating(kind):
         return texts[0].cast(pa.float64()), texts[1].cast(pa.float64())
     digits = max(pc.max(pc.binary_length(text)).as_py() or 0 for text in texts)

@@ -1,13 +1,13 @@
-"""Blocks of records, each made into classes by itself; compiled by numba."""
+"""Kernels that improve the classes of each block of records by itself, compiled by numba."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.kmember.class_dissolution import dissolve, split_grown
-from core.kmember.classes import Classes, cost_with, costs_with, measure, persons_in, seated, sit_down, stand_up
-from core.kmember.growing import grow
+from core.kmember.class_dissolution import dissolve_classes, split_grown
+from core.kmember.classes import Classes, add_to_class, build_classes, cost_with, costs_with, persons_in, remove_from_class, reprice_class
+from core.kmember.growing import grow_classes
 from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, kernel, price_with, set_label_price
 from core.recoding.price_kernels import SIZE, Numbers, Prices, RankPositions, ascending_order, greatest, whole
 
@@ -15,8 +15,11 @@ Step = tuple[int, int, int]
 
 
 @kernel
-def exchange(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
-    """Looks at each record once and takes the best of all its steps, if any lowers the price; return how many did."""
+def make_best_steps(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
+    """Make the best move or swap of each record of a block once; return the number of steps made.
+
+    Only steps that lower the price are made.
+    """
     steps, nothing = whole(0), (whole(0), whole(-1), whole(-1))
     owners, sizes, before, spared = classes.owners, classes.sizes, classes.prices, classes.spared
     for row in range(owners.shape[0]):
@@ -26,20 +29,23 @@ def exchange(records: CodedRecords, prices: Prices, classes: Classes, k: int) ->
             gain, number, other = _best_swap(records, prices, classes, k, row, (gain, number, other))
         if gain <= 0:
             continue
-        stand_up(classes, row)
+        remove_from_class(classes, row)
         if other >= 0:
-            stand_up(classes, other)
-            sit_down(classes, other, own)
-        sit_down(classes, row, number)
-        measure(records, prices, classes, own)
-        measure(records, prices, classes, number)
+            remove_from_class(classes, other)
+            add_to_class(classes, other, own)
+        add_to_class(classes, row, number)
+        reprice_class(records, prices, classes, own)
+        reprice_class(records, prices, classes, number)
         steps += 1
     return int(steps)
 
 
 @kernel
 def _best_move(records: CodedRecords, prices: Prices, classes: Classes, k: int, row: int) -> Step:
-    """Return what the best move of a record of a class of more than k to another one gains, that class, and -1."""
+    """Return the best move of a record to another class: its gain, that class, and -1.
+
+    Only a class of more than k gives a record away.
+    """
     own = whole(classes.owners[row])
     size, best = classes.sizes[own], (whole(0), whole(-1), whole(-1))
     if persons_in(records, classes, own, row, whole(-1)) < k:
@@ -59,7 +65,10 @@ def _best_move(records: CodedRecords, prices: Prices, classes: Classes, k: int, 
 
 @kernel
 def _best_swap(records: CodedRecords, prices: Prices, classes: Classes, k: int, row: int, best: Step) -> Step:
-    """Return what the best swap of a record, without which its class costs less, gains, and with whom; or a step that gains more."""
+    """Return the best swap of a record with another one: its gain, that class and that record.
+
+    A better step that is given is returned instead. The record's class costs less without it.
+    """
     own = whole(classes.owners[row])
     size = classes.sizes[own]
     saved = size * (classes.prices[own] - classes.spared[row])
@@ -87,7 +96,7 @@ def _best_swap(records: CodedRecords, prices: Prices, classes: Classes, k: int, 
 
 @kernel
 def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, other: int, saved: int, least: int) -> int:
-    """Return what it gains that two records change places, or anything up to ``least`` where it gains no more than that.
+    """Return the gain of swapping two records; ``least`` if it is not greater than that.
 
     Args:
         records: Of the block.
@@ -115,22 +124,22 @@ def improve_blocks(
     owners: RankPositions,
     k: int,
     prices: Prices,
-    told: Prices,
+    published_prices: Prices,
     passes: int,
     anew: bool,
     figures: Numbers,
 ) -> RankPositions:
-    """Better the classes of each block; none is left with more that is published than it came with.
+    """Improve the classes of each block; no block publishes more loss than before.
 
     Args:
         places: Shape (n, columns), int32: the records, block by block.
-        owned: Shape (n,), int32: whose each is, -1 for nobody's; no entry where no person is named.
+        owned: Shape (n,), int32: the person of each record, -1 for none; no entry without a person column.
         counted: Shape (columns,): whose values are counted.
         starts: Shape (blocks + 1,): where each block starts.
         owners: Shape (n,), int32: the class of each record, ascending.
         k: Persons or records of a class.
         prices: What labels cost.
-        told: The same of what is published alone.
+        published_prices: The same of the published labels alone.
         passes: How often all records are looked at for a step, at most.
         anew: Whether classes are grown, too, and the better of both taken; what has 2k records or more is split before anything else.
         figures: Shape (3,): added to are the steps, the classes that were dissolved, and those that were split.
@@ -145,7 +154,7 @@ def improve_blocks(
         first, end = starts[number], starts[number + 1]
         people = owned[first:end] if owned.shape[0] else owned
         block = block_of(places[first:end], people, counted, prices, scratch)
-        mine = _best_of(block, _dense(owners[first:end]), k, prices, told, passes, anew, figures)
+        mine = _best_of(block, _dense(owners[first:end]), k, prices, published_prices, passes, anew, figures)
         for row in range(first, end):
             found[row] = classes + mine[row - first]
         classes += greatest(mine) + 1
@@ -154,17 +163,20 @@ def improve_blocks(
 
 @kernel
 def _best_of(
-    records: CodedRecords, given: RankPositions, k: int, prices: Prices, told: Prices, passes: int, anew: bool, figures: Numbers
+    records: CodedRecords, given: RankPositions, k: int, prices: Prices, published_prices: Prices, passes: int, anew: bool, figures: Numbers
 ) -> RankPositions:
-    """Return the better of the classes that a block came with and, if asked for, of those that are grown in it, both bettered."""
+    """Return the better classes of a block: the given ones or newly grown ones, both improved.
+
+    New ones are grown only if ``anew``.
+    """
     steps, best = np.zeros((2, 3), np.int64), whole(0)
     if anew:
         given = _split(records, given, k, prices)
-    mine, cost, most = _better(records, given, k, prices, told, passes, steps[0])
+    mine, cost, most = _better(records, given, k, prices, published_prices, passes, steps[0])
     if anew:
         # As one class, of which others are made.
         grown = _split(records, np.zeros_like(given), k, prices)
-        other, found, published = _better(records, grown, k, prices, told, passes, steps[1])
+        other, found, published = _better(records, grown, k, prices, published_prices, passes, steps[1])
         if published <= most and found < cost:
             mine, best = other, whole(1)
     for figure in range(3):
@@ -174,7 +186,10 @@ def _best_of(
 
 @kernel
 def _split(records: CodedRecords, owners: RankPositions, k: int, prices: Prices) -> RankPositions:
-    """Grow classes of every class of 2k records or more; that never costs more. Returns the class of each record, dense from 0."""
+    """Split every class of 2k records or more by greedy growth; return the class of each record.
+
+    It never costs more. Classes are dense from 0.
+    """
     numbered, order, found = np.empty(owners.shape[0], np.int64), np.empty(owners.shape[0], np.int32), owners.copy()
     names, first = whole(0), whole(0)
     for row in range(owners.shape[0]):
@@ -189,33 +204,33 @@ def _split(records: CodedRecords, owners: RankPositions, k: int, prices: Prices)
             continue
         if end - first >= 2 * k:
             numbers = np.arange(names, names + (end - first) // k)
-            names += grow(records, order[first:end], k, prices, found, numbers, words)
+            names += grow_classes(records, order[first:end], k, prices, found, numbers, words)
         first = whole(end)
     return _dense(found)
 
 
 @kernel
 def _better(
-    records: CodedRecords, owners: RankPositions, k: int, prices: Prices, told: Prices, passes: int, figures: Numbers
+    records: CodedRecords, owners: RankPositions, k: int, prices: Prices, published_prices: Prices, passes: int, figures: Numbers
 ) -> tuple[RankPositions, int, int]:
-    """Better classes, unless more were published then.
+    """Improve classes by class dissolution and local search, unless the published labels cost more.
 
     Returns:
         The class of each record, shape (n,); what they cost; and what they publish.
     """
     before = owners.copy()
-    classes = seated(records, prices, owners, k)
-    cost, published = _total(classes, prices), _total(classes, told)
+    classes = build_classes(records, prices, owners, k)
+    cost, published = _total(classes, prices), _total(classes, published_prices)
     for _ in range(passes):
-        gone = dissolve(records, prices, classes)
-        steps = exchange(records, prices, classes, k)
+        gone = dissolve_classes(records, prices, classes)
+        steps = make_best_steps(records, prices, classes, k)
         figures[0] += steps
         figures[1] += gone
         figures[2] += split_grown(records, prices, classes, k)
         if not steps and not gone:
             break
     # What is held weighs in, too: for that, steps may publish a little more.
-    after = _total(classes, told)
+    after = _total(classes, published_prices)
     if after > published:
         for figure in range(3):
             figures[figure] = 0
@@ -225,7 +240,7 @@ def _better(
 
 @kernel
 def _total(classes: Classes, prices: Prices) -> int:
-    """Return what all records of a block cost."""
+    """Return the total price of all records of a block."""
     total = whole(0)
     for number in range(classes.sizes.shape[0]):
         if classes.sizes[number] > 0:
@@ -235,7 +250,7 @@ def _total(classes: Classes, prices: Prices) -> int:
 
 @kernel
 def _dense(owners: RankPositions) -> RankPositions:
-    """Number classes without gaps, in the order of their numbers."""
+    """Return classes renumbered without gaps, in the same order."""
     low = high = owners[0]
     for owner in owners:
         low, high = min(low, owner), max(high, owner)

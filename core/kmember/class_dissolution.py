@@ -1,33 +1,33 @@
-"""Steps that change how many classes there are: giving all records of a class away, and splitting what has grown; compiled by numba."""
+"""Kernels that change the number of classes: class dissolution and splits, compiled by numba."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from core.kmember.classes import Classes, costs_with, measure, sit_down, stand_up
-from core.kmember.growing import grow
+from core.kmember.classes import Classes, add_to_class, costs_with, remove_from_class, reprice_class
+from core.kmember.growing import grow_classes
 from core.kmember.set_labels import (
     CodedRecords,
     SetLabels,
     bitset_words_for,
     copy_set_label,
+    extend_set_label,
     kernel,
     price_with,
-    room_of,
+    set_label_arrays,
     set_label_price,
-    take_into,
 )
 from core.recoding.price_kernels import Numbers, Prices, RankPositions, ascending_order, whole
 
 
 @kernel
-def dissolve(records: CodedRecords, prices: Prices, classes: Classes) -> int:
-    """Give the records of each class in turn to the others, where that lowers the price of all; return how many classes went.
+def dissolve_classes(records: CodedRecords, prices: Prices, classes: Classes) -> int:
+    """Dissolve each class whose records cost less in other classes; return the number of them.
 
     Where labels are groups, records often fit under labels that others publish already.
     """
     count = classes.sizes.shape[0]
-    grown, sizes = room_of(count, records.positions.shape[1], bitset_words_for(records)), np.zeros(count, np.int64)
+    grown, sizes = set_label_arrays(count, records.positions.shape[1], bitset_words_for(records)), np.zeros(count, np.int64)
     costs, given, passes = np.zeros(count, np.int64), np.zeros(count, np.int64), whole(0)
     targets, gone = np.zeros(classes.members.shape[1], np.int64), whole(0)
     for number in range(count):
@@ -39,12 +39,12 @@ def dissolve(records: CodedRecords, prices: Prices, classes: Classes) -> int:
         gone += 1
         size, members = classes.sizes[number], classes.members[number].copy()
         for seat in range(size):
-            stand_up(classes, whole(members[seat]))
-            sit_down(classes, whole(members[seat]), targets[seat])
+            remove_from_class(classes, whole(members[seat]))
+            add_to_class(classes, whole(members[seat]), targets[seat])
         classes.prices[number] = 0
         for other in range(count):
             if given[other] == passes:
-                measure(records, prices, classes, whole(other))
+                reprice_class(records, prices, classes, whole(other))
     return int(gone)
 
 
@@ -61,7 +61,7 @@ def _placed(
     passes: int,
     targets: Numbers,
 ) -> bool:
-    """Find a place for each record of a class, one after the other; return whether all of it costs less than the class.
+    """Find a class for each record of a class to dissolve; return whether the total price falls.
 
     Args:
         records: Of the block.
@@ -96,7 +96,7 @@ def _placed(
         if given[best] != passes:
             given[best], sizes[best] = passes, classes.sizes[best]
             copy_set_label(classes.set_labels, best, grown, best)
-        take_into(grown, best, records, row)
+        extend_set_label(grown, best, records, row)
         sizes[best] += 1
         costs[best] = set_label_price(grown, best, prices)
     return bool(left > 0)
@@ -104,7 +104,10 @@ def _placed(
 
 @kernel
 def split_grown(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
-    """Split every class of 2k records or more into as many as it holds; that never costs more. Returns how many were split."""
+    """Split every class of 2k records or more into as many as it can give; return the number split.
+
+    It never costs more.
+    """
     words, split = bitset_words_for(records), whole(0)
     scratch: RankPositions = np.zeros(classes.owners.shape[0], np.int32)
     for number in range(classes.sizes.shape[0]):
@@ -123,14 +126,14 @@ def split_grown(records: CodedRecords, prices: Prices, classes: Classes, k: int)
                 free += 1
             numbers[at] = free
             free += 1
-        made = grow(records, rows, k, prices, scratch, numbers, words)
+        made = grow_classes(records, rows, k, prices, scratch, numbers, words)
         if made < 2:
             continue
         for row in rows:
-            stand_up(classes, whole(row))
+            remove_from_class(classes, whole(row))
         for row in rows:
-            sit_down(classes, whole(row), whole(scratch[row]))
+            add_to_class(classes, whole(row), whole(scratch[row]))
         for at in range(made):
-            measure(records, prices, classes, numbers[at])
+            reprice_class(records, prices, classes, numbers[at])
         split += 1
     return int(split)

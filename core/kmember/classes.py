@@ -1,4 +1,7 @@
-"""The classes of a block while they change: who is in them, what they cost, and what they would cost without each record; by numba."""
+"""Classes of a block under change: members, prices, and prices without each record.
+
+Compiled by numba.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from core.kmember.set_labels import (
     copy_set_label,
     kernel,
     price_with,
-    room_of,
+    set_label_arrays,
     set_label_price,
 )
 from core.kmember.tables import price_values
@@ -25,7 +28,7 @@ MOST_COSTS = 1 << 23
 
 
 class Classes(NamedTuple):
-    """The classes of a block.
+    """Classes of a block under change.
 
     Attributes:
         owners: Shape (n,), int32: the class of each record.
@@ -60,8 +63,8 @@ class Classes(NamedTuple):
 
 
 @kernel
-def seated(records: CodedRecords, prices: Prices, owners: RankPositions, k: int) -> Classes:
-    """Make the classes of a block, given the class of each record.
+def build_classes(records: CodedRecords, prices: Prices, owners: RankPositions, k: int) -> Classes:
+    """Build the classes of a block from the class of each record.
 
     Args:
         records: Of the block.
@@ -78,7 +81,7 @@ def seated(records: CodedRecords, prices: Prices, owners: RankPositions, k: int)
     values = records.firsts.shape[0]
     table = (values, sizes.shape[0]) if values * sizes.shape[0] <= MOST_COSTS else (0, 0)
     # One more, where a set label stands while it changes. A count below 0 is that of none: nothing is priced yet.
-    set_labels, cores = room_of(sizes.shape[0] + 1, columns, words), room_of(sizes.shape[0] + 1, columns, words)
+    set_labels, cores = set_label_arrays(sizes.shape[0] + 1, columns, words), set_label_arrays(sizes.shape[0] + 1, columns, words)
     set_labels.counts[:], cores.counts[:] = -1, -1
     made = Classes(
         owners,
@@ -89,30 +92,30 @@ def seated(records: CodedRecords, prices: Prices, owners: RankPositions, k: int)
         set_labels,
         cores,
         np.zeros(size, np.int64),
-        room_of(size, columns, words),
+        set_label_arrays(size, columns, words),
         np.array([most], np.int64),
         np.zeros(table, np.int32),
         np.zeros(table, np.int32),
         np.zeros_like(sizes),
     )
     for row in range(size):
-        sit_down(made, row, owners[row])
+        add_to_class(made, row, owners[row])
     for number in range(sizes.shape[0]):
-        measure(records, prices, made, number)
+        reprice_class(records, prices, made, number)
     return made
 
 
 @kernel
-def sit_down(classes: Classes, row: int, number: int) -> None:
-    """Put a record that is in no class into one."""
+def add_to_class(classes: Classes, row: int, number: int) -> None:
+    """Add a record that is in no class to a class."""
     seat = classes.sizes[number]
     classes.owners[row], classes.seats[row], classes.members[number, seat] = number, seat, row
     classes.sizes[number] = seat + 1
 
 
 @kernel
-def stand_up(classes: Classes, row: int) -> None:
-    """Take a record out of its class; the last one gets its seat."""
+def remove_from_class(classes: Classes, row: int) -> None:
+    """Remove a record from its class; the last member takes its position."""
     number, seat = classes.owners[row], classes.seats[row]
     last = classes.members[number, classes.sizes[number] - 1]
     classes.members[number, seat], classes.seats[last] = last, seat
@@ -120,8 +123,8 @@ def stand_up(classes: Classes, row: int) -> None:
 
 
 @kernel
-def measure(records: CodedRecords, prices: Prices, classes: Classes, number: int) -> None:
-    """Work out anew what a class is and costs, as it is and without each of its records."""
+def reprice_class(records: CodedRecords, prices: Prices, classes: Classes, number: int) -> None:
+    """Recompute the label and price of a class, as it is and without each of its records."""
     size, members = classes.sizes[number], classes.members[number]
     if size == 0:
         classes.prices[number] = 0
@@ -139,7 +142,7 @@ def measure(records: CodedRecords, prices: Prices, classes: Classes, number: int
 
 @kernel
 def costs_with(set_labels: SetLabels, costs: RankPositions, records: CodedRecords, row: int, prices: Prices, totals: Numbers) -> None:
-    """Write what each class costs with one record more.
+    """Write the price of each class with one record added into ``totals``.
 
     Args:
         set_labels: Of the classes, or their cores.
@@ -165,7 +168,7 @@ def costs_with(set_labels: SetLabels, costs: RankPositions, records: CodedRecord
 
 @kernel
 def cost_with(values: RankPositions, costs: RankPositions, row: int, number: int) -> int:
-    """Return what one class costs with one record more, by a table as `Classes` has it; 0 where there is none."""
+    """Return the price of a class with one record added, from a table of costs; 0 without a table."""
     total = whole(0)
     if costs.shape[0]:
         for column in range(values.shape[1]):
@@ -175,7 +178,10 @@ def cost_with(values: RankPositions, costs: RankPositions, row: int, number: int
 
 @kernel
 def _gather(records: CodedRecords, members: RankPositions, size: int, set_labels: SetLabels, cores: SetLabels, at: int) -> None:
-    """Work out the set label of some records, and its core: without the lowest and the highest places, and what one record alone has."""
+    """Compute the label of some records, and its core.
+
+    The core is without the lowest and the highest positions, and without the values of one record alone.
+    """
     places = records.positions
     for word in range(set_labels.values.shape[1]):
         set_labels.values[at, word] = cores.values[at, word] = 0
@@ -197,6 +203,7 @@ def _gather(records: CodedRecords, members: RankPositions, size: int, set_labels
 def _gather_values(
     records: CodedRecords, members: RankPositions, size: int, set_labels: SetLabels, cores: SetLabels, at: int, column: int
 ) -> None:
+    """Compute the values of some records in one column, and of their core."""
     if records.bit_starts[column] == records.bit_starts[column + 1]:
         set_labels.counts[at, column] = cores.counts[at, column] = 1
         return
@@ -224,7 +231,10 @@ def _spare(
     without: SetLabels,
     spared: Numbers,
 ) -> None:
-    """Write what a class would be and cost without each of its records: the class as it is, but for what that record alone has."""
+    """Write the label and price of a class without each of its records.
+
+    They are those of the class but for the values of that record alone.
+    """
     lows, highs, counts, words = without.low, without.high, without.counts, without.values
     terms, numbers, places, bits, twice = prices.terms, prices.numbers, records.positions, records.bits, cores.values
     for row in members:
@@ -271,7 +281,10 @@ def _spare(
 
 @kernel
 def persons_in(records: CodedRecords, classes: Classes, number: int, leaves: int, comes: int) -> int:
-    """Return how many persons, or records where none is named, a class has once a record left and another came; -1 for no record."""
+    """Return the number of persons of a class after one record left and another came.
+
+    Records are counted without a person column; -1 stands for no record.
+    """
     size = classes.sizes[number]
     if records.people.shape[0] == 0:
         return int(size - (leaves >= 0) + (comes >= 0))

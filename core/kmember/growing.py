@@ -1,4 +1,7 @@
-"""Greedy k-member clustering (Byun and others: Efficient k-anonymization using clustering techniques, DASFAA 2007); by numba."""
+"""Greedy k-member clustering (Byun and others 2007), compiled by numba.
+
+Efficient k-anonymization using clustering techniques, DASFAA 2007.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,25 @@ from core.kmember.set_labels import (
     NEVER,
     CodedRecords,
     SetLabels,
-    begin,
     copy_set_label,
+    extend_set_label,
     kernel,
     price_with,
-    room_of,
+    set_label_arrays,
     set_label_price,
-    take_into,
+    start_set_label,
 )
 from core.kmember.tables import price_values
 from core.recoding.price_kernels import Numbers, Prices, RankPositions, whole
 
 
 @kernel
-def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, owners: RankPositions, numbers: Numbers, words: int) -> int:
-    """Make classes of some records, one after the other: a seed, then always the record that makes the class cost least.
+def grow_classes(
+    records: CodedRecords, rows: RankPositions, k: int, prices: Prices, owners: RankPositions, numbers: Numbers, words: int
+) -> int:
+    """Grow classes greedily: from a seed, always add the record that costs least.
 
-    The last record that is left is the next seed. What is too little for a class joins the classes that it makes dearer by least.
+    The last record not yet in a class is the next seed. Records too few for a class join the classes whose price they raise least.
 
     Args:
         records: Of the block.
@@ -40,7 +45,7 @@ def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, own
     """
     left, size = rows.copy(), rows.shape[0]
     most = size // k
-    set_labels, sizes = room_of(most + 1, records.positions.shape[1], words), np.zeros(most, np.int64)
+    set_labels, sizes = set_label_arrays(most + 1, records.positions.shape[1], words), np.zeros(most, np.int64)
     made, costs = whole(0), np.zeros((records.firsts.shape[0], 1), np.int32)
     while size >= k:
         filled, size = _grow_one(records, left, size, k, prices, set_labels, made, costs)
@@ -53,7 +58,7 @@ def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, own
     for at in range(size):
         nearest = _cheapest(records, whole(left[at]), prices, set_labels, sizes, made)
         owners[left[at]] = numbers[nearest]
-        take_into(set_labels, nearest, records, whole(left[at]))
+        extend_set_label(set_labels, nearest, records, whole(left[at]))
         sizes[nearest] += 1
     return int(made)
 
@@ -62,7 +67,7 @@ def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, own
 def _grow_one(
     records: CodedRecords, left: RankPositions, size: int, k: int, prices: Prices, set_labels: SetLabels, made: int, costs: RankPositions
 ) -> tuple[int, int]:
-    """Grow one class, whose records are put behind those that are left.
+    """Grow one class and move its records behind the ungrouped ones.
 
     Returns:
         How many it has, and how many are left; where it has no k persons, none, and all are.
@@ -71,7 +76,7 @@ def _grow_one(
     size = _seed(records, left, size)
     if size == end:
         return 0, end
-    begin(set_labels, made, records, whole(left[size]))
+    start_set_label(set_labels, made, records, whole(left[size]))
     # The last set label is what the class was before; none has a count below 0.
     price, before = whole(0), whole(set_labels.low.shape[0] - 1)
     set_labels.counts[before] = -1
@@ -83,7 +88,7 @@ def _grow_one(
         size -= 1
         left[best], left[size] = left[size], left[best]
         copy_set_label(set_labels, made, set_labels, before)
-        take_into(set_labels, made, records, whole(left[size]))
+        extend_set_label(set_labels, made, records, whole(left[size]))
     return end - size, size
 
 
@@ -91,7 +96,9 @@ def _grow_one(
 def _nearest(
     values: RankPositions, people: RankPositions, left: RankPositions, size: int, end: int, costs: RankPositions, price: int
 ) -> tuple[int, int]:
-    """Return where, of those that are left, the record is that makes a class cost least, and what it then costs; -1 if there is none.
+    """Return the ungrouped record that makes a class cost least, and that price; -1 if there is none.
+
+    The record is given by its position in ``left``.
 
     Args:
         values: Of the block.
@@ -119,7 +126,10 @@ def _nearest(
 
 @kernel
 def _seed(records: CodedRecords, left: RankPositions, size: int) -> int:
-    """Put the last record that is somebody's at the end of those that are left and takes it off; return how many then are."""
+    """Move the last record that has a person to the end of the ungrouped ones as the seed of a class.
+
+    Return the number of the others.
+    """
     if records.people.shape[0] == 0:
         return size - 1
     for at in range(size - 1, -1, -1):
@@ -131,7 +141,10 @@ def _seed(records: CodedRecords, left: RankPositions, size: int) -> int:
 
 @kernel
 def _is_in(people: RankPositions, left: RankPositions, first: int, end: int, row: int) -> bool:
-    """Return whether a record is nobody's, or somebody's who has a record in the class already; never where no person is named."""
+    """Return whether a record has no person, or one who is in the class already.
+
+    It is never so without a person column.
+    """
     if people.shape[0] == 0:
         return False
     person = people[row]
@@ -145,7 +158,7 @@ def _is_in(people: RankPositions, left: RankPositions, first: int, end: int, row
 
 @kernel
 def _cheapest(records: CodedRecords, row: int, prices: Prices, set_labels: SetLabels, sizes: Numbers, made: int) -> int:
-    """Return the class that a record makes dearer by least, the first of equals."""
+    """Return the class whose total price a record raises least, the first of equals."""
     least, best = whole(NEVER), whole(0)
     for number in range(made):
         before = set_label_price(set_labels, number, prices) * sizes[number]

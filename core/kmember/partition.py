@@ -1,8 +1,10 @@
-"""k-member clustering in blocks (Byun et al., DASFAA 2007), bettered by local exchange, and priced by the labels that are published.
+"""k-member clustering in blocks, improved by local search (Byun et al., DASFAA 2007).
 
-Blocks are what Mondrian's cuts make of the records, so that the work grows with their number alone. Their edges are what keeps records
-apart that belong together: so the classes are put into other blocks, by cuts of another score, and bettered there, as often as the effort
-says. Nothing depends on where a record stands, nor on time: a block's records are taken in the order of a digest of their values.
+Prices are those of the published labels.
+
+Blocks are made by Mondrian's cuts of the records, so that the work grows with the number of records alone. Their edges separate records
+that belong together. So the classes are put into other blocks, by cuts of another score, and improved there, as often as the effort says.
+Nothing depends on the position of a record or on time: a block's records are taken in the order of a digest of their values.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from core.kmember.blocks import improve_blocks
 from core.kmember.classes import MOST_COSTS
 from core.mondrian.partition import Rules, Score, partition
 from core.mondrian.ranks import CutAxis, ranks_of
-from core.mondrian.recoding import disclosure_prices
-from core.mondrian.rows import CutDisclosure
+from core.mondrian.recoding import cut_label_prices
+from core.mondrian.rows import CutLabelPrices
 from core.order.sorting import order_of, order_of_digests
 from core.privacy.promise import Promise
 from core.recoding.price_kernels import Numbers, Prices, RankPositions
@@ -43,7 +45,7 @@ NONE: RankPositions = np.empty(0, np.int32)
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried.
+    """Effort of k-member clustering: block size, divisions into blocks, and passes.
 
     Attributes:
         block: About how many records a block has.
@@ -57,7 +59,7 @@ class Effort:
 
     @classmethod
     def of(cls, records: int, k: int, effort: int, block: int | None = None) -> Effort:
-        """Return what an effort means.
+        """Return block size, divisions and passes for a job's effort, a number from 1.
 
         Args:
             records: How many there are: few can be looked at once more for the same time.
@@ -69,16 +71,16 @@ class Effort:
 
 
 class _Costs(NamedTuple):
-    """What labels cost, and of that what is published alone; and of which columns, shape (columns,), values are counted."""
+    """Prices of labels: all, of published labels alone, and a mask of columns with counted values."""
 
     prices: Prices
-    told: Prices
+    published: Prices
     counted: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Records that become classes.
+    """Records to be grouped into classes, with their axes, label prices and unit.
 
     Attributes:
         codes: Shape (n, QIDs), the code of each value, in an order that depends on nothing but the records.
@@ -95,7 +97,9 @@ class Members:
     unit: Unit = EVERY_RECORD
 
     def clustered(self, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Make classes of k persons or more; without persons of k to 2k - 1 records.
+        """Group the records into classes of k persons or more.
+
+        Without persons, classes have k to 2k - 1 records.
 
         Args:
             effort: How much is tried.
@@ -105,8 +109,10 @@ class Members:
         """
         return self._worked_on(None, effort)
 
-    def bettered(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Better classes of any origin by the same steps, each where all then costs less.
+    def improved(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
+        """Improve classes of any origin where all records together then cost less.
+
+        The steps are those of ``clustered``.
 
         Args:
             classes: Shape (n,), int32, dense from 0, each of k persons or more.
@@ -118,6 +124,7 @@ class Members:
         return self._worked_on(classes, effort)
 
     def _worked_on(self, classes: RankPositions | None, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
+        """Make or improve classes in blocks, division by division."""
         prices, places, counted = label_prices(self.labels)
         costs = _Costs(prices, label_prices(self.labels, published=1, held=0)[0], counted)
         columns = np.column_stack([place[self.codes[:, qid]] for qid, place in enumerate(places)])
@@ -146,7 +153,7 @@ class Members:
     def _in_blocks(
         self, values: RankPositions, people: RankPositions, starts: Numbers, owners: RankPositions, costs: _Costs, passes: int, anew: bool
     ) -> tuple[RankPositions, Numbers]:
-        """Better the classes of blocks, some of which each thread takes; arguments as of ``improve_blocks``.
+        """Improve the classes of blocks in parallel; arguments are those of ``improve_blocks``.
 
         Returns:
             The class of each record, shape (n,), int32, dense from 0, and how many steps of each kind there were, shape (3,).
@@ -156,7 +163,7 @@ class Members:
             rows, steps = slice(int(starts[part.start]), int(starts[part.stop])), np.zeros(3, np.int64)
             mine, here = people[rows] if len(people) else people, starts[part.start : part.stop + 1] - rows.start
             made = improve_blocks(
-                values[rows], mine, costs.counted, here, owners[rows], self.k, costs.prices, costs.told, passes, anew, steps
+                values[rows], mine, costs.counted, here, owners[rows], self.k, costs.prices, costs.published, passes, anew, steps
             )
             return made, steps
 
@@ -166,27 +173,35 @@ class Members:
         return _one_after_the_other([made for made, _ in found]), np.sum([steps for _, steps in found], axis=0)
 
     def _blocks(self, ranks: NDArray[np.unsignedinteger[Any]], block: int) -> Numbers:
-        """Cut the records into blocks of their own; return the block of each, shape (n,)."""
-        leaves = self._leaves(ranks, np.arange(len(ranks)), max(block // 2, self.k), disclosure_prices(self.labels, self.axes))
+        """Cut the records into blocks by Mondrian; return the block of each record, shape (n,)."""
+        leaves = self._leaves(ranks, np.arange(len(ranks)), max(block // 2, self.k), cut_label_prices(self.labels, self.axes))
         # Persons cannot be shared out by counting records.
         most = block if self.unit.people is None else len(ranks)
         return _shared_out(leaves, np.ones(len(ranks), np.int64), max(most, 2 * self.k), self.k)
 
     def _cut(self, ranks: NDArray[np.unsignedinteger[Any]], blocks: Numbers) -> RankPositions:
-        """Cut each block into classes; return the class of each record, shape (n,), those of a block one after the other."""
-        found, told = np.empty(len(ranks), np.int32), disclosure_prices(self.labels, self.axes)
+        """Cut each block into classes by Mondrian; return the class of each record, shape (n,).
+
+        The classes of a block are numbered one after the other.
+        """
+        found, cut_prices = np.empty(len(ranks), np.int32), cut_label_prices(self.labels, self.axes)
         each = np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks))[:-1])
-        leaves = each_in_parallel(lambda rows: self._leaves(ranks, rows, self.k, told), each)
+        leaves = each_in_parallel(lambda rows: self._leaves(ranks, rows, self.k, cut_prices), each)
         found[np.concatenate(each)] = _one_after_the_other(leaves)
         return found
 
-    def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: CutDisclosure) -> RankPositions:
-        """Cut some records by what each cut saves, down to so many persons or records; return the leaf of each, shape (rows,)."""
+    def _leaves(
+        self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, cut_prices: CutLabelPrices
+    ) -> RankPositions:
+        """Cut some records down to ``least`` persons or records; return each record's leaf, shape (rows,).
+
+        Each cut is the one that saves most.
+        """
         ones, rules = np.ones(len(rows), np.int64), Rules(Promise(least))
-        return partition(ranks[rows], ones, self.axes, rules, "ncp", unit=self.unit.take(rows), told=told).of_rows()
+        return partition(ranks[rows], ones, self.axes, rules, "ncp", unit=self.unit.take(rows), cut_prices=cut_prices).of_rows()
 
     def _blocks_of_classes(self, ranks: NDArray[np.unsignedinteger[Any]], classes: RankPositions, block: int, score: Score) -> Numbers:
-        """Cut classes, each where its first record is, into blocks; return the block of each record, shape (n,)."""
+        """Cut classes into blocks by their first records; return the block of each record, shape (n,)."""
         _, firsts, sizes = np.unique(classes, return_index=True, return_counts=True)
         made = partition(ranks[firsts], sizes.copy(), self.axes, Rules(Promise(max(block // 2, self.k))), score)
         found: Numbers = _shared_out(made.of_rows(), sizes, max(block, 2 * self.k), 1)[classes]
@@ -194,7 +209,10 @@ class Members:
 
 
 def record_digests(codes: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-    """Return a digest of each record's values, shape (n,): an order that has nothing to do with them."""
+    """Return a digest of each record's values, shape (n,), by which records are ordered.
+
+    The order has no relation to the values.
+    """
     made = np.zeros(len(codes), np.uint64)
     for column in codes.T:
         # The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
@@ -206,7 +224,9 @@ def record_digests(codes: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
 
 
 def _shared_out(leaves: NDArray[np.integer[Any]], weights: Numbers, most: int, least: int) -> Numbers:
-    """Cut leaves that are much larger than a block, in which few values differ, into even parts; return the part of each row.
+    """Split leaves that are much larger than a block into even parts; return the part of each row.
+
+    Few values differ in such leaves.
 
     Args:
         leaves: Shape (rows,), dense from 0.
@@ -226,11 +246,17 @@ def _shared_out(leaves: NDArray[np.integer[Any]], weights: Numbers, most: int, l
 
 
 def _one_after_the_other(parts: Sequence[RankPositions]) -> RankPositions:
-    """Number the classes of some parts, of each dense from 0, those of a part after those of the one before."""
+    """Return the classes of all parts, numbered one part after the other.
+
+    The classes of each part are dense from 0.
+    """
     counts = [int(part.max(initial=-1)) + 1 for part in parts]
     return np.concatenate(parts) + np.repeat(np.cumsum([0, *counts[:-1]]), [len(part) for part in parts]).astype(np.int32)
 
 
 def _ascending(owners: RankPositions) -> RankPositions:
-    """Number classes, each of which stands together, in the order in which they stand."""
+    """Return class numbers in the order in which the classes occur.
+
+    The records of a class are neighbours.
+    """
     return np.concatenate([[0], np.cumsum(owners[1:] != owners[:-1])]).astype(np.int32)

@@ -1,11 +1,11 @@
-"""What a set of records publishes, column by column, and its price; compiled by numba.
+"""Labels of sets of records, column by column, and their prices, compiled by numba.
 
-A set label is kept by two places a column, the lowest and the highest of the records in an order in which every group of the column's
-hierarchy is a run: their lowest common ancestor, their range and their common prefix are those of these two. Beside them stand the
-different values, as bits, where sets are published or values counted. All of it grows with the set, and so does its price.
+The values of a column are ordered so that every group of the column's hierarchy is a run. A set label is the lowest and the highest
+position of its records in each column: their lowest common ancestor, range and common prefix are those of these two. The distinct values
+are kept as bits, too, where sets are published or values counted. A set label and its price grow with the set.
 
-A column whose labels name nulls beside values has two places. In the first the null is the highest and in the second the lowest, so that
-the lowest value is that of the first, the highest that of the second, and where the null was met the second is 0.
+A column whose labels name nulls next to values has two positions. The null is the highest in the first and the lowest in the second. So the
+lowest value is that of the first position, the highest that of the second, and a second position of 0 means that the null was met.
 
 Prices are whole numbers, so that sums are equal on every machine and in whatever order they are taken.
 """
@@ -29,12 +29,12 @@ NEVER = 1 << 60
 
 
 class CodedRecords(NamedTuple):
-    """The records of a block.
+    """Records of a block, coded by positions, values and bits.
 
     Attributes:
         positions: Shape (n, columns), int32.
         bits: Shape (n, columns), int32: the bit of each value among those of the block; -1 in columns whose values are not counted.
-        people: Shape (n,), int32: whose each is, -1 for nobody's; no entry where no person is named.
+        people: Shape (n,), int32: the person of each record, -1 for none; no entry without a person column.
         values: Shape (n, priced columns), int32: the number of each value among those of the block, through the columns that bear a price.
         firsts: Shape (values,), int32: a record that has each value.
         starts: Shape (columns + 1,), int32: where the values of each column start; none are of a column that bears no price.
@@ -55,7 +55,7 @@ class CodedRecords(NamedTuple):
 
 
 class SetLabels(NamedTuple):
-    """Some set labels.
+    """Labels of sets of records: lowest and highest position and distinct values of each column.
 
     Attributes:
         low: Shape (m, columns), int32, the lowest place.
@@ -71,8 +71,8 @@ class SetLabels(NamedTuple):
 
 
 @kernel
-def room_of(size: int, columns: int, words: int) -> SetLabels:
-    """Make room for set labels."""
+def set_label_arrays(size: int, columns: int, words: int) -> SetLabels:
+    """Allocate arrays for a number of set labels."""
     return SetLabels(
         np.zeros((size, columns), np.int32),
         np.zeros((size, columns), np.int32),
@@ -83,13 +83,13 @@ def room_of(size: int, columns: int, words: int) -> SetLabels:
 
 @kernel
 def bitset_words_for(records: CodedRecords) -> int:
-    """Return how many words the bits of a block take."""
+    """Return the number of 64-bit words that the value bits of a block take."""
     return (int(records.bit_starts[-1]) + 63) // 64
 
 
 @kernel
-def begin(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
-    """Make a set label that of one record."""
+def start_set_label(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
+    """Set a label to that of a single record."""
     for word in range(set_labels.values.shape[1]):
         set_labels.values[at, word] = 0
     for column in range(records.positions.shape[1]):
@@ -101,8 +101,8 @@ def begin(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> No
 
 
 @kernel
-def take_into(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
-    """Take one record more into a set label."""
+def extend_set_label(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
+    """Extend a set label by one record."""
     for column in range(records.positions.shape[1]):
         place, bit = records.positions[row, column], records.bits[row, column]
         set_labels.low[at, column] = min(set_labels.low[at, column], place)
@@ -114,7 +114,7 @@ def take_into(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -
 
 @kernel
 def copy_set_label(source: SetLabels, at: int, target: SetLabels, to: int) -> None:
-    """Copy a set label."""
+    """Copy one set label to a position among other set labels."""
     for column in range(source.low.shape[1]):
         target.low[to, column] = source.low[at, column]
         target.high[to, column] = source.high[at, column]
@@ -125,7 +125,7 @@ def copy_set_label(source: SetLabels, at: int, target: SetLabels, to: int) -> No
 
 @kernel
 def set_label_price(set_labels: SetLabels, at: int, prices: Prices) -> int:
-    """Return what a set label costs: a record of it, in all columns."""
+    """Return the price of a set label per record, summed over all columns."""
     lows, highs, counts, terms, numbers = set_labels.low, set_labels.high, set_labels.counts, prices.terms, prices.numbers
     total = before = known = whole(0)
     for column in range(lows.shape[1]):
@@ -137,7 +137,7 @@ def set_label_price(set_labels: SetLabels, at: int, prices: Prices) -> int:
 
 @kernel
 def price_with(set_labels: SetLabels, at: int, records: CodedRecords, row: int, prices: Prices) -> int:
-    """Return what a set label costs with one record more."""
+    """Return the price of a set label with one record added."""
     lows, highs, words, counts, terms, numbers = (
         set_labels.low,
         set_labels.high,
@@ -162,13 +162,13 @@ def price_with(set_labels: SetLabels, at: int, records: CodedRecords, row: int, 
 def block_of(
     places: RankPositions, people: RankPositions, counted: NDArray[np.bool_], prices: Prices, scratch: RankPositions
 ) -> CodedRecords:
-    """Number the different values of a block.
+    """Assign numbers to the distinct values of a block's records, column by column.
 
     Args:
         places: Shape (n, columns), int32.
         people: As `Records` has them.
         counted: Shape (columns,): whose values are counted.
-        prices: Tells which columns bear a price.
+        prices: Has the columns that bear a price.
         scratch: As many entries as any column has places, 0 before and after.
     """
     rows, columns, terms = places.shape[0], places.shape[1], prices.terms

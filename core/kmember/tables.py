@@ -1,7 +1,9 @@
-"""What classes cost with each value of a block, written down column by column, so that sums of these are what they cost with a record more.
+"""Tables of the price of each class with each value of a block.
 
-By far most of the work is done here and for every value, so arrays are taken out of their tuples once and nothing is called in a loop
-that need not be: numba counts references at every call that is told a tuple of arrays, which costs more than a price does.
+Sums over the columns of a record give the price of a class with that record added.
+
+By far most of the work is done here and for every value. So arrays are taken out of their tuples once, and calls within loops are avoided:
+numba counts references at every call that gets a tuple of arrays, which costs more than a price does.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from core.recoding.price_kernels import (
 
 @kernel
 def price_values(set_labels: SetLabels, at: int, before: int, records: CodedRecords, prices: Prices, costs: RankPositions, to: int) -> None:
-    """Write what a set label costs in a column with each value of the block.
+    """Write the price of a set label with each value of the block added, column by column.
 
     Args:
         set_labels: Some set labels.
@@ -73,7 +75,7 @@ def price_values(set_labels: SetLabels, at: int, before: int, records: CodedReco
 
 @kernel
 def _differ(words: NDArray[np.uint64], at: int, other: int, first: int, end: int) -> bool:
-    """Return whether some bits of two set labels differ."""
+    """Return whether two set labels differ in some of their value bits."""
     for bit in range(first, end):  # noqa: SIM110 - a generator is nothing that numba compiles
         if (words[at, bit >> 6] ^ words[other, bit >> 6]) >> np.uint64(bit & 63) & np.uint64(1):
             return True
@@ -93,7 +95,7 @@ def _price_labels(
     costs: RankPositions,
     to: int,
 ) -> None:
-    """Write what the label of a set label and each value costs.
+    """Write the price of a set label's label with each value added, for one column.
 
     Args:
         terms: As `Prices` has them.
@@ -138,7 +140,10 @@ def _price_levels(
     costs: RankPositions,
     to: int,
 ) -> None:
-    """Do it for a column of LEVELS: the further a value is from the label, the coarser is the group of both; no level is asked twice."""
+    """Write the prices for a column of LEVELS.
+
+    The further a value is from the label, the coarser is the group of both; no level is looked up twice.
+    """
     start, size, levels, weight = terms[column, START], terms[column, SIZE], terms[column, LEVEL], terms[column, WEIGHT]
     middle = whole(first_not_below(places, first, end, low))
     for side in range(2):
@@ -164,7 +169,7 @@ def _add_held(
     costs: RankPositions,
     to: int,
 ) -> None:
-    """Add what the different values cost that a set label has with each value.
+    """Add the price of the distinct values that a set label holds with each value added.
 
     Args:
         terms: As `Prices` has them.
@@ -189,6 +194,7 @@ def _add_held(
 
 @kernel
 def _price_pair(set_labels: SetLabels, at: int, records: CodedRecords, prices: Prices, costs: RankPositions, to: int, column: int) -> None:
+    """Write the prices for a column whose labels name nulls, which is a pair of columns."""
     lows, highs, words, counts, terms, numbers = (
         set_labels.low,
         set_labels.high,

@@ -1,22 +1,22 @@
-"""Local suppression: the fewest cells of suppressed records are starred that bring them into safe classes.
+"""Local suppression: suppress the fewest cells that bring rare records into safe classes.
 
-At the chosen node some combinations fail the privacy model. Instead of dropping their records, some of their QIDs are replaced by ``*``:
-combinations that are equal but for these QIDs make a *pool*, and a pool that satisfies the model is a class. Those that are safe as they
-are stay as they are.
+At the chosen node some combinations fail the privacy model. Instead of dropping their records, some of their QIDs are replaced by ``*``.
+Combinations that are equal but for these QIDs make a *pool*, and a pool that satisfies the model is a class. Combinations that are safe
+stay as they are.
 
 **What is done.** Sets of QIDs are taken by size, 0, 1, 2 …; a set of s QIDs puts every combination that is in no class yet into one pool.
-Of all safe pools of one size s those become classes that outrank every safe pool with which they share a combination; that is repeated with
-what is left until no pool of the size is safe, and then s grows by one. The larger pool ranks higher; among equals the one whose stars take
-less away (the penalty that its stars would add over all suppressed records), then the one that leaves more important QIDs alone. A greedy
-choice of one pool at a time would take the same ones, and it depends on nothing but the combinations and their counts.
+Of all safe pools of one size s, those become classes that outrank every safe pool with which they share a combination. That is repeated
+with the other combinations until no pool of the size is safe, and then s grows by one. The larger pool ranks higher. Among equals it is the
+one whose suppressed cells add less penalty over all suppressed records, then the one that leaves more important QIDs alone. A greedy choice
+of one pool at a time would take the same ones, and it depends on nothing but the combinations and their counts.
 
-**What is promised.** The records that are published with more than s stars, or not at all, have no safe pool of s QIDs among themselves.
-Which pools to take so that the stars are fewest is a packing problem, and greedy is not always best. But no choice can publish a record
-with fewer stars than the smallest s at which its pool among *all* suppressed records is safe, as far as what is safe stays safe when it
-grows (`core.privacy.promise`). The sum of these is a bound, and the outcome is told beside it.
+**What is promised.** The records that are published with more than s suppressed cells, or not at all, have no safe pool of s QIDs among
+themselves. Which pools to take for the fewest suppressed cells is a packing problem, and greedy is not always best. But no choice can
+publish a record with fewer suppressed cells than the smallest s at which its pool among *all* suppressed records is safe. This holds as far
+as a safe pool stays safe when it grows (`core.privacy.promise`). The sum of these is a bound, which is reported with the outcome.
 
-Up to nine QIDs all sets are tried. Of more, at each size the ``MOST_SETS / QIDs`` that put together most (Σ of squared pools), out of those
-that add one QID to a set kept at the size before.
+Up to nine QIDs all sets are tried. Of more, at each size the ``MOST_SETS / QIDs`` sets with the largest Σ of squared pools are tried. They
+add one QID to a set kept at the size before.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ kernel = compiler("local_suppression.cell_suppression")
 
 @kernel
 def take_largest(pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Return the set in whose pool each combination becomes part of a class, -1 for none, shape (combinations,).
+    """Return the set whose pool makes each combination part of a class, -1 for none.
+
+    The largest safe pools are taken first. The result has the shape (combinations,).
 
     Args:
         pools: Shape (sets, combinations), int32: the pool of each combination, from 0 for each set.
@@ -95,12 +97,12 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class CellSuppression:
-    """Which QIDs of which combinations are starred.
+    """Cells to suppress: the QIDs of each combination that are replaced by ``*``.
 
     Attributes:
         suppressed_cells: Shape (combinations, QIDs).
         published: Shape (combinations,): which are published at all.
-        least: Stars that no choice could do without, each counted once per record; None where not all sets of QIDs were tried.
+        least: Suppressed cells that no choice could do without, each counted once per record; None where not all sets of QIDs were tried.
     """
 
     suppressed_cells: Bools
@@ -108,13 +110,16 @@ class CellSuppression:
     least: int | None
 
     def cost(self, of: RareCombinations) -> float:
-        """Return the penalty of all records over all QIDs: 1 for a starred value and for each of a record that is not published."""
+        """Return the penalty of all records over all QIDs; a suppressed cell counts as 1.
+
+        Each cell of a record that is not published counts as 1, too.
+        """
         withheld = self.suppressed_cells | ~self.published[:, None]
         return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
 
 
 def fewest_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:
-    """Choose what to star.
+    """Choose the fewest cells whose suppression brings failing combinations into safe classes.
 
     Args:
         failing: The combinations that fail.
@@ -140,15 +145,19 @@ def fewest_suppressed_cells(failing: RareCombinations, promise: Promise) -> Cell
 
 
 class _Order:
-    """Sets of QIDs by size, and in the order in which ties among pools are broken."""
+    """Order of the sets of QIDs: by size, then as ties among pools are broken."""
 
     def __init__(self, varied: Sequence[int], failing: RareCombinations) -> None:
+        """Start with the empty set; ``varied`` are the QIDs with more than one group."""
         self._varied = varied
         self._cost = failing.counts @ failing.gains
         self._kept: list[Set] = [()]
 
     def sets(self, size: int, left: RareCombinations) -> list[Set]:
-        """Return the sets of a size that are tried on what is left; sizes must be asked for one after another."""
+        """Return the sets of a size to try on the remaining combinations.
+
+        Sizes must be asked for in ascending order.
+        """
         if not size or 1 << len(self._varied) <= MOST_SETS:
             return self._ranked(combinations(self._varied, size))
         wider = {tuple(sorted((*one, qid))) for one in self._kept for qid in self._varied if qid not in one}
@@ -160,17 +169,19 @@ class _Order:
 
     def _ranked(self, sets: Iterator[Set] | set[Set]) -> list[Set]:
         # The last QIDs are the least important.
+        """Sort sets of QIDs by the penalty that suppressing them adds, the least important QIDs first."""
         return sorted(sets, key=lambda one: (float(self._cost[list(one)].sum()), tuple(-qid for qid in reversed(one))))
 
 
 def _squares(left: RareCombinations, one: Set) -> int:
+    """Return the sum of squared pool sizes that a set of QIDs makes."""
     pools, size = columns_to_suppress(left.codes, one)
     counts = np.bincount(pools, weights=left.counts, minlength=size).astype(np.int64)
     return int(np.dot(counts, counts))
 
 
 def columns_to_suppress(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
-    """Number the pools that a set of QIDs makes.
+    """Return the pool of each combination when a set of QIDs is suppressed.
 
     Returns:
         The pool of each combination, shape (combinations,), numbered by first appearance, and how many there are.
@@ -192,7 +203,10 @@ def columns_to_suppress(codes: NDArray[np.unsignedinteger], starred: Sequence[in
 
 
 def _choose(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Integers:
-    """Return the number of the set that stars each combination, -1 for none, shape (combinations,)."""
+    """Return the number of the set suppressed in each combination, -1 for none, shape (combinations,).
+
+    Sets are taken in batches.
+    """
     chosen, open_ = np.full(len(left.counts), -1), np.arange(len(left.counts))
     batch = max(MOST_NUMBERS // max(len(left.counts), 1), 1)
     found = True
@@ -209,7 +223,10 @@ def _choose(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> In
 
 
 def _pick(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Integers:
-    """As ``_choose``, of sets few enough for the numbers of their pools to be held."""
+    """Return the set suppressed in each combination for one batch of sets, -1 for none.
+
+    The batch is small enough to hold the numbers of all its pools.
+    """
     if not promise.models and left.members is None:
         return _pick_by_records(left, sets, promise.k)
     numbered = [columns_to_suppress(left.codes, one) for one in sets]
@@ -236,7 +253,7 @@ def _pick(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Inte
 
 
 def _pick_by_records(left: RareCombinations, sets: Sequence[Set], k: int) -> Integers:
-    """As ``_pick``, where a pool is safe as soon as it has k records."""
+    """Return the set suppressed in each combination where a pool needs k records alone."""
     pools, sizes = np.empty((len(sets), len(left.counts)), np.int32), [0]
     for number, one in enumerate(sets):
         pools[number], size = columns_to_suppress(left.codes, one)
@@ -249,7 +266,7 @@ UNSAFE = np.iinfo(np.int64).max
 
 
 def _ranks(now: RareCombinations, pools: Sequence[Integers], sizes: Sequence[int], promise: Promise) -> list[Integers]:
-    """Return the rank of each pool of each set, from 0, UNSAFE for one that fails or is empty."""
+    """Return the rank of each set's pools, from 0 for the largest; UNSAFE if a pool fails or is empty."""
     ranks, safe, records = [], [], []
     for mine, size in zip(pools, sizes, strict=True):
         pooled = now.classes.grouped(mine, size)
@@ -268,8 +285,9 @@ def _ranks(now: RareCombinations, pools: Sequence[Integers], sizes: Sequence[int
 
 
 def _least(failing: RareCombinations, varied: Sequence[int], promise: Promise, lost: Bools) -> int:
-    """Return a lower bound of the stars of published records: the size of the smallest set whose pool, whole, is safe in what of the
-    model never breaks when a class grows.
+    """Return a lower bound of the cells that any choice must suppress in published records.
+
+    It sums the size of the smallest set whose complete pool is safe, by the part of the model that never breaks when a class grows.
     """
     weaker, fewest, open_ = promise.relaxed, np.full(len(failing.counts), len(varied)), np.ones(len(failing.counts), np.bool_)
     for size in range(len(varied)):

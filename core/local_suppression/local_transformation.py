@@ -1,13 +1,13 @@
-"""Rounds: what a choice of levels suppresses is anonymised again, at the best levels of its own, as ARX's local transformation does.
+"""Local transformation: suppressed records are anonymised again at levels of their own (as in ARX).
 
-Records whose combinations are too rare at the node of all are few and unlike the others, so that other levels suit them. Each round
-searches the lattice over what is left, by k alone, and publishes the cells of its node that are safe *among what is left*: a class needs
-nobody else. A round must find room for at least half of what is left (``LIMIT``): without a limit, objectives that do not weigh suppressed
-records would take next to nobody at the finest levels, round after round. Rounds end when nothing is left, when nothing is gained, or when
-the best node is the top, which is a mask and no round.
+Records whose combinations are too rare at the node of all are few and unlike the others, so that other levels suit them. Each further pass
+searches the lattice over the residual records, by k alone. It publishes the cells of its node that are safe *among the residual records*: a
+class needs no other records. A pass must publish at least half of them (``LIMIT``). Without a limit, objectives that do not weigh
+suppressed records would take nearly none at the finest levels, pass after pass. Passes end when no record is left, when nothing is gained,
+or when the best node is the top, which is a mask and no pass.
 
-Neither which records take part nor the levels follow from sensitive values: a cell that is large enough and breaks l or t is left out, here
-as at the node of all, and never tried again among others.
+Neither the records that take part nor the levels follow from sensitive values. A cell that is large enough and breaks l or t is left out,
+here as at the node of all, and is never tried again among others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Bools = NDArray[np.bool_]
 def fail_unsafe_unions(
     levels: Sequence[ResidualLevel], new: ResidualLevel, promise: Promise, hierarchies: Sequence[Hierarchy]
 ) -> ResidualLevel:
-    """Return a level of which those cells fail, too, that would make unsafe classes with what is published before.
+    """Mark cells of a new level as failing that make unsafe classes with earlier published levels.
 
     Args:
         levels: What is published before.
@@ -47,12 +47,14 @@ def fail_unsafe_unions(
         return new
     parts = [RecodedPart.of(level, ~level.failing) for level in (*levels, new)]
     failing = new.failing.copy()
-    failing[~new.failing] = unsafe(parts, promise, hierarchies)[-1]
+    failing[~new.failing] = unsafe_cells(parts, promise, hierarchies)[-1]
     return replace(new, failing=failing)
 
 
-def unsafe(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
-    """Return which cells of each part are in classes that fail; none where a union of safe classes is safe.
+def unsafe_cells(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
+    """Return for each part a mask of the cells in classes that fail as unions of parts.
+
+    No cell is marked where a union of safe classes is always safe.
 
     Args:
         parts: Parts of which every class is safe by itself.
@@ -72,13 +74,14 @@ def unsafe(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Sequence
 
 
 def members_of(parts: Sequence[RecodedPart]) -> ClassMembers:
-    """Return who is in the cells of all parts, numbered one part after the other."""
+    """Return the members of the cells of all parts, numbered one part after the other."""
     starts = np.cumsum([0, *(part.cells.cells for part in parts)])
     found = [replace(part.members, owners=part.members.owners + start) for part, start in zip(parts, starts, strict=False) if part.members]
     return joined_members(found)
 
 
 def _matters(members: ClassMembers | None, promise: Promise) -> bool:
+    """Return whether unions of safe classes can fail: persons are counted and the promise is not closed."""
     return members is not None and not promise.closed
 
 
@@ -91,8 +94,8 @@ Find = Callable[[Residual], SearchResult | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Leveller:
-    """What it takes to look at a node.
+class NodeEvaluator:
+    """Counter and evaluator of the cells of a node, by hierarchies and promise.
 
     Attributes:
         hierarchies: One per QID in job order.
@@ -106,11 +109,11 @@ class Leveller:
 
     @property
     def axes(self) -> tuple[Hierarchy, ...]:
-        """What tells cells apart."""
+        """Axes of cells: the QIDs' hierarchies, then the unchanged sensitive columns."""
         return (*self.hierarchies, *map(exact_hierarchy, self.sensitive))
 
     def at(self, rest: Residual, node: Node) -> ResidualLevel:
-        """Count the cells of a node.
+        """Count the cells of residual records at a node and mark those that fail.
 
         Args:
             rest: Records, by the cells of a node that is nowhere coarser.
@@ -120,14 +123,14 @@ class Leveller:
         return ResidualLevel(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
     def records_failing(self, rest: Residual, level: ResidualLevel) -> Residual:
-        """Return the records in cells of too few at a node that is nowhere finer than their cells."""
+        """Return the residual records in cells of too few at a coarser node."""
         lost, codes = FailingCells(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
         return rest.selected_records(np.concatenate([np.empty(0, np.intp), *found]))
 
 
 class FailingCells:
-    """Tells of cells whether their records are in cells of too few at a coarser node.
+    """Lookup of cells that belong to cells of too few at a coarser node.
 
     Args:
         level: That node.
@@ -136,6 +139,7 @@ class FailingCells:
     """
 
     def __init__(self, level: ResidualLevel, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
+        """Build the lookup from the cells of too few at the coarser node."""
         rows = np.flatnonzero(level.few)
         self._packing = level.cells.packing
         words = tuple(word[rows] for word in level.cells.words)
@@ -144,33 +148,36 @@ class FailingCells:
         self._maps = [hierarchy.rolled(fine, coarse) for hierarchy, fine, coarse in zip(hierarchies, node, level.node, strict=False)]
 
     def among(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.intp]:
-        """Return which cells do, ascending; ``codes`` has the shape (cells, QIDs or more), the group of each QID."""
+        """Return the positions of cells that belong to cells of too few, ascending.
+
+        ``codes`` has the shape (cells, QIDs or more), the group of each QID.
+        """
         words = self._packing.pack_mapped(tuple(codes[:, : len(self._maps)].T), self._maps)
         return np.flatnonzero(self._assigner.assign(words) != SUPPRESSED)
 
 
 def transform_locally(
-    first: ResidualLevel, left: Residual, rounds: int, leveller: Leveller, find: Find
+    first: ResidualLevel, left: Residual, rounds: int, evaluator: NodeEvaluator, find: Find
 ) -> tuple[list[ResidualLevel], Residual]:
-    """Anonymise again what is too rare, round by round.
+    """Anonymise residual records again, pass by pass, each at the best node for them.
 
     Args:
         first: The node of all.
         left: What is too rare there, at a node as fine as its memory allows.
-        rounds: How many rounds there are at most.
-        leveller: Looks at nodes.
+        rounds: Greatest number of passes.
+        evaluator: Looks at nodes.
         find: Searches by k alone.
 
     Returns:
         The nodes, the first one included, and what is too rare at the last.
     """
     levels = [first]
-    top = tuple(hierarchy.top for hierarchy in leveller.hierarchies)
+    top = tuple(hierarchy.top for hierarchy in evaluator.hierarchies)
     for _ in range(rounds):
         found = find(left) if left.records else None
         if found is None or found.loss.suppressed == left.records or found.node[: len(top)] == top:
             break
-        level = fail_unsafe_unions(levels, leveller.at(left, found.node), leveller.promise, leveller.hierarchies)
+        level = fail_unsafe_unions(levels, evaluator.at(left, found.node), evaluator.promise, evaluator.hierarchies)
         levels.append(level)
-        left = leveller.records_failing(left, level)
+        left = evaluator.records_failing(left, level)
     return levels, left

@@ -1,7 +1,8 @@
-"""What a recoding by several nodes and with stars costs: every loss is that of what is published, value by value.
+"""Losses of recodings with several nodes and suppressed cells, value by value.
 
-A starred value costs what a suppressed one does in every QID of its own: NCP 1, all bits. ``suppressed`` are records that are withheld in
-every QID, dropped or masked; records that are published with some values starred, or at the levels of a later round, are not.
+A suppressed cell costs as much as a suppressed record does in the same QID: NCP 1, all bits. ``suppressed`` are records that are withheld
+in every QID, dropped or masked. Records that are published with some cells suppressed, or at the levels of a further pass, are not among
+them.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ Price = Callable[[Hierarchy, Domain, int], Floats]
 
 @dataclass(frozen=True, eq=False)
 class SuppressionCosts:
-    """Counts and losses of a recoding.
+    """Counts of suppressed records and cells, and the losses of a recoding.
 
     Attributes:
         suppressed: Records that are dropped or masked.
         masked: How many of them are published.
-        records_with_suppressed_cells: Other records of which some value is starred.
-        suppressed_cells: Starred values, those of masked records included.
+        records_with_suppressed_cells: Other records with a suppressed cell.
+        suppressed_cells: Suppressed cells, those of masked records included.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, in job order.
     """
@@ -53,10 +54,10 @@ def costs_of(
     unpublished: NDArray[np.int64],
     persons: NDArray[np.int64] | None = None,
 ) -> SuppressionCosts:
-    """Measure a recoding.
+    """Compute the counts and losses of a recoding by several parts.
 
     Args:
-        parts: The node of all, then rounds, then what was starred.
+        parts: The node of all, then further passes, then records with suppressed cells.
         classes: Shape (cells of all parts,), the class of each.
         domains: One per QID, of the source.
         hierarchies: One per QID.
@@ -94,7 +95,7 @@ def costs_of(
 def part_charge(
     parts: Sequence[RecodedPart], qid: int, price: Price, star: float, domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]
 ) -> float:
-    """Return what published records cost in one QID, a starred value costing ``star``."""
+    """Return the cost of published records in one QID; a suppressed cell costs ``star``."""
     total = 0.0
     for part in parts:
         prices = price(hierarchies[qid], domains[qid], part.cells.node[qid])
@@ -102,11 +103,11 @@ def part_charge(
     return total
 
 
-def measured(
+def objective_value(
     objective: str, parts: Sequence[RecodedPart], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int,
     weights: Sequence[float] = (),
 ) -> dict[str, float]:  # fmt: skip
-    """Return the value of an objective that is none of the losses that every release tells, per record and QID, by its name."""
+    """Return an objective's value per record and QID by its name; empty if every release reports it."""
     records = domains[0].records
     priced = objective_of(objective)
     if not isinstance(priced, Pricing) or priced.groups is None or not (priced.told or weights):
@@ -123,7 +124,10 @@ def measured(
 
 
 def _precision(parts: Sequence[RecodedPart], masks: NDArray[np.bool_], hierarchies: Sequence[Hierarchy]) -> float:
-    """Return Sweeney's Prec = 1 − mean(level / last level) over the records that are not suppressed, a star being the last level."""
+    """Return Sweeney's precision of the published records: 1 − mean(level / last level).
+
+    A suppressed cell counts as the last level.
+    """
     lost, records, start = 0.0, 0, 0
     for part in parts:
         kept = ~masks[start : start + part.cells.cells]

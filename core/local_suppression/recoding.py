@@ -1,10 +1,10 @@
-"""Recodings by several nodes and with starred values: parts of the records, each published at a node of its own.
+"""Recodings by several nodes and with suppressed cells: parts, each published at its own node.
 
-Readers know neither node nor stars: they see combinations of labels. Two parts may publish the same combination (a label may stand at
-several levels of a hierarchy, and a starred value looks like the last level), and then it is one class. That is safe because both are: a
-union of safe classes is safe under every model (``core.privacy.models``). Sizes add up, values too; entropy is concave and the earth
-mover's distance from the whole is convex, so that of a mixture lies between those of its parts; recursive diversity is monotone. Where
-persons count it is not always so, and ``core.local_suppression.local_transformation`` sees to it.
+Readers know neither nodes nor suppressed cells: they see combinations of labels. Two parts may publish the same combination, and then it is
+one class. A label may occur at several levels of a hierarchy, and a suppressed cell looks like the last level. The class is safe because
+both parts of it are: a union of safe classes is safe under every model (``core.privacy.models``). Sizes add up, values too. Entropy is
+concave and the earth mover's distance from the source is convex, so that of a mixture lies between those of its parts. Recursive diversity
+is monotone. Where persons are counted it is not always so, and ``core.local_suppression.local_transformation`` handles it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOT_COUNTED = np.empty(0)
 
 @dataclass(frozen=True, eq=False)
 class RecodedPart:
-    """Records that are published at one node.
+    """Part of the records that is published at one node, with its suppressed cells.
 
     Attributes:
         cells: Their cells, of the QIDs alone.
@@ -47,12 +47,12 @@ class RecodedPart:
 
     @classmethod
     def of(cls, level: ResidualLevel, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None = None) -> RecodedPart:
-        """Take the published cells of a node; nothing is starred if nothing is said of it."""
+        """Return the published cells of a level as a part; without a mask no cell value is suppressed."""
         nothing = np.zeros((level.cells.cells, len(level.node)), np.bool_)
         return cls(level.cells, nothing if starred is None else starred, level.members).marked_cells(published)
 
     def marked_cells(self, marked: NDArray[np.bool_]) -> RecodedPart:
-        """Return the marked cells alone."""
+        """Return the part with the marked cells alone."""
         rows, numbers = np.flatnonzero(marked), np.full(len(marked), -1)
         numbers[rows] = np.arange(len(rows))
         return RecodedPart(
@@ -60,14 +60,14 @@ class RecodedPart:
         )
 
     def withheld(self, hierarchies: Sequence[Hierarchy]) -> NDArray[np.bool_]:
-        """Return which values are published as ``*``, starred or by their level, shape (cells, QIDs)."""
+        """Return a mask of values published as ``*``, shape (cells, QIDs): suppressed or at the last level."""
         tops = np.array([level == hierarchy.top for hierarchy, level in zip(hierarchies, self.cells.node, strict=True)])
         found: NDArray[np.bool_] = self.suppressed_cells | tops
         return found
 
 
 def recode_parts(parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy], dropped: Sequence[Histogram] = ()) -> Recoding:
-    """Make every combination of labels that the parts publish a class; all columns are text.
+    """Build a recoding from parts; each combination of labels is a class, all columns are text.
 
     Args:
         parts: The first is looked up first; a record whose cell is in it is in no later one.
@@ -86,7 +86,7 @@ def recode_parts(parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy],
 
 
 def _stage(cells: Histogram, classes: NDArray[np.int32], dropped: Histogram | None) -> Stage:
-    """Return the stage of some cells, with those that are dropped among them; no cell is of both."""
+    """Build the stage of a part's cells and its dropped cells; no cell is in both."""
     if dropped is None or not dropped.cells:
         return Stage(cells.node, cells.packing, cells.words, classes)
     words = [np.concatenate(pair) for pair in zip(cells.words, dropped.words, strict=True)]
@@ -98,7 +98,7 @@ def _stage(cells: Histogram, classes: NDArray[np.int32], dropped: Histogram | No
 def labels_of(
     parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy]
 ) -> tuple[list[QidLabels], NDArray[np.int64], NDArray[np.intp]]:
-    """Return what the cells of all parts publish, and the class of each.
+    """Return the labels of the cells of all parts, and the class of each cell.
 
     Returns:
         Labels by QID; shape (cells of all parts,), the class of each; and shape (classes,), a cell of each class.
@@ -108,6 +108,7 @@ def labels_of(
 
 
 def _labels(parts: Sequence[RecodedPart], hierarchy: Hierarchy, qid: int) -> QidLabels:
+    """Return the labels of one QID for the cells of all parts."""
     taken = []
     for part in parts:
         texts = as_text(hierarchy.labels[part.cells.node[qid]]).take(pa.array(part.cells.codes[:, qid]))
@@ -118,7 +119,10 @@ def _labels(parts: Sequence[RecodedPart], hierarchy: Hierarchy, qid: int) -> Qid
 
 
 def stages_table(stages: Sequence[Stage]) -> pa.Table:
-    """Return later stages as one table: ``stage`` from 0, ``cell_0 …``, of which narrow cells use the first, and ``class``."""
+    """Return later stages as one table with the columns ``stage``, ``cell_0 …`` and ``class``.
+
+    Stages are numbered from 0. Narrow cells use the first cell columns only.
+    """
     width = max((len(stage.words) for stage in stages), default=1)
     sizes = [len(stage.classes) for stage in stages]
     columns: dict[str, NDArray[np.integer]] = {"stage": np.repeat(np.arange(len(stages), dtype=np.int16), sizes)}
@@ -130,7 +134,7 @@ def stages_table(stages: Sequence[Stage]) -> pa.Table:
 
 
 def read_stages(table: pa.Table, nodes: Sequence[Node], hierarchies: Sequence[Hierarchy]) -> tuple[Stage, ...]:
-    """Inverse of ``stages_table``, for stages at the given nodes."""
+    """Build stages at the given nodes from the table of ``stages_table``."""
     starts = np.searchsorted(table["stage"].to_numpy(), np.arange(len(nodes) + 1)).tolist()
     stages = []
     for node, start, end in zip(nodes, starts[:-1], starts[1:], strict=True):

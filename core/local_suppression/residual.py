@@ -1,4 +1,7 @@
-"""What a node leaves: its cells, and where persons count, who is in them; and what a node makes of it."""
+"""Residual records of a node, and the cells that a node makes of them.
+
+Where persons are counted, the members of the cells are held too.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ from core.units.persons import CellPersons
 
 
 def selected_cells(cells: Histogram, rows: NDArray[np.intp]) -> Histogram:
-    """Return some of the cells of a histogram, ascending."""
+    """Return the cells of a histogram at the given rows, ascending."""
     return Histogram(cells.node, cells.packing, tuple(word[rows] for word in cells.words), cells.counts[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """Records that are not published yet.
+    """Residual records: those that are not published yet.
 
     Attributes:
         cells: Their cells, with the sensitive columns as last axes.
@@ -33,30 +36,30 @@ class Residual:
 
     @property
     def records(self) -> int:
-        """How many they are."""
+        """Number of residual records."""
         return self.cells.records
 
     @property
     def persons(self) -> CellPersons | None:
-        """The persons of their cells; None where no person is named."""
+        """Persons of the cells; None without a person column."""
         return self.members.persons if self.members else None
 
     def selected_records(self, rows: NDArray[np.intp]) -> Residual:
-        """Return the records of some of the cells, ascending."""
+        """Return the residual records of the cells at the given rows, ascending."""
         return Residual(selected_cells(self.cells, rows), self.members.take(rows) if self.members else None)
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualLevel:
-    """The cells of a node, and which of them fail.
+    """Cells of a node, with masks of those that fail and those with too few units.
 
     Attributes:
         cells: Of the QIDs alone.
         classes: The same as classes.
         failing: Shape (cells,).
         few: Shape (cells,): which of these have too few persons or records, whatever their sensitive values. They alone may be published
-            otherwise: what becomes of the others must not follow from these values, for whoever knows the QIDs and the algorithm would
-            learn them from it, and so they are left out.
+            otherwise: what becomes of the others must not follow from these values, for a reader who knows the QIDs and the algorithm would
+            learn them from it. So they are left out.
     """
 
     cells: Histogram
@@ -66,12 +69,12 @@ class ResidualLevel:
 
     @property
     def members(self) -> ClassMembers | None:
-        """Who is in the cells; None where no person is named."""
+        """Members of the cells; None without a person column."""
         return self.classes.members
 
     @property
     def dropped(self) -> Histogram:
-        """The cells that are large enough and fail all the same."""
+        """Cells that are large enough and fail by their sensitive values."""
         return selected_cells(self.cells, np.flatnonzero(self.failing & ~self.few))
 
     @property
@@ -85,12 +88,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class RareCombinations:
-    """Combinations whose records fail at a node.
+    """Rare combinations: cells whose records fail at a node.
 
     Attributes:
         codes: Shape (combinations, QIDs), the group of each QID; no two rows are equal.
         classes: The combinations as classes.
-        gains: Shape (combinations, QIDs), float64: what a star adds to the penalty of a record (1 − NCP of its group).
+        gains: Shape (combinations, QIDs), float64: what suppressing a cell adds to the penalty of a record (1 − NCP of its group).
         members: Who is in the cells of the level that the combinations are of; None where no person is named.
         cell_positions: Shape (combinations,), which of these each is.
     """
@@ -103,7 +106,7 @@ class RareCombinations:
 
     @classmethod
     def of(cls, level: ResidualLevel, gains: NDArray[np.float64]) -> RareCombinations:
-        """Return all cells of a level.
+        """Return all cells of a level as rare combinations.
 
         Args:
             level: The level.
@@ -117,17 +120,17 @@ class RareCombinations:
 
     @property
     def counts(self) -> Integers:
-        """Shape (combinations,), records."""
+        """Number of records of each combination, shape (combinations,)."""
         return self.classes.records
 
     def take(self, rows: NDArray[np.intp]) -> RareCombinations:
-        """Return some of the combinations, ascending by row."""
+        """Return the combinations at the given rows, ascending."""
         return replace(
             self, codes=self.codes[rows], classes=self.classes.take(rows), gains=self.gains[rows], cell_positions=self.cell_positions[rows]
         )
 
     def members_of(self, numbers: Integers) -> ClassMembers:
-        """Return who is in the cells of the source that make up the combinations.
+        """Return the members of the source cells that make up the combinations.
 
         Args:
             numbers: Shape (combinations,), by which the members are numbered.

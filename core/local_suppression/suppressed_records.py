@@ -1,4 +1,4 @@
-"""What becomes of the records that the node of all suppresses: rounds, then stars, a mask, or nothing."""
+"""Treatment of suppressed records: further passes, suppressed cells, a mask, or dropping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.histograms.histogram import Histogram
 from core.local_suppression.cell_suppression import Bools, CellSuppression, fewest_suppressed_cells
-from core.local_suppression.local_transformation import Leveller, unsafe
+from core.local_suppression.local_transformation import NodeEvaluator, unsafe_cells
 from core.local_suppression.recoding import RecodedPart
 from core.local_suppression.residual import Integers, RareCombinations, Residual, ResidualLevel
 from core.losses.losses import group_penalties
@@ -30,8 +30,8 @@ negative for none; and how many masks there are."""
 
 
 @dataclass(frozen=True, eq=False)
-class Lenders:
-    """Classes that may be masked.
+class MaskableClasses:
+    """Published classes of one part that may be masked together with suppressed records.
 
     Attributes:
         cells: The published combinations of one part.
@@ -49,13 +49,15 @@ class Lenders:
         return int(self.classes.max(initial=-1)) + 1
 
 
-def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[NDArray[np.bool_]] | None:
-    """Return which combinations of each part are masked together with what is left, or None if no mask is safe that is worth it.
+def classes_to_mask(left: RareCombinations, lenders: Sequence[MaskableClasses], promise: Promise) -> list[NDArray[np.bool_]] | None:
+    """Choose published classes to mask with the suppressed records, so that the mask has k units.
+
+    Return the masked combinations of each part, or None if no mask is safe and worth its loss.
 
     Args:
         left: What is not published.
-        lenders: The parts whose classes may be given back.
-        promise: Says how many units the mask must have; nothing is given back for the sake of sensitive values.
+        lenders: Classes that may be masked, part by part.
+        promise: Says how many units the mask must have; no class is masked for the sake of sensitive values.
     """
     sizes = [Records(lender.cells.counts).count(lender.classes, lender.size) for lender in lenders]
     counts, records, losses = np.concatenate([np.empty(0, np.int64), *sizes]), int(left.counts.sum()), _losses(lenders)
@@ -94,23 +96,23 @@ def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promi
     return given(order[:high])
 
 
-def _starts(lenders: Sequence[Lenders]) -> Integers:
-    """Return the number of the first class of each part, and how many classes there are."""
+def _starts(lenders: Sequence[MaskableClasses]) -> Integers:
+    """Return the number of each part's first class, and last the number of all classes."""
     return np.cumsum([0, *(lender.size for lender in lenders)])
 
 
-def _losses(lenders: Sequence[Lenders]) -> NDArray[np.float64]:
-    """Return what masking each class of all parts takes away."""
+def _losses(lenders: Sequence[MaskableClasses]) -> NDArray[np.float64]:
+    """Return the loss of masking each class of all parts."""
     lost = [np.bincount(lender.classes, weights=lender.gains * lender.cells.counts, minlength=lender.size) for lender in lenders]
     return np.concatenate([np.empty(0), *lost])
 
 
-def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Integers) -> UnitsOf:
-    """Return what counts the units of masks.
+def _units_of(left: RareCombinations, lenders: Sequence[MaskableClasses], counts: Integers) -> UnitsOf:
+    """Return a function that counts the units of masks.
 
     Args:
         left: What is not published.
-        lenders: The parts whose classes may be given back.
+        lenders: Classes that may be masked, part by part.
         counts: Shape (classes of all lenders,), their records.
     """
     mine = left.classes.union(np.ones(len(left.counts), np.bool_)).units
@@ -126,13 +128,13 @@ def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Intege
 
 
 @dataclass(frozen=True, eq=False)
-class Treated:
-    """What is published of all records, and what is not.
+class TreatedRecords:
+    """Result of a treatment: the published parts and the unpublished records.
 
     Attributes:
-        parts: The node of all, one for each round, and what is starred or masked of the rest.
+        parts: The node of all, one for each further pass, and the other records with suppressed or masked cells.
         unpublished: Shape (cells,), records of the cells that are in no part.
-        least: How many stars the last part cannot do without; None if that is not known.
+        least: Fewest suppressed cells of the last part; None if that is not known.
         uneven: Records of classes that are large enough and fail, which are left out with all they hold. Other records that are dropped or
             masked lack k at the node of all.
         dropped: By node, the cells of such classes, whose records later parts must not take up.
@@ -145,118 +147,132 @@ class Treated:
     dropped: tuple[Histogram, ...] = ()
 
 
-def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
-    """Treat what is left after all rounds.
+def treat_suppressed(
+    levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, evaluator: NodeEvaluator, domains: Sequence[Domain]
+) -> TreatedRecords:
+    """Suppress cells of, mask or drop the records that are too rare after all passes.
 
-    Stars are chosen by k alone, and so is what is masked. A pool, and the mask, that turns out to break l or t is left out as a whole.
+    Suppressed cells are chosen by k alone, and so are masked records. A pool, or the mask, that turns out to break l or t is left out
+    completely.
 
     Args:
-        levels: The node of all, and that of each round.
+        levels: The node of all, and that of each further pass.
         left: What is too rare at the last of them.
-        treatment: ``drop``, ``mask`` or ``cell``. What no set of stars but all of them brings into a class is masked.
-        leveller: Looks at nodes.
+        treatment: ``drop``, ``mask`` or ``cell``. Records that no set of suppressed cells but all of them brings into a class are masked.
+        evaluator: Looks at nodes.
         domains: One per QID.
     """
     parts = [RecodedPart.of(level, ~level.failing) for level in levels]
-    rest, cells, stars = _starred(levels, left, leveller, domains, SUPPRESSIONS[treatment].stars)
+    rest, cells, stars = _starred(levels, left, evaluator, domains, SUPPRESSIONS[treatment].stars)
     over = np.flatnonzero(~stars.published)
     if SUPPRESSIONS[treatment].masks and len(over):
         # With l or t no class is given back: which ones there are follows from sensitive values.
-        lends = not leveller.promise.models
-        lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:] if lends]
+        lends = not evaluator.promise.models
+        lenders = [_lenders(combinations_of(level, evaluator, domains), ~level.failing, None) for level in levels[1:] if lends]
         lenders += [_lenders(cells, stars.published, stars.suppressed_cells)] if lends else []
-        given = masked_with(cells.take(over), lenders, leveller.promise.of_size)
+        given = masked_with(cells.take(over), lenders, evaluator.promise.of_size)
         if given is not None:
             parts, stars = _masked(parts, given), _all_masked(stars, over, given[-1] if lends else np.zeros(0, np.bool_))
     enough = stars.published
-    broken = enough & _broken(cells, stars, leveller)
+    broken = enough & _broken(cells, stars, evaluator)
     if broken.any():
         stars = replace(stars, published=stars.published & ~broken, least=None)
     dropped = tuple(level.dropped for level in levels)
     records = np.concatenate([one.counts for one in dropped])
-    treated = _with_rest(parts, rest, stars, records, leveller)
+    treated = _with_rest(parts, rest, stars, records, evaluator)
     # Pools break the promise by themselves, or together with other classes that publish the same.
     pooled = sum(part.cells.records for part in treated.parts[len(parts) :])
     return replace(treated, uneven=int(records.sum() + cells.counts[enough].sum()) - pooled, dropped=dropped)
 
 
-def _broken(cells: RareCombinations, stars: CellSuppression, leveller: Leveller) -> Bools:
-    """Return the published combinations in pools that break the promise, shape (combinations,)."""
+def _broken(cells: RareCombinations, stars: CellSuppression, evaluator: NodeEvaluator) -> Bools:
+    """Return a mask of the published combinations in pools that break the promise, shape (combinations,)."""
     broken, rows = np.zeros(len(stars.published), np.bool_), np.flatnonzero(stars.published)
     # Without models a pool was made large enough, perhaps by classes of other parts, which are not looked at here.
-    if len(rows) and leveller.promise.models:
+    if len(rows) and evaluator.promise.models:
         mine = cells.take(rows)
         pools = _classes(mine.codes, stars.suppressed_cells[rows])
-        broken[rows] = mine.classes.grouped(pools, int(pools.max()) + 1).failing(leveller.promise)[pools]
+        broken[rows] = mine.classes.grouped(pools, int(pools.max()) + 1).failing(evaluator.promise)[pools]
     return broken
 
 
 def _masked(parts: Sequence[RecodedPart], given: Sequence[Bools]) -> list[RecodedPart]:
+    """Suppress all QIDs of the given combinations in the later parts."""
     later = [replace(part, suppressed_cells=part.suppressed_cells | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
     return [*parts[:1], *later, *parts[1 + len(later) :]]
 
 
 def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) -> CellSuppression:
+    """Suppress all QIDs of unpublished and given combinations, so that all are published."""
     starred = stars.suppressed_cells.copy()
     starred[np.flatnonzero(stars.published)[: len(given)][given]] = True
     starred[over] = True
     return CellSuppression(starred, np.ones(len(starred), np.bool_), None)
 
 
-def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, leveller: Leveller) -> Treated:
-    """Return parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
+def _with_rest(
+    parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, evaluator: NodeEvaluator
+) -> TreatedRecords:
+    """Add the treated residual records to the parts.
+
+    Classes are left out that would be unsafe together with others of equal labels.
+    """
     published, least = stars.published.copy(), stars.least
     while published.any():
         last = RecodedPart.of(rest, published, stars.suppressed_cells)
-        failing = unsafe([*parts, last], leveller.promise, leveller.hierarchies)[-1]
+        failing = unsafe_cells([*parts, last], evaluator.promise, evaluator.hierarchies)[-1]
         if not failing.any():
-            return Treated([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
+            return TreatedRecords([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
         published[np.flatnonzero(published)[failing]], least = False, None
-    return Treated(list(parts), np.append(dropped, rest.cells.counts), least)
+    return TreatedRecords(list(parts), np.append(dropped, rest.cells.counts), least)
 
 
-def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[Bools] | None:
-    """Return what of each part is masked together with the given combinations, or None if no mask of them would be large enough."""
+def masked_with(left: RareCombinations, lenders: Sequence[MaskableClasses], promise: Promise) -> list[Bools] | None:
+    """Return a mask of each part's combinations to mask with suppressed ones; None without a safe mask."""
     whole = left.classes.union(np.ones(len(left.counts), np.bool_))
     if not promise.too_few(whole.units)[0]:
         return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
-    return give_back(left, lenders, promise)
+    return classes_to_mask(left, lenders, promise)
 
 
-def combinations_of(level: ResidualLevel, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
-    """Return the cells of a node with what a star takes from each."""
+def combinations_of(level: ResidualLevel, evaluator: NodeEvaluator, domains: Sequence[Domain]) -> RareCombinations:
+    """Return the cells of a level, with the penalty that suppressing each QID would add."""
     codes = level.cells.codes
     penalties = [
         group_penalties(hierarchy, domain, one)[codes[:, qid]]
-        for qid, (hierarchy, domain, one) in enumerate(zip(leveller.hierarchies, domains, level.node, strict=True))
+        for qid, (hierarchy, domain, one) in enumerate(zip(evaluator.hierarchies, domains, level.node, strict=True))
     ]
     return RareCombinations.of(level, 1 - np.stack(penalties, axis=1))
 
 
 def _starred(
-    levels: Sequence[ResidualLevel], left: Residual, leveller: Leveller, domains: Sequence[Domain], stars: bool
+    levels: Sequence[ResidualLevel], left: Residual, evaluator: NodeEvaluator, domains: Sequence[Domain], stars: bool
 ) -> tuple[ResidualLevel, RareCombinations, CellSuppression]:
-    """Stars what is left, at that of the nodes where it costs least; ties go to the first."""
+    """Suppress cells of the residual records at the node where it costs least.
+
+    Ties go to the first node.
+    """
     tried = []
     for level in levels if stars else levels[-1:]:
-        rest = leveller.at(left, level.node)
-        cells = combinations_of(rest, leveller, domains)
+        rest = evaluator.at(left, level.node)
+        cells = combinations_of(rest, evaluator, domains)
         nothing = CellSuppression(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
-        tried.append((rest, cells, fewest_suppressed_cells(cells, leveller.promise.of_size) if stars else nothing))
+        tried.append((rest, cells, fewest_suppressed_cells(cells, evaluator.promise.of_size) if stars else nothing))
     # min takes the first of equals, which is the node of all before any round.
     return min(tried, key=lambda one: one[2].cost(one[1]))
 
 
-def _lenders(cells: RareCombinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> Lenders:
+def _lenders(cells: RareCombinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> MaskableClasses:
+    """Return the published combinations of a part as classes that may be masked."""
     rows = np.flatnonzero(published)
     mine = cells.take(rows)
     if starred is None:
-        return Lenders(mine, np.arange(len(rows)), mine.gains.sum(axis=1))
-    return Lenders(mine, _classes(mine.codes, starred[rows]), np.where(starred[rows], 0.0, mine.gains).sum(axis=1))
+        return MaskableClasses(mine, np.arange(len(rows)), mine.gains.sum(axis=1))
+    return MaskableClasses(mine, _classes(mine.codes, starred[rows]), np.where(starred[rows], 0.0, mine.gains).sum(axis=1))
 
 
 def _classes(codes: NDArray[np.unsignedinteger], starred: NDArray[np.bool_]) -> Integers:
-    """Number what combinations publish, a star being a group of its own."""
+    """Return the class of each combination by its labels; a suppressed cell is a group of its own."""
     if not len(codes):
         return np.empty(0, np.int64)
     packing = Packing(tuple(int(size) + 2 for size in codes.max(axis=0)))

@@ -1,4 +1,7 @@
-"""Information losses of a set of classes, exact where they are sums of squares (these pass 2^53 at 125 million records)."""
+"""Information losses of a set of classes.
+
+Sums of squares are exact; they exceed 2^53 at 125 million records.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ kernel = compiler("losses.losses")
 
 @kernel
 def add_classes(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> tuple[int, int, int]:
-    """Add up classes in one reading.
+    """Return the sum of squared sizes of all classes, and sizes and squares of the failing ones.
+
+    The classes are read once.
 
     Args:
         counts: Shape (classes,), records of each; the square of their sum is below 2^63.
@@ -50,7 +55,7 @@ WRITABLE: Final = ("C", "W")
 
 
 def sum_of_squares(counts: NDArray[np.int64]) -> int:
-    """Return Σ counts², exactly, as a Python integer."""
+    """Return the exact sum of squared counts as a Python integer."""
     if int(counts.sum()) < INT64_SAFE_RECORDS:
         return int(np.dot(counts, counts))
     return sum(int(count) * int(count) for count in counts)
@@ -58,7 +63,7 @@ def sum_of_squares(counts: NDArray[np.int64]) -> int:
 
 @dataclass(frozen=True)
 class Loss:
-    """What one node costs.
+    """Losses of one node: suppressed records and discernibility.
 
     Attributes:
         suppressed: s, records in classes that fail the privacy model.
@@ -73,7 +78,10 @@ class Loss:
 
 
 def loss_of(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> Loss:
-    """Return the losses of a node with the given cells, of which some fail; two arrays of the same shape (cells,)."""
+    """Return the losses of a node from its cell counts and a mask of failing cells.
+
+    Both arrays have the shape (cells,).
+    """
     if counts.shape != failing.shape:
         raise IndexError("as many cells as are told of")
     if int(counts.sum()) < INT64_SAFE_RECORDS:
@@ -87,18 +95,23 @@ def loss_of(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> Loss:
 
 
 def dm(published: NDArray[np.int64], suppressed: int, records: int) -> int:
-    """Return DM = Σ over published classes |E|² + s·N: a suppressed record is confused with all (Bayardo and Agrawal 2005)."""
+    """Return the discernibility metric: DM = Σ over published classes |E|² + s·N.
+
+    A suppressed record is confused with all records (Bayardo and Agrawal 2005).
+    """
     return sum_of_squares(published) + suppressed * records
 
 
 def c_avg(released: int, classes: int, k: int) -> float:
-    """Return C_avg = (released / classes) / k, the mean class size in units of k (LeFevre et al. 2006)."""
+    """Return the mean class size in units of k: C_avg = (released / classes) / k (LeFevre et al. 2006)."""
     # Rounded once, and not after each of two divisions.
     return float(Fraction(released, classes * k)) if classes else 0.0
 
 
-def united(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict[str, int | float]:
-    """Return what follows from class sizes alone where no record is suppressed; fragments that publish the same are one class in it.
+def united_losses(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict[str, int | float]:
+    """Return DM, DM* and C_avg from class sizes, where no record is suppressed.
+
+    Fragments that publish the same labels are one class in the sizes.
 
     Args:
         sizes: Number of classes by records.
@@ -111,11 +124,13 @@ def united(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict
 
 
 def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray[np.float64]:
-    """Return NCP of each group at a level (Xu et al. 2006), shape (groups,), from 0 (the value) to 1 (the whole domain).
+    """Return the NCP of each group at a level, shape (groups,), from 0 to 1 (Xu et al. 2006).
 
-    What is published counts whole, whatever occurs in it: of numbers and dates the length of the interval, as far as it lies within the
-    range of the domain, over that range (of groups that have names and no ends, the range of their values); of other types the distinct
-    values that a group stands for over those of the domain, one at least where it is not the value itself.
+    It is 0 for the value itself and 1 for the complete domain.
+
+    A label counts for all it covers, whatever occurs in it. For numbers and dates it is the length of the interval, as far as it lies
+    within the range of the domain, over that range. Groups that have names and no ends count by the range of their values. For other types
+    it is the distinct values that a group stands for over those of the domain, one at least where it is not the value itself.
     """
     groups = hierarchy.groups[level]
     sizes = np.bincount(groups, minlength=len(hierarchy.labels[level]))
@@ -131,7 +146,7 @@ def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray
 
 
 def _named(hierarchy: Hierarchy, domain: Domain, level: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return 1 for each group of a single value that is published under another name, else 0; shape (groups,)."""
+    """Return 1 for each group of a single value with another label, else 0; shape (groups,)."""
     named = np.zeros(len(sizes))
     if level == 0 or domain.size < 2:
         return named
@@ -145,7 +160,10 @@ def _named(hierarchy: Hierarchy, domain: Domain, level: int, sizes: NDArray[np.i
 def _reach(
     hierarchy: Hierarchy, level: int, numbers: NDArray[np.float64], groups: int, line: NumberLine
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return from where to where each group reaches, shapes (groups,): as published, or as far as its values do."""
+    """Return the low and high end of each group as published, shapes (groups,).
+
+    Without published ends, they are those of the group's values.
+    """
     # Extents are floats already: where these tell values apart no more, what the values themselves reach is exact.
     if line.origin is None and hierarchy.extents and (extent := hierarchy.extents[level]) is not None:
         return extent
@@ -164,6 +182,7 @@ def _reach(
 
 
 def _floats(bounds: pa.Array, line: NumberLine) -> NDArray[np.float64]:
+    """Convert bounds to floats on a number line; null bounds are NaN."""
     found = line.of(bounds.fill_null(bounds.drop_null()[0])) if bounds.null_count < len(bounds) else None
     if found is None:
         return np.full(len(bounds), np.nan)
@@ -173,7 +192,9 @@ def _floats(bounds: pa.Array, line: NumberLine) -> NDArray[np.float64]:
 def certainty_penalty(
     hierarchy: Hierarchy, domain: Domain, level: int, groups: NDArray[np.integer], counts: NDArray[np.int64], suppressed: int
 ) -> float:
-    """Return NCP of one QID over the whole dataset: the mean penalty of a record, 1 for a suppressed one. GCP is its mean over the QIDs.
+    """Return the NCP of one QID over the dataset: the mean penalty of a record.
+
+    A suppressed record has the penalty 1. GCP is the mean of NCP over the QIDs.
 
     Args:
         hierarchy: Of the QID.

@@ -1,8 +1,8 @@
-"""The order in which Mondrian cuts the values of a QID (papers/distributed-mondrian.txt, 4.1).
+"""Order in which Mondrian cuts the values of a QID (papers/distributed-mondrian.txt, 4.1).
 
 A listed hierarchy says which values belong together, and not in which order siblings stand. That order can be learnt from how many
 records the siblings have: what is cut off at an end leaves the others together, so that what is frequent enough to be by itself belongs
-there. It follows from the domain alone, and no label tells it (docs/decisions/order-of-siblings.md).
+there. It follows from the domain alone, and no label reveals it (docs/decisions/order-of-siblings.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ Order = Literal["listed", "ends", "ascending"]
 
 
 def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order = "listed") -> CutAxis:
-    """Return the axis of a QID: numbers and dates ascending, other values in the order of the leaves of their hierarchy.
+    """Return the order in which Mondrian cuts the values of a QID, as an axis.
+
+    Numbers and dates are ascending. Other values have the order of the leaves of their hierarchy.
 
     Args:
         qid: The QID as the job describes it.
@@ -47,12 +49,15 @@ def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
 
 
 def is_order_free(qid: QuasiIdentifier, domain: Domain) -> bool:
-    """Return whether siblings may stand in any order: listed ones, of what is neither a number nor a date."""
+    """Return whether the order of siblings in the hierarchy is free, so that it may be learnt from counts.
+
+    It is free for listed hierarchies of values that are neither numbers nor dates.
+    """
     return entry_of(qid.hierarchy).table is not None and not is_numerical(domain)
 
 
 def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order) -> NDArray[np.intp]:
-    """Return the positions of the values in the order of a walk through the hierarchy."""
+    """Return the positions of a domain's values in the order of the leaves of their hierarchy."""
     if table := entry_of(qid.hierarchy).table:
         keys = _listed(qid.name, domain, table(qid.name, qid.hierarchy, folder))
         keys = keys if order == "listed" else _learnt(keys, domain.counts, order)
@@ -64,7 +69,7 @@ def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
 
 
 def _listed(qid: str, domain: Domain, table: LabelTable) -> list[NDArray[Any]]:
-    """Return, level by level, the row at which the group of each value is listed first."""
+    """Return for each level the first row of the label table at which each value's group is listed."""
     rows = listed_rows(qid, domain.values, table)
     keys = []
     for column in table.columns:
@@ -75,7 +80,9 @@ def _listed(qid: str, domain: Domain, table: LabelTable) -> list[NDArray[Any]]:
 
 
 def _learnt(listed: Sequence[NDArray[Any]], counts: NDArray[np.int64], order: Order) -> list[NDArray[Any]]:
-    """Return, level by level, the place of the group of each value among its siblings; of equals in number the first listed goes first.
+    """Return for each level the rank of each value's group among its siblings, by record counts.
+
+    Of groups with equal counts the one listed first goes first.
 
     Args:
         listed: By level, finest first, shape (values,): where the group of each value is listed.

@@ -1,7 +1,9 @@
-"""Mondrian's classes: those of cells, what the persons of a class hold, and leaves whose equal labels make one class of them.
+"""Classes of rows that Mondrian cuts: their tables, labels and merges.
 
-A union of classes that keep k persons and so many values keeps them too. Entropy, recursive diversity and closeness with everybody counted
-once for each of their values do not: two classes that share the people of a rare value make one in which it is too rare.
+Leaves with equal labels make one class.
+
+A union of classes that keep k persons and enough distinct values keeps them too. Entropy, recursive diversity and closeness do not, where a
+person is counted once for each of their values. Two classes that share the persons of a rare value make one class in which it is too rare.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class RowTable:
-    """The rows that are cut, and whose they are.
+    """Rows that Mondrian cuts, with their records and their unit of counting.
 
     Attributes:
         codes: Shape (rows, QIDs and the sensitive columns of the rules).
@@ -38,16 +40,16 @@ class RowTable:
 
     @classmethod
     def of(cls, codes: Codes, weights: Numbers, unit: Unit | None = None) -> RowTable:
-        """Return a table of rows; k counts their records where no persons are given."""
+        """Return a table of rows; k counts records where no unit is given."""
         return cls(codes, weights, Records(weights) if unit is None else unit)
 
     def values(self, rules: Rules) -> list[tuple[str, Numbers]]:
-        """Return the sensitive columns of the rules, and the code of each row in them."""
+        """Return name and codes, shape (rows,), of each sensitive column that the rules name."""
         first = self.codes.shape[1] - len(rules.columns)
         return [(column, self.codes[:, first + number].astype(np.int64)) for number, column in enumerate(rules.columns)]
 
     def classes(self, rules: Rules, owners: Numbers, size: int) -> ClassTable:
-        """Return the table of some classes of the rows.
+        """Return the class table of rows that are assigned to classes.
 
         Args:
             rules: Name the sensitive columns.
@@ -65,10 +67,10 @@ class RowTable:
         return self.classes(rules, np.zeros(len(self.codes), np.int64), 1)
 
 
-def of_people(cutting: Cutting, rows: RowTable) -> Cutting:
-    """Return the same cutting with persons by sensitive value in the place of records, and what follows for the promise.
+def cutting_by_persons(cutting: Cutting, rows: RowTable) -> Cutting:
+    """Return a cutting whose rules count persons by sensitive value instead of records.
 
-    Where no person is named, that is the cutting itself.
+    Without a person column, the same cutting is returned.
 
     Args:
         cutting: How rows are cut.
@@ -83,21 +85,23 @@ def of_people(cutting: Cutting, rows: RowTable) -> Cutting:
 
 
 def one_class_keeps(cutting: Cutting, rows: RowTable) -> bool:
-    """Return whether all rows as one class keep the rules."""
+    """Return whether all rows together, as one class, keep the rules."""
     return not rows.one_class_table(cutting.rules).failing(cutting.rules.promise)[0]
 
 
 def column_broken_by_holders(cutting: Cutting, rows: RowTable) -> str | None:
-    """Return the column of which too many persons hold one value, if all rows as one class break the rules by nothing else.
+    """Return the sensitive column with a value held by too many persons, if this alone breaks the rules.
 
-    Then they may still be cut: in each of two halves there may be few enough.
+    All rows are looked at as one class. They may still be cut: in each of two halves there may be few enough holders.
     """
     whole = rows.one_class_table(cutting.rules)
     return cutting.rules.promise.column_broken_by_holders(whole.units, whole.spreads)
 
 
 def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
-    """Cut rows and labels their classes; leaves that would fail as one class, for their labels are equal, are merged with neighbours.
+    """Cut rows into classes and generalise their labels.
+
+    Leaves with equal labels make one class for readers. Leaves that would fail as such a class are merged with neighbours.
 
     Args:
         cutting: How.
@@ -118,7 +122,7 @@ def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, Publis
 
 
 def recode_cells(cutting: Cutting, cells: Histogram, unit: Unit | None = None) -> tuple[Recoding, PublishedClasses]:
-    """Run strict Mondrian on cells.
+    """Partition cells with strict Mondrian and return their recoding and the published classes.
 
     Args:
         cutting: How; not relaxed.
@@ -136,7 +140,7 @@ def recode_cells(cutting: Cutting, cells: Histogram, unit: Unit | None = None) -
 
 
 def _merged(made: Partition, leaves: NDArray[np.bool_]) -> Partition:
-    """Return a partition with each of the marked leaves merged with the next one, which the last cut between them took it from.
+    """Merge each marked leaf of a partition with the next leaf, its nearest by cuts.
 
     The last leaf of all is merged with the one before.
     """

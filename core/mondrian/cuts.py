@@ -1,10 +1,13 @@
-"""Which cut Mondrian makes of a node, and all cuts of all nodes with a stack in the place of recursion; compiled by numba."""
+"""Kernels that choose Mondrian's cut of a node and cut all nodes, compiled by numba.
+
+A stack takes the place of recursion.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from core.mondrian.halves import allowed, harmless
+from core.mondrian.halves import is_allowed_cut, keeps_without_disclosure
 from core.mondrian.rows import (  # fmt: skip
     ALL_TIES,
     NO_CUT,
@@ -16,11 +19,11 @@ from core.mondrian.rows import (  # fmt: skip
     Numbers,
     PersonsByRow,
     Rows,
-    doubled,
     find_extents,
     split,
-    weigh,
+    sum_records_by_rank,
     whole,
+    with_doubled_rows,
 )
 from core.mondrian.scores import cheapest_cut, score_of
 from core.privacy.kernels import Demands, kernel
@@ -42,7 +45,9 @@ def median_cut(
     people: PersonsByRow | None,
     room: CutBuffers,
 ) -> Cut:
-    """Cut a QID at its median by weight; where that may not be, just below the median value.
+    """Return the cut of a node at a QID's median by weight, or NO_CUT.
+
+    In mode STRICT, where the cut at the median is not allowed, the cut just below the median value is tried.
 
     Args:
         rows: All rows.
@@ -65,23 +70,26 @@ def median_cut(
         half = (weight + 1) // 2
         tied = half - (left - room.sums[at])
         cut = (qid, value, ALL_TIES if tied == room.sums[at] else _last_tied(rows, bounds, qid, value, tied))
-        return cut if allowed(rows, bounds, cut, half, weight, k, demands, people, room) else NO_CUT
+        return cut if is_allowed_cut(rows, bounds, cut, half, weight, k, demands, people, room) else NO_CUT
     if at < size - 1:
         cut = (qid, value, ALL_TIES)
-        if allowed(rows, bounds, cut, left, weight, k, demands, people, room):
+        if is_allowed_cut(rows, bounds, cut, left, weight, k, demands, people, room):
             return cut
     # Where the median value is so frequent that nothing safe is left on its right, all of it may go there.
     if at > 0 and mode == STRICT:
         cut = (qid, room.values[at - 1], ALL_TIES)
-        if allowed(rows, bounds, cut, left - room.sums[at], weight, k, demands, people, room):
+        if is_allowed_cut(rows, bounds, cut, left - room.sums[at], weight, k, demands, people, room):
             return cut
     return NO_CUT
 
 
 @kernel
 def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> int:
-    """Return the number of the last of the first ``tied`` rows of a value; every row is one record."""
-    # Earlier cuts have moved the rows: which come first is told by their numbers, not by where they stand.
+    """Return the number of the last of the first ``tied`` rows that have a given rank.
+
+    Every row is one record.
+    """
+    # Earlier cuts have moved the rows: their numbers decide which come first, not their positions.
     ranks, order = rows.ranks, rows.order
     numbers = np.empty(bounds[1] - bounds[0], np.int64)
     size = whole(0)
@@ -105,7 +113,9 @@ def choose_cut(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Cut:
-    """Return the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order).
+    """Return the allowed cut of a node for the QID of the highest score, or NO_CUT.
+
+    Ties go to the QID with more distinct values, then to the first in job order.
 
     Where ``prices`` is given, every possible cut is priced instead. numba leaves out what None excludes, so that only what a job asks for
     is compiled.
@@ -130,7 +140,7 @@ def choose_cut(
                 best = qid
         if room.scores[best] < 0:
             break
-        size = weigh(rows, bounds, best, room.lows[best], room.highs[best], room)
+        size = sum_records_by_rank(rows, bounds, best, room.lows[best], room.highs[best], room)
         cut = median_cut(rows, bounds, best, size, weight, mode, k, demands, people, room)
         if cut[0] >= 0:
             return cut
@@ -152,7 +162,7 @@ def cut_of(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Cut:
-    """Return the cut of a node, if any is made.
+    """Return the cut of a node, or NO_CUT where none is allowed or a refused cut ends it.
 
     Args:
         rows: All rows.
@@ -168,7 +178,7 @@ def cut_of(
         prices: Of the score that prices every cut.
     """
     cut = choose_cut(rows, bounds, scale, score, mode, k, demands, people, room, prices)
-    if tried is not None and cut[0] >= 0 and not harmless(rows, bounds, cut, tried, people, room):
+    if tried is not None and cut[0] >= 0 and not keeps_without_disclosure(rows, bounds, cut, tried, people, room):
         return NO_CUT
     return cut
 
@@ -187,11 +197,11 @@ def cut_all(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cut until no cut is allowed; rows are put in the order of their classes.
+    """Cut nodes until no cut is allowed and put the rows in the order of their classes.
 
     Args:
         rows: All rows.
-        small: Nodes of no more rows than that are left as they are, for somebody else to cut; 0 for none.
+        small: Nodes of at most so many rows are not cut, for another thread to cut; 0 for none.
         scale: As of ``cut_of``, like all that follows.
 
     Returns:
@@ -224,7 +234,7 @@ def cut_all(
             continue
         middle = split(rows, (first, end), cut, room)
         if depth + 2 > stack.shape[0]:
-            stack = doubled(stack)
+            stack = with_doubled_rows(stack)
         # The left half is taken next, so that classes come in the order of their rows and starts ascend.
         stack[depth, 0], stack[depth, 1] = middle, end
         stack[depth + 1, 0], stack[depth + 1, 1] = first, middle

@@ -1,6 +1,8 @@
-"""Fragments: disjoint parts of the records, each a conjunction of conditions on QIDs (papers/distributed-mondrian.txt, section 4).
+"""Fragments: disjoint parts of the records, cut at thresholds of QIDs learnt from a sample.
 
-Thresholds come from a sample. A fragment is a leaf of a tree of cuts, or several leaves where one would be too thin by itself.
+Each fragment is a conjunction of conditions on QIDs (papers/distributed-mondrian.txt, section 4).
+
+It is a leaf of a tree of cuts, or several leaves where one would be too thin by itself.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from core.columns.coding import PackedWords
 from core.compiling.compiled import compiler
 from core.mondrian.cuts import cut_of
 from core.mondrian.partition import MODES, SCORES, Rules, prices_for, room_for
-from core.mondrian.ranks import axes_scale, narrowed
+from core.mondrian.ranks import axes_scale, scale_of_fragment
 from core.mondrian.recoding import Cutting
-from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, doubled, split, whole
+from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, split, whole, with_doubled_rows
 from core.privacy.kernels import MODULES, Demands, is_compiled
 from core.privacy.promise import Promise
 
@@ -28,7 +30,9 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def sampled(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
-    """Return which records are in a sample, shape (n,): those whose cell has a hash below the share. Equal records are in it together.
+    """Return a mask of the records in a sample, shape (n,), chosen by a hash of their cells.
+
+    A record is in the sample if its hash is below the share. Equal records are in it together.
 
     Args:
         words: The cells, arrays of shape (n,).
@@ -44,7 +48,10 @@ def sampled(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64 (Steele, Lea and Flood 2014): neighbouring numbers come out unrelated."""
+    """Mix 64-bit numbers with SplitMix64 (Steele, Lea and Flood 2014).
+
+    Neighbouring numbers come out unrelated.
+    """
     numbers = numbers + _ODD
     numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
@@ -69,7 +76,9 @@ def cut_tree(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cut until no cut is allowed, as ``mondrian_cuts.cut_all`` does, and remember the cuts.
+    """Cut nodes until no cut is allowed and return the tree of cuts.
+
+    The cuts are those of ``mondrian_cuts.cut_all``.
 
     Returns:
         Shape (nodes, 3): the QID that a node is cut by or LEAF, the greatest rank that goes left, and the left child, after which comes the
@@ -90,9 +99,9 @@ def cut_tree(
         middle = split(rows, (first, end), cut, room)
         nodes[at, 0], nodes[at, 1], nodes[at, 2] = cut[0], cut[1], size
         if size + 2 > nodes.shape[0]:
-            nodes = doubled(nodes)
+            nodes = with_doubled_rows(nodes)
         if depth + 2 > stack.shape[0]:
-            stack = doubled(stack)
+            stack = with_doubled_rows(stack)
         stack[depth, 0], stack[depth, 1], stack[depth, 2] = middle, end, size + 1
         stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = first, middle, size
         depth += 2
@@ -101,8 +110,8 @@ def cut_tree(
 
 
 @kernel
-def led(ranks: NDArray[np.unsignedinteger[Any]], qids: Numbers, cuts: Numbers, lefts: Numbers) -> Numbers:
-    """Return the leaf of each row, shape (rows,).
+def leaves_of_ranks(ranks: NDArray[np.unsignedinteger[Any]], qids: Numbers, cuts: Numbers, lefts: Numbers) -> Numbers:
+    """Return the leaf of a cut tree that each row of QID ranks falls into, shape (rows,).
 
     Args:
         ranks: Shape (rows, QIDs).
@@ -126,7 +135,9 @@ Group = tuple[int, ...]
 
 @dataclass(frozen=True)
 class CutTree:
-    """Cuts of the whole dataset, as arrays with one entry per node; the root is node 0, children come after their parent.
+    """Tree of Mondrian's cuts of a dataset, as arrays with one entry per node.
+
+    The root is node 0; children come after their parent.
 
     Attributes:
         qids: The QID that a node is cut by, or LEAF.
@@ -144,12 +155,12 @@ class CutTree:
         return self.qids.count(LEAF)
 
     def leaf_of(self, ranks: Ranks) -> NDArray[np.int64]:
-        """Return the leaf of each record, shape (n,); ``ranks`` has the shape (n, QIDs)."""
-        found: NDArray[np.int64] = led(ranks, *(np.array(part, np.int64) for part in (self.qids, self.ranks, self.lefts)))
+        """Return the leaf that each record falls into, shape (n,); ``ranks`` has the shape (n, QIDs)."""
+        found: NDArray[np.int64] = leaves_of_ranks(ranks, *(np.array(part, np.int64) for part in (self.qids, self.ranks, self.lefts)))
         return found
 
     def conditions(self, leaf: int) -> list[tuple[int, str, int]]:
-        """Return the conditions of a leaf: QID, ``<=`` or ``>``, and rank (4.2)."""
+        """Return the conditions of a leaf as triples of QID, ``<=`` or ``>``, and rank (4.2)."""
         node = next(node for node, qid in enumerate(self.qids) if qid == LEAF and self.lefts[node] == leaf)
         found: list[tuple[int, str, int]] = []
         while node:
@@ -161,17 +172,22 @@ class CutTree:
 
 @dataclass
 class _Node:
+    """Node of a cut tree that is still being built."""
+
     qid: int = LEAF
     rank: int = 0
     halves: tuple[_Node, _Node] | None = None
 
     def leaves(self) -> list[_Node]:
-        """Return the leaves below, from left to right."""
+        """Return the leaves below the node, from left to right."""
         return [leaf for half in self.halves for leaf in half.leaves()] if self.halves else [self]
 
 
 def _tree(root: _Node) -> CutTree:
-    """Number the nodes level by level and the leaves from left to right."""
+    """Build the array form of a cut tree from its root node.
+
+    Nodes are numbered level by level, leaves from left to right.
+    """
     order, numbers = [root], {id(leaf): number for number, leaf in enumerate(root.leaves())}
     places: list[tuple[int, int, int]] = []
     for node in order:
@@ -181,10 +197,12 @@ def _tree(root: _Node) -> CutTree:
     return CutTree(qids, ranks, lefts)
 
 
-def multidimensional(
+def cut_tree_by_mondrian(
     cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int, share: float, most: float = inf
 ) -> CutTree:
-    """Cut a sample as Mondrian does, ⌈log2 count⌉ times over (Fig. 5), and further where a fragment would be too large.
+    """Build the cut tree of fragments by Mondrian's cuts of a sample (Fig. 5).
+
+    Cuts nest ⌈log2 count⌉ deep, and deeper where a fragment would be too large.
 
     Args:
         cutting: How Mondrian cuts. With the whole dataset as the sample and its spans, fragments are nodes of the centralised run.
@@ -193,7 +211,7 @@ def multidimensional(
         count: How many fragments are wanted.
         share: Share of the records that the sample is; a half of a cut holds as much of k, and where all are in it, keeps the rules
             as far as kernels know them.
-        most: Records of a fragment, as far as the sample tells.
+        most: Most records of a fragment, estimated from the sample.
     """
     depth = ceil(log2(count))
     ranks = cutting.ranks(codes)
@@ -202,10 +220,10 @@ def multidimensional(
     sensitive = codes[:, len(cutting.axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
     # Cuts swap rows where they stand; the sample is still the caller's.
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
-    scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
+    scale = scale_of_fragment(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
     demands = rules.demands
     room = room_for(cutting.axes, demands)
-    prices = prices_for(cutting.axes, len(codes), cutting.label_disclosure) if cutting.score == "ncp" else None
+    prices = prices_for(cutting.axes, len(codes), cutting.label_prices_of_cuts) if cutting.score == "ncp" else None
     # Fragments keep equal values together, so that conditions tell a record's fragment.
     mode = MODES["strict" if cutting.mode == "relaxed" else cutting.mode]
     root = _Node()
@@ -223,13 +241,15 @@ def multidimensional(
     return _tree(root)
 
 
-def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> CutTree:
-    """Cut a sample at the quantiles of the QID with most distinct values (Fig. 4; ties: the first in job order).
+def cut_tree_by_quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> CutTree:
+    """Build the cut tree of fragments by quantiles of the QID with most distinct values (Fig. 4).
 
-    Fewer fragments come out where a value is more frequent than a fragment is large, or where there are fewer values.
+    Ties go to the first QID in job order.
+
+    Fewer fragments result where a value is more frequent than a fragment is large, or where there are fewer values.
 
     Args:
-        cutting: Tells the axes.
+        cutting: Has the axes.
         codes: Shape (rows, QIDs, …), the sample.
         weights: Shape (rows,), records per row.
         count: How many fragments are wanted.
@@ -245,6 +265,7 @@ def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64],
 
 
 def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
+    """Build a balanced tree of cuts of one QID at given ranks."""
     if not ranks:
         return _Node()
     middle = len(ranks) // 2
@@ -252,16 +273,18 @@ def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
 
 
 def merge_thin(tree: CutTree, is_large: Callable[[Group], bool], keeps: Callable[[Group], bool] | None = None) -> list[Group]:
-    """Merge leaves that are too thin with their siblings, and returns the leaves of each fragment, from left to right.
+    """Merge leaves that are too thin with their siblings and return the leaves of each fragment.
 
-    Who is merged with whom follows from quasi-identifiers: the sibling of a thin leaf that stands beside a subtree is the nearest fragment
-    of that subtree. Sensitive values decide one thing alone: a cut on one side of which any fragment breaks the model is not made, and all
-    that lies on both sides is one fragment. So nobody learns more by it than that of a cut that was not made.
+    Fragments come from left to right.
+
+    Which leaves are merged follows from quasi-identifiers: the sibling of a thin leaf next to a subtree is the nearest fragment of that
+    subtree. Sensitive values decide one thing alone: a cut is not made if any fragment on one side of it breaks the model. All fragments on
+    both sides are then one fragment, so that a reader learns no more than from a cut that was not made.
 
     Args:
         tree: The cuts.
-        is_large: Tells whether some leaves together have k people; all leaves do.
-        keeps: Tells whether they keep what is asked of sensitive values; all leaves do. Without it nothing is asked.
+        is_large: Returns whether some leaves together have k people; all leaves do.
+        keeps: Returns whether they keep the model of sensitive values; all leaves do. None for no such model.
     """
 
     def walk(node: int) -> list[Group]:

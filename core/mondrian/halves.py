@@ -1,18 +1,21 @@
-"""Whether both halves of a cut keep what is promised, in records or in persons; compiled by numba."""
+"""Kernels that check whether both halves of a cut keep the privacy model, compiled by numba.
+
+They count records or persons.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from core.mondrian.rows import Bounds, Cut, CutBuffers, Numbers, PersonsByRow, Rows, is_left_of_cut, whole
-from core.privacy.kernels import Demands, keeps, kernel
+from core.privacy.kernels import Demands, class_keeps, kernel
 from core.privacy.refusals import refusal_discloses
 
 Spreads = tuple[int, int, int, int]
 
 
 @kernel
-def allowed(
+def is_allowed_cut(
     rows: Rows,
     bounds: Bounds,
     cut: Cut,
@@ -23,7 +26,7 @@ def allowed(
     people: PersonsByRow | None,
     room: CutBuffers,
 ) -> bool:
-    """Return whether both halves of a cut keep the privacy model.
+    """Return whether both halves of a cut have k persons and keep the privacy model.
 
     Args:
         rows: All rows.
@@ -51,8 +54,8 @@ def allowed(
 
 
 @kernel
-def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: CutBuffers) -> bool:
-    """Return whether both halves of a cut keep the privacy model besides k, and whether it would have told nobody's value if they did not.
+def keeps_without_disclosure(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: CutBuffers) -> bool:
+    """Return whether both halves keep l and t, and whether refusing the cut would disclose no value.
 
     Args:
         rows: All rows.
@@ -76,7 +79,7 @@ def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: Per
 
 @kernel
 def _values(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the values of a node, the records of each, and the records of both halves."""
+    """Return a node's sensitive values, the records of each value, and the records of both halves."""
     left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
     codes, totals = np.empty(left_size + right_size, np.int64), np.empty(left_size + right_size, np.int64)
     size = left_size
@@ -98,7 +101,7 @@ def _values(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers)
 
 @kernel
 def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: PersonsByRow | None) -> bool:
-    """Return whether both halves have records of k different persons."""
+    """Return whether both halves of a cut have records of k different persons."""
     if people is None:
         return True
     # Arrays by names of their own: for each use of a tuple's numba would count references, which costs more than the loop.
@@ -127,7 +130,7 @@ def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: PersonsByRow |
 
 @kernel
 def _persons(rows: Rows, bounds: Bounds, cut: Cut, people: PersonsByRow | None) -> Numbers:
-    """Return how many different persons both halves have, shape (2,); 0 where no person is named."""
+    """Return the number of different persons in both halves, shape (2,); 0 without a person column."""
     found = np.zeros(2, np.int64)
     if people is None:
         return found
@@ -148,7 +151,10 @@ def _persons(rows: Rows, bounds: Bounds, cut: Cut, people: PersonsByRow | None) 
 
 @kernel
 def _next_stamp(people: PersonsByRow) -> int:
-    """Begin a pass over persons; its stamp is above all earlier ones, and its two lowest bits are free for the halves."""
+    """Return the stamp of a new pass over persons.
+
+    It is above all earlier stamps, and its two lowest bits are free for the halves.
+    """
     people.passes[0] += 1
     return int(people.passes[0]) << 2
 
@@ -157,7 +163,7 @@ def _next_stamp(people: PersonsByRow) -> int:
 def _spread_enough(
     rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: Demands, people: PersonsByRow | None, room: CutBuffers
 ) -> bool:
-    """Return whether both halves keep the privacy model in one sensitive column."""
+    """Return whether both halves of a cut keep the privacy model in one sensitive column."""
     if people is None:
         left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
     else:
@@ -166,8 +172,8 @@ def _spread_enough(
     if people is not None and demands.holder_bounds.columns_bounded[column]:
         persons = _persons(rows, bounds, cut, people)
         left_persons, right_persons = persons[0], persons[1]
-    kept = keeps(left, left_persons, room.counts[0], room.present[0], left_size, column, demands)
-    kept = kept and keeps(right, right_persons, room.counts[1], room.present[1], right_size, column, demands)
+    kept = class_keeps(left, left_persons, room.counts[0], room.present[0], left_size, column, demands)
+    kept = kept and class_keeps(right, right_persons, room.counts[1], room.present[1], right_size, column, demands)
     # Only what was touched: a node of ten rows must not pay for a column of a thousand values.
     for index in range(left_size):
         room.counts[0, room.present[0, index]] = 0
@@ -178,7 +184,10 @@ def _spread_enough(
 
 @kernel
 def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers) -> Spreads:
-    """Count the records of each value in both halves; return all counts of a half together and its values, left and right."""
+    """Count the records of each sensitive value in both halves of a cut.
+
+    Return the total and the number of values of the left half, then those of the right half.
+    """
     ranks, weights, sensitive, order = rows.ranks, rows.weights, rows.sensitive, rows.order
     counts, present = room.counts, room.present
     qid, most, last = cut
@@ -202,7 +211,10 @@ def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers)
 
 @kernel
 def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people: PersonsByRow, room: CutBuffers) -> Spreads:
-    """Do the same with everybody counted once for each of their values in a half."""
+    """Count the persons of each sensitive value in both halves of a cut.
+
+    A person counts once for each of their values in a half. Return what ``_spread`` returns.
+    """
     starts, values, seen, order = people.starts, people.values, people.value_marks, rows.order
     sensitive, counts, present, ranks = rows.sensitive, room.counts, room.present, rows.ranks
     qid, most, last = cut

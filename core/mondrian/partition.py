@@ -1,4 +1,7 @@
-"""Mondrian: multidimensional partitions of records by recursive cuts (papers/distributed-mondrian.txt, Fig. 7; LeFevre et al. 2006)."""
+"""Mondrian: partitions of records by recursive cuts of several QIDs.
+
+See papers/distributed-mondrian.txt, Fig. 7, and LeFevre et al. 2006.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
 from core.mondrian.ranks import CutAxis, axes_scale
-from core.mondrian.rows import BLOCK, CutBuffers, CutDisclosure, CutPrices, CutScale, PersonsByRow, Rows, whole
+from core.mondrian.rows import BLOCK, CutBuffers, CutLabelPrices, CutPrices, CutScale, PersonsByRow, Rows, whole
 from core.persons.kernels import group
 from core.privacy.kernels import Demands, demands_of
 from core.privacy.promise import Promise
@@ -25,7 +28,9 @@ from core.units.unit import Unit
 
 
 def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsByRow | None:
-    """List the persons of rows row by row; None where every record counts, so that what looks at persons is not even compiled.
+    """List the persons of each row as arrays for kernels; None where records are counted.
+
+    With None numba does not even compile what looks at persons.
 
     Args:
         unit: Whose the rows are.
@@ -44,8 +49,11 @@ def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsBy
     return PersonsByRow(starts, persons, values, np.zeros(unit.size, np.int64), np.zeros(most, np.int64), np.zeros(1, np.int64))
 
 
-def unseen(persons: PersonsByRow) -> PersonsByRow:
-    """Return the same persons with scratch of their own: for another core, which looks at other rows at the same time."""
+def with_own_marks(persons: PersonsByRow) -> PersonsByRow:
+    """Return the same persons by row with scratch arrays of their own, for another thread.
+
+    Another thread looks at other rows at the same time.
+    """
     return persons._replace(
         person_marks=np.zeros_like(persons.person_marks), value_marks=np.zeros_like(persons.value_marks), passes=np.zeros(1, np.int64)
     )
@@ -75,13 +83,13 @@ MODES: dict[Mode, int] = {"strict": mondrian_cuts.STRICT, "median": mondrian_cut
 
 @dataclass(frozen=True)
 class Rules:
-    """What every class must keep.
+    """Privacy rules that every class must keep.
 
     Attributes:
         promise: What is asked of its size and of its sensitive values.
         columns: The sensitive columns that the promise looks at.
         source_counts: Persons or records of the whole source by sensitive value, one array per column.
-        refused: Where a model refuses the best cut that k allows: ``stop``, so that nobody learns more by it than by the class, or
+        refused: Where a model refuses the best cut that k allows: ``stop``, so that it discloses no more than the class, or
             try the ``next`` best (the paper).
     """
 
@@ -92,20 +100,20 @@ class Rules:
 
     @property
     def kernel_demands(self) -> tuple[Demands | None, Demands | None]:
-        """What halves must keep besides k as kernels ask it: where the next best cut follows a refused one, and where none does."""
+        """Rules for both halves besides k: where a refused cut is followed by another, and where not."""
         if not self.columns:
             return None, None
         return (self.demands, None) if self.refused == "next" else (None, self.demands)
 
     @property
     def demands(self) -> Demands:
-        """The rules as kernels read them."""
+        """Rules besides k in the form that kernels read."""
         return demands_of(self.promise, self.columns, self.source_counts)
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Which rows share a class.
+    """Partition of rows into classes: the order of rows and where each class starts.
 
     Attributes:
         order: Shape (rows,), int32: the rows, class by class.
@@ -121,14 +129,14 @@ class Partition:
         return len(self.starts) - 1
 
     def of_rows(self) -> NDArray[np.int32]:
-        """Return the class of each row, shape (rows,)."""
+        """Return the class number of each row, shape (rows,)."""
         classes = np.empty(len(self.order), np.int32)
         classes[self.order] = np.repeat(np.arange(self.classes, dtype=np.int32), np.diff(self.starts))
         return classes
 
 
 def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
-    """Make the scratch arrays of the kernels."""
+    """Create the scratch arrays of Mondrian's kernels."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
     codes = int(demands.sizes.max(initial=0))
@@ -144,30 +152,36 @@ def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
     )  # fmt: skip
 
 
-def prices_for(axes: Sequence[CutAxis], rows: int, told: CutDisclosure | None) -> CutPrices:
-    """Make the scratch arrays of the score that prices every cut, with what labels cost; None for what classes hold alone."""
+def prices_for(axes: Sequence[CutAxis], rows: int, cut_prices: CutLabelPrices | None) -> CutPrices:
+    """Create the scratch arrays and label prices of the score that prices every cut.
+
+    Without label prices (None), a price follows from the values that classes hold alone.
+    """
     widest = max(axis.size for axis in axes)
     return CutPrices(
         np.zeros(rows, np.int32),
         np.zeros(widest, np.int64),
         np.zeros(widest),
         np.zeros(widest),
-        no_label_prices(axes) if told is None else told,
+        no_label_prices(axes) if cut_prices is None else cut_prices,
     )
 
 
 def _cores_for(axes: Sequence[CutAxis], score: Score) -> int:
-    """Return how many cores may cut at a time: as many as may work here, and fewer where domains are long."""
+    """Return the number of threads that may cut at a time.
+
+    It is the number of threads available, and fewer where domains are long.
+    """
     widest, ranks = max(axis.size for axis in axes), sum(axis.size for axis in axes)
     # Stamps, values and sums; and for prices four arrays more.
     bytes_each = 8 * (ranks + (5 if score == "ncp" else 2) * widest)
     return max(min(threads_here(), SCRATCH // bytes_each), 1)
 
 
-def no_label_prices(axes: Sequence[CutAxis]) -> CutDisclosure:
-    """Return prices of what classes hold alone."""
+def no_label_prices(axes: Sequence[CutAxis]) -> CutLabelPrices:
+    """Return zero label prices, so that cuts are priced by the values that classes hold alone."""
     places = np.zeros((sum(axis.size for axis in axes), 2), np.int32)
-    return CutDisclosure(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
+    return CutLabelPrices(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
 
 
 def partition(
@@ -181,9 +195,11 @@ def partition(
     sensitive: NDArray[np.int32] | None = None,
     scale: CutScale | None = None,
     unit: Unit = EVERY_RECORD,
-    told: CutDisclosure | None = None,
+    cut_prices: CutLabelPrices | None = None,
 ) -> Partition:
-    """Cut rows into classes by Mondrian; all rows together must keep the rules.
+    """Cut rows into classes by Mondrian.
+
+    All rows together must keep the rules.
 
     Args:
         ranks: Shape (rows, QIDs), uint16 or uint32. Used up: its rows end in the order of their classes.
@@ -196,18 +212,18 @@ def partition(
         sensitive: Shape (rows, sensitive columns), int32 codes from 0, used up; None if the rules name no column.
         scale: What spans are relative to; the whole dataset if left out.
         unit: Whose the rows' records are, for rules that are of persons.
-        told: What labels cost, for ``ncp``; None for what classes hold alone.
+        cut_prices: What labels cost, for ``ncp``; None for what classes hold alone.
     """
     rows = len(weights)
     codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
     given, demands = Rows(ranks, weights, codes, np.arange(rows, dtype=np.int32)), rules.demands
     measured = axes_scale(axes) if scale is None else scale
     # Read and not written, so that all cores share them.
-    told = no_label_prices(axes) if told is None and score == "ncp" else told
+    cut_prices = no_label_prices(axes) if cut_prices is None and score == "ncp" else cut_prices
 
     def cut(first: int, end: int, small: int, whose: PersonsByRow | None) -> NDArray[np.int64]:
         mine = Rows(ranks[first:end], weights[first:end], codes[first:end], given.order[first:end])
-        room, prices = room_for(axes, demands), prices_for(axes, end - first, told) if score == "ncp" else None
+        room, prices = room_for(axes, demands), prices_for(axes, end - first, cut_prices) if score == "ncp" else None
         how = SCORES[score], MODES[mode], demands.k, *rules.kernel_demands
         starts: NDArray[np.int64] = first + cut_all(mine, whole(small), measured, *how, whose, room, prices)
         return starts
@@ -222,7 +238,7 @@ def partition(
     nodes = cut(0, rows, rows // (PARTS * threads), whose)
     scratch: SimpleQueue[PersonsByRow | None] = SimpleQueue()
     for number in range(threads):
-        scratch.put(whose if whose is None or number == 0 else unseen(whose))
+        scratch.put(whose if whose is None or number == 0 else with_own_marks(whose))
 
     def cut_part(bounds: tuple[int, int]) -> NDArray[np.int64]:
         mine = scratch.get()

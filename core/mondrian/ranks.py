@@ -1,4 +1,7 @@
-"""The values of QIDs as kernels read them: by their ranks in the order in which they are cut, and what spans are measured by."""
+"""Axes of QIDs: ranks of values in cutting order and the scales of spans.
+
+Kernels read values by their ranks.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ from core.mondrian.rows import CutScale
 
 @dataclass(frozen=True, eq=False)
 class CutAxis:
-    """The values of one QID in the order in which it is cut: numbers ascending, others as the leaves of their hierarchy, a null last.
+    """Values of one QID in the order in which it is cut.
+
+    Numbers are ascending, other values have the order of the leaves of their hierarchy, a null is last.
 
     Attributes:
         qid: Name of the column.
@@ -37,17 +42,19 @@ class CutAxis:
 
     @property
     def values(self) -> int:
-        """Number of ranks without the null."""
+        """Number of ranks, the null included."""
         return self.size - self.nulls
 
     @cached_property
     def is_code(self) -> bool:
-        """Whether every code is its rank, as those of numbers are."""
+        """Whether every code equals its rank, as it does for numbers."""
         return bool(np.array_equal(self.ranks, np.arange(self.size, dtype=self.ranks.dtype)))
 
 
 class CutAxes(tuple[CutAxis, ...]):
-    """The axes of a job; what kernels measure them by, which is as long as all domains together, is worked out once.
+    """Axes of all QIDs of a job, with the scale that kernels measure them by.
+
+    The scale is as long as all domains together and is computed once.
 
     Attributes:
         scale: What kernels measure the QIDs by. It has the numbers of all axes, and these look at them there.
@@ -57,7 +64,7 @@ class CutAxes(tuple[CutAxis, ...]):
 
     @classmethod
     def of(cls, axes: Iterable[CutAxis]) -> Self:
-        """Put axes together, one per QID."""
+        """Create the axes of a job from one axis per QID."""
         given = list(axes)
         scale = _scale_of(given)
         firsts = scale.starts.tolist()
@@ -70,7 +77,7 @@ class CutAxes(tuple[CutAxis, ...]):
 
 
 def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[CutAxis]) -> NDArray[np.unsignedinteger[Any]]:
-    """Return the ranks of codes, shape (rows, QIDs), a copy of its own.
+    """Convert domain codes to ranks in cutting order, a new array of shape (rows, QIDs).
 
     Args:
         codes: Shape (rows, QIDs, …).
@@ -82,7 +89,13 @@ def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[CutAxis]) -> NDArra
 def ranks_of_columns(
     columns: Sequence[NDArray[np.integer[Any]]] | NDArray[Any], axes: Sequence[CutAxis]
 ) -> NDArray[np.unsignedinteger[Any]]:
-    """Do the same with codes that are an array of shape (rows,) per QID; further ones are left out."""
+    """Convert domain codes, given as one array per QID, to ranks in cutting order.
+
+    Each array has the shape (rows,).
+
+
+    The result has the shape (rows, QIDs). Further columns are left out.
+    """
     # Ranks are what is read most, and the largest array of a run: two bytes suffice for nearly all QIDs.
     ranks = np.empty((len(columns[0]), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
     for position, axis in enumerate(axes):
@@ -91,11 +104,12 @@ def ranks_of_columns(
 
 
 def axes_scale(axes: Sequence[CutAxis]) -> CutScale:
-    """Return what kernels measure the QIDs by."""
+    """Return the scale by which kernels measure the spans of QIDs."""
     return axes.scale if isinstance(axes, CutAxes) else _scale_of(axes)
 
 
 def _scale_of(axes: Sequence[CutAxis]) -> CutScale:
+    """Compute the scale of axes: positions of numbers, ranges and domain sizes."""
     starts = np.cumsum([0, *(axis.size for axis in axes)], dtype=np.int64)
     places = np.zeros(int(starts[-1]))
     wholes = np.full(len(axes), -1.0)
@@ -107,8 +121,11 @@ def _scale_of(axes: Sequence[CutAxis]) -> CutScale:
     return CutScale(starts, places, nulls, wholes, np.array([axis.size for axis in axes], np.float64))
 
 
-def narrowed(axes: Sequence[CutAxis], ranks: NDArray[np.unsignedinteger[Any]]) -> CutScale:
-    """Return the scale of the rows at hand alone: spans and distinct values of a fragment (the paper's letter, section 5)."""
+def scale_of_fragment(axes: Sequence[CutAxis], ranks: NDArray[np.unsignedinteger[Any]]) -> CutScale:
+    """Return the scale of a fragment: spans and distinct values of its own rows.
+
+    See the paper's letter, section 5.
+    """
     whole = axes_scale(axes)
     wholes, domains = whole.scale_totals.copy(), whole.domains.copy()
     for position, axis in enumerate(axes):

@@ -1,4 +1,4 @@
-"""How Mondrian cuts rows, and what a partition of them publishes and costs."""
+"""Mondrian's settings, and the labels, sizes and losses of a partition."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Mode, Partition, Rules, Score, partition
-from core.mondrian.ranks import CutAxis, narrowed, ranks_of
-from core.mondrian.rows import CutDisclosure
+from core.mondrian.ranks import CutAxis, ranks_of, scale_of_fragment
+from core.mondrian.rows import CutLabelPrices
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
@@ -30,11 +30,11 @@ from schemas.job.mondrian import Generalisation
 
 SHARE = 0.2
 """How much of a price is that of the label; the rest is that of the values that a class holds. By labels alone a cut is worth nothing until
-both halves have another label, and the first cuts of all are made blindly; by values alone they are made for what nobody reads."""
+both halves have another label, and the first cuts are made blindly. By values alone cuts are made for values that are not published."""
 
 
-def disclosure_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutDisclosure:
-    """Return what labels cost, by the ranks of axes.
+def cut_label_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutLabelPrices:
+    """Return the price that a class's label adds to a cut, for each QID and rank.
 
     Args:
         labels: One per QID: what classes publish.
@@ -51,7 +51,7 @@ def disclosure_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) ->
         # Ranges with the ends of the class, and sets, tell what a class holds.
         same = kind == SET or (kind == RANGE and label.ends is None)
         shares.append(0.0 if same and (kind == SET or paired or not axis.nulls) else SHARE)
-    return CutDisclosure(np.array(shares), np.concatenate(of_ranks), (ends - 1).astype(np.int64), prices.terms, prices.numbers)
+    return CutLabelPrices(np.array(shares), np.concatenate(of_ranks), (ends - 1).astype(np.int64), prices.terms, prices.numbers)
 
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -59,7 +59,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Cutting:
-    """How rows are cut, and their classes published.
+    """Settings of Mondrian: how rows are cut and how their classes are published.
 
     Attributes:
         axes: One per QID.
@@ -86,21 +86,21 @@ class Cutting:
     ends: tuple[Ends | None, ...] = ()
 
     @property
-    def label_disclosure(self) -> CutDisclosure | None:
-        """What labels cost, for the score that asks."""
+    def label_prices_of_cuts(self) -> CutLabelPrices | None:
+        """Prices (losses) of labels for the score ``ncp``; None for other scores."""
         if self.score != "ncp":
             return None
         ends = self.ends or (None,) * len(self.axes)
-        return disclosure_prices(
+        return cut_label_prices(
             [LabelPrices(*label) for label in zip(self.ways, self.domains, self.hierarchies, ends, strict=True)], self.axes
         )
 
     def ranks(self, codes: Codes) -> Codes:
-        """Return the ranks of codes, shape (rows, QIDs), a copy of its own."""
+        """Convert domain codes to ranks in cutting order, a new array of shape (rows, QIDs)."""
         return ranks_of(codes, self.axes)
 
     def cut(self, codes: Codes, weights: NDArray[np.int64], unit: Unit = EVERY_RECORD) -> Partition:
-        """Cut rows into classes.
+        """Cut rows into classes by Mondrian.
 
         Args:
             codes: Shape (rows, QIDs and sensitive columns of the rules), codes of the domains.
@@ -109,17 +109,17 @@ class Cutting:
         """
         ranks = self.ranks(codes)
         sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
-        scale = narrowed(self.axes, ranks) if self.of_fragment else None
-        rules, mode, told = self.rules, self.mode, self.label_disclosure
+        scale = scale_of_fragment(self.axes, ranks) if self.of_fragment else None
+        rules, mode, cut_prices = self.rules, self.mode, self.label_prices_of_cuts
         return partition(
             ranks, weights.copy(), self.axes, rules, self.score,
-            mode=mode, sensitive=sensitive, scale=scale, unit=unit, told=told,
+            mode=mode, sensitive=sensitive, scale=scale, unit=unit, cut_prices=cut_prices,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class PublishedClasses:
-    """What the classes of a partition publish.
+    """Labels, sizes and losses of the published classes of a partition.
 
     Attributes:
         numbers: Shape (classes of the partition,): row of ``labels``.
@@ -139,7 +139,7 @@ class PublishedClasses:
 
 
 def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> PublishedClasses:
-    """Label the classes of a partition and merge those that publish the same.
+    """Label the classes of a partition, merge classes of equal labels, and compute losses.
 
     Args:
         cutting: How.
@@ -180,11 +180,13 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
 
 
 def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, records: int) -> dict[str, int | float]:
-    """Add up the losses of fragments (papers/distributed-mondrian.txt, 6) and return what follows from the sums.
+    """Return the losses of a dataset from the loss sums of its fragments.
+
+    See papers/distributed-mondrian.txt, section 6.
 
     Returns:
-        ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them, which `core.losses.losses.united`
-        corrects where two fragments publish the same; ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is
+        ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them. Where two fragments publish the
+        same, `core.losses.losses.united_losses` corrects them. ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is
         published, and ``gcp``, its mean per record and QID; ``gcp_held`` as if ranges and sets of the own values were published;
         ``ncp_distinct`` takes distinct values over the domain for every QID, also for numbers; ``c_avg``.
     """

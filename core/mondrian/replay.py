@@ -1,4 +1,7 @@
-"""An earlier partition of Mondrian on other records: the same cuts, what their classes hold now, and what no longer keeps the rules."""
+"""Replay of an earlier Mondrian partition on other records.
+
+The cuts stay the same. Classes that no longer keep the rules are suppressed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from core.losses.losses import c_avg
 from core.mondrian.classes import RowTable
 from core.mondrian.fragments import CutTree, cut_tree
 from core.mondrian.partition import MODES, SCORES, Partition, Rules, persons_by_row, prices_for, room_for
-from core.mondrian.ranks import CutAxis, axes_scale, narrowed
+from core.mondrian.ranks import CutAxis, axes_scale, scale_of_fragment
 from core.mondrian.recoding import Cutting, PublishedClasses, publish, total_losses
 from core.mondrian.rows import Rows
 from core.recoding.labels import SUPPRESSED_VALUE
@@ -29,23 +32,26 @@ from schemas.job.privacy import SUPPRESSIONS
 
 
 def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
-    """Return the cuts that ``Cutting.cut`` makes of rows."""
+    """Return the tree of the cuts that ``Cutting.cut`` makes of rows."""
     axes, rules = cutting.axes, cutting.rules
     codes = given.codes
     ranks, demands = cutting.ranks(codes), rules.demands
     sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
     whose = persons_by_row(given.unit, sensitive)
     rows = Rows(ranks, given.weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
-    scale = narrowed(axes, ranks) if cutting.of_fragment else axes_scale(axes)
-    prices = prices_for(axes, len(codes), cutting.label_disclosure) if cutting.score == "ncp" else None
+    scale = scale_of_fragment(axes, ranks) if cutting.of_fragment else axes_scale(axes)
+    prices = prices_for(axes, len(codes), cutting.label_prices_of_cuts) if cutting.score == "ncp" else None
     room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]
     nodes = cut_tree(rows, scale, score, mode, demands.k, *rules.kernel_demands, whose, room, prices)
     qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())
     return CutTree(qids, cuts, lefts)
 
 
-def together(one: Domain, other: Domain) -> Domain:
-    """Return the domain of all values of two, with the counts of the first: what an order is learnt from."""
+def union_of_domains(one: Domain, other: Domain) -> Domain:
+    """Return the union of two domains with the counts of the first one.
+
+    The order of siblings is learnt from these counts.
+    """
     values = pc.unique(pa.concat_arrays([one.values, other.values]))
     ordered = values.take(pc.sort_indices(values))
     counts = np.zeros(len(ordered), np.int64)
@@ -54,7 +60,9 @@ def together(one: Domain, other: Domain) -> Domain:
 
 
 def ranks_of_new_values(old: Domain, old_axis: CutAxis, new: Domain, both: Domain, axis: CutAxis) -> NDArray[np.int64]:
-    """Return where the values of other records stand among the ranks of the old: a new value with the nearest old one before it.
+    """Return the rank on an old axis for each value of a new domain.
+
+    A value that the old domain lacks gets the rank of the nearest old value before it.
 
     Args:
         old: The domain in whose ranks the cuts were made.
@@ -73,8 +81,8 @@ def ranks_of_new_values(old: Domain, old_axis: CutAxis, new: Domain, both: Domai
 
 
 @dataclass(frozen=True, eq=False)
-class Replayed:
-    """What an earlier partition makes of other records.
+class ReplayedPartition:
+    """Recoding, losses and counts of an earlier partition replayed on other records.
 
     Attributes:
         recoding: Of the cells; those in classes that fail are suppressed.
@@ -95,8 +103,10 @@ class Replayed:
     failing: int
 
 
-def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment, unit: Unit | None = None) -> Replayed:
-    """Take the cells of each leaf of an earlier tree as a class; classes that fail are suppressed.
+def replay_cells(
+    cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment, unit: Unit | None = None
+) -> ReplayedPartition:
+    """Recode cells by the leaves of an earlier tree, each a class; failing classes are suppressed.
 
     Args:
         cutting: What classes must keep, and how they are published.
@@ -141,11 +151,11 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
     loss = _losses(published, len(cutting.axes), promise.k, records, suppressed)
     loss["c_avg"] = c_avg(int(units.sum()), len(published.sizes), promise.k)
     penalties = {qid: (penalty + suppressed) / records for qid, penalty in published.penalties.items()}
-    return Replayed(recoding, loss, penalties, suppressed, masked, int((~failing).sum()), int(failing.sum()))
+    return ReplayedPartition(recoding, loss, penalties, suppressed, masked, int((~failing).sum()), int(failing.sum()))
 
 
 def _failing_together(rules: Rules, rows: RowTable, owners: NDArray[np.int64], numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return the leaves that fail in one class with others of equal labels, shape (leaves,)."""
+    """Return a mask of leaves that fail as one class with other leaves of equal labels, shape (leaves,)."""
     failing = rows.classes(rules, numbers.astype(np.int64), int(numbers.max(initial=-1)) + 1).failing(rules.promise)
     lost = np.zeros(int(owners.max(initial=-1)) + 1, np.bool_)
     # Of what is suppressed already nothing is asked.
@@ -154,7 +164,10 @@ def _failing_together(rules: Rules, rows: RowTable, owners: NDArray[np.int64], n
 
 
 def _starred(published: PublishedClasses, numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return which cells are in a class that publishes what a mask does, shape (cells,): readers cannot tell the two apart."""
+    """Return a mask of the cells whose class label equals a suppressed record's, shape (cells,).
+
+    Readers cannot distinguish the two.
+    """
     stars = np.ones(len(published.sizes) + 1, np.bool_)
     for column in published.labels.columns:
         stars[:-1] &= pc.fill_null(pc.equal(column.cast(pa.string()), SUPPRESSED_VALUE), fill_value=False).to_numpy()
@@ -166,7 +179,7 @@ def _starred(published: PublishedClasses, numbers: NDArray[np.int32]) -> NDArray
 def _published(
     cutting: Cutting, cells: Histogram, owners: NDArray[np.int64], keeps: NDArray[np.bool_]
 ) -> tuple[PublishedClasses, NDArray[np.int32]]:
-    """Label the classes that keep the rules, and returns the published class of each cell."""
+    """Label the classes that keep the rules and return the published class number of each cell."""
     rows = np.flatnonzero(keeps[owners])
     _, mine = np.unique(owners[rows], return_inverse=True)
     order = np.argsort(mine, kind="stable")
@@ -179,7 +192,10 @@ def _published(
 
 
 def _losses(published: PublishedClasses, qids: int, k: int, records: int, suppressed: int) -> dict[str, int | float]:
-    """Losses with suppressed records as everywhere: withheld in every QID, and confused with all (DM) or with one another (DM*)."""
+    """Return the losses of a replay, its suppressed records included.
+
+    A suppressed record is withheld in every QID. It is confused with all records (DM) or with the suppressed ones (DM*).
+    """
     lost = suppressed * qids
     sums = dict(published.losses) | {name: published.losses[name] + lost for name in ("ncp", "ncp_set", "ncp_distinct")}
     loss = total_losses([sums], qids, k, records)
@@ -193,6 +209,9 @@ def _losses(published: PublishedClasses, qids: int, k: int, records: int, suppre
 
 
 def leaves_of(tree: CutTree, codes: NDArray[np.unsignedinteger[Any]], places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the leaf of each cell, shape (cells,); ``codes`` has the shape (cells, QIDs or more), ``places`` one array per QID."""
+    """Return the leaf of each cell, shape (cells,), from codes and ranks on the old axes.
+
+    ``codes`` has the shape (cells, QIDs or more), ``places`` one array of ranks per QID.
+    """
     ranks = np.stack([place[codes[:, qid]] for qid, place in enumerate(places)], axis=1)
     return tree.leaf_of(ranks)

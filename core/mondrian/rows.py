@@ -1,4 +1,6 @@
-"""What Mondrian's kernels share: rows, measures and scratch arrays, and the passes over the rows of a node; compiled by numba.
+"""Rows, scales and scratch arrays of Mondrian's kernels, and passes over the rows of a node.
+
+Compiled by numba.
 
 A node is a range of rows. Rows are partitioned in place, so that a class is a range in the end.
 """
@@ -30,12 +32,14 @@ BLOCK = 128
 
 
 class PersonsByRow(NamedTuple):
-    """Whose the records of the rows are, told by the numbers that the rows were given, so that it stays where it is while they move.
+    """Persons of each row, by the number that the row was first given.
+
+    So the arrays stay in place while the rows move.
 
     Attributes:
         starts: Shape (rows + 1,), int64: where the persons of each row start.
-        persons: Shape (visits,), int32, from 0; a row may name a person twice.
-        values: Shape (sensitive columns, visits), int32: a number for each pair of a person and a value of the column.
+        persons: Shape (pairs,), int32, from 0; a row may name a person twice.
+        values: Shape (sensitive columns, pairs), int32: a number for each pair of a person and a value of the column.
         person_marks: Shape (persons,), int64, scratch: by which pass a person was seen last, and in which half.
         value_marks: As many entries as a column has pairs, scratch likewise.
         passes: Shape (1,), how many there were.
@@ -50,7 +54,7 @@ class PersonsByRow(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows that are partitioned: cells with their records, or single records.
+    """Rows that Mondrian partitions: cells with their record counts, or single records.
 
     Attributes:
         ranks: Shape (rows, QIDs), uint16 or uint32: position of the value in the order of its QID.
@@ -66,7 +70,7 @@ class Rows(NamedTuple):
 
 
 class CutScale(NamedTuple):
-    """What the QIDs are measured by.
+    """Scale of the QIDs: positions and ranges of numbers, and domain sizes.
 
     Attributes:
         starts: Shape (QIDs + 1,), where each QID's ranks start in ``positions``.
@@ -84,7 +88,7 @@ class CutScale(NamedTuple):
 
 
 class CutBuffers(NamedTuple):
-    """Scratch arrays, made once.
+    """Scratch arrays of Mondrian's kernels, allocated once.
 
     Attributes:
         stamps: One entry per rank of all QIDs, and a counter.
@@ -109,8 +113,8 @@ class CutBuffers(NamedTuple):
     strays: Numbers
 
 
-class CutDisclosure(NamedTuple):
-    """What the labels of classes cost, beside what they hold.
+class CutLabelPrices(NamedTuple):
+    """Prices of class labels, as parts of the price of a cut.
 
     Attributes:
         shares: Shape (QIDs,): how much of a price is that of the label; the rest is that of the values held. 0 where the two are the same.
@@ -128,31 +132,34 @@ class CutDisclosure(NamedTuple):
 
 
 class CutPrices(NamedTuple):
-    """What the score that prices every possible cut needs: scratch arrays and what labels cost.
+    """Scratch arrays and label prices for the score that prices every possible cut.
 
     Attributes:
         sorted: Shape (rows,), rows by the rank of a QID.
         ends: As many entries as the largest domain has: how many rows up to each rank; ``left_costs`` and ``right_costs``: penalty of the
             rows up to each rank and from it on.
-        disclosure: What labels cost.
+        label_prices: What labels cost.
     """
 
     sorted: NDArray[np.int32]
     ends: Numbers
     left_costs: Floats
     right_costs: Floats
-    disclosure: CutDisclosure
+    label_prices: CutLabelPrices
 
 
 @njit(inline="always")
 def is_left_of_cut(rank: Number, number: Number, most: int, last: int) -> bool:
-    """Tells the side of a row. A cut is a QID, the greatest rank of the left half, and the last row of that rank that goes left."""
+    """Return whether a row belongs to the left half of a cut.
+
+    A cut is a QID, the greatest rank of the left half, and the last row of that rank that goes left.
+    """
     return bool(rank < most or (rank == most and number <= last))
 
 
 @kernel
 def find_extents(rows: Rows, bounds: Bounds, scale: CutScale, room: CutBuffers) -> None:
-    """Write the least and the greatest rank of each QID in a node into ``room``, and how many different ones there are."""
+    """Write the least and greatest rank and the distinct count of each QID in a node into ``room``."""
     # Arrays by names of their own: for each use of a tuple's numba would count references, which costs more than the loop.
     ranks, starts, stamps = rows.ranks, scale.starts, room.stamps
     # A new stamp in the place of clearing: the array is as long as all domains together, and nodes are many and small.
@@ -173,8 +180,10 @@ def find_extents(rows: Rows, bounds: Bounds, scale: CutScale, room: CutBuffers) 
 
 
 @kernel
-def doubled(table: Numbers) -> Numbers:
-    """Return a table with room for as many rows again; what NumPy has for that takes long to compile.
+def with_doubled_rows(table: Numbers) -> Numbers:
+    """Return a copy of a table with twice as many rows, the new ones empty.
+
+    NumPy's own functions for it take long to compile.
 
     Args:
         table: Shape (rows, columns), int64.
@@ -188,7 +197,7 @@ def doubled(table: Numbers) -> Numbers:
 
 @kernel
 def order_of_rows(rows: Rows, bounds: Bounds, qid: int) -> Numbers:
-    """Sort the rows of a node by rank of a QID; return how far each is from the first one."""
+    """Return the order of a node's rows by rank of a QID, as offsets from its first row."""
     first, end = bounds
     numbers = np.empty(end - first, np.int64)
     for row in range(first, end):
@@ -197,8 +206,8 @@ def order_of_rows(rows: Rows, bounds: Bounds, qid: int) -> Numbers:
 
 
 @kernel
-def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: CutBuffers) -> int:
-    """Add up the records of each rank of a QID in a node.
+def sum_records_by_rank(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: CutBuffers) -> int:
+    """Sum the records of each rank of a QID in a node and return the number of ranks.
 
     Args:
         rows: All rows.
@@ -236,10 +245,10 @@ def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: CutBu
 
 @kernel
 def split(rows: Rows, bounds: Bounds, cut: Cut, room: CutBuffers) -> int:
-    """Move the rows of the left half to the front of a node, in place; return where the right half starts.
+    """Move the rows of a cut's left half to the front of a node and return the start of the right half.
 
-    Block by block from both ends (Edelkamp and Weiss 2016): rows that stand on the wrong side are listed without a branch, because which
-    side the next one is of is anybody's guess, and swapped with those of the other end.
+    It is done in place, block by block from both ends (Edelkamp and Weiss 2016). Rows on the wrong side are listed without a branch,
+    because a branch would often be mispredicted. They are swapped with those of the other end.
     """
     ranks, weights, sensitive, order, strays = rows.ranks, rows.weights, rows.sensitive, rows.order, room.strays
     qid, most, tied = cut
@@ -280,7 +289,10 @@ def split(rows: Rows, bounds: Bounds, cut: Cut, room: CutBuffers) -> int:
 def swap(
     ranks: NDArray[np.unsignedinteger[Any]], weights: Numbers, sensitive: NDArray[np.int32], order: NDArray[np.int32], one: int, other: int
 ) -> None:
-    """Swap two rows. Swaps mix up the rows of a half, which is why ties are told by the order and nothing by place."""
+    """Swap two rows in all arrays of a node.
+
+    Swaps mix up the rows of a half, so that ties are ordered by the rows' numbers, not by their positions.
+    """
     for column in range(ranks.shape[1]):
         ranks[one, column], ranks[other, column] = ranks[other, column], ranks[one, column]
     for column in range(sensitive.shape[1]):

@@ -1,4 +1,7 @@
-"""What chooses a cut: scores of the QIDs of a node, or the penalty that every possible cut would save; compiled by numba."""
+"""Scores of QIDs, and the penalty that every possible cut of a node would save.
+
+Compiled by numba.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from math import log
 
 import numpy as np
 
-from core.mondrian.halves import allowed
+from core.mondrian.halves import is_allowed_cut
 from core.mondrian.rows import (
     ALL_TIES,
     NO_CUT,
@@ -20,7 +23,7 @@ from core.mondrian.rows import (
     PersonsByRow,
     Rows,
     order_of_rows,
-    weigh,
+    sum_records_by_rank,
     whole,
 )
 from core.privacy.kernels import Demands, kernel
@@ -30,10 +33,10 @@ REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
 
 
 @kernel
-def reach(qid: int, scale: CutScale, room: CutBuffers) -> float:
-    """Return how far the values of a QID reach: max - min of numbers, the number of distinct values of others.
+def span_in_node(qid: int, scale: CutScale, room: CutBuffers) -> float:
+    """Return the span of a QID in a node: max - min of numbers, else the number of distinct values.
 
-    Numbers beside a null reach as far as all numbers do, so that nulls are cut off first.
+    Numbers with a null have the span of all numbers, so that nulls are cut off first.
     """
     if scale.scale_totals[qid] < 0:
         return np.float64(room.distinct[qid])
@@ -55,24 +58,28 @@ def entropy(sums: Numbers, size: int, weight: int) -> float:
 
 @kernel
 def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scale: CutScale, room: CutBuffers) -> float:
-    """Return how much a QID with two values or more asks to be cut: eq. 1 (REPRESENTATIVITY), or another score.
+    """Return a QID's score in a node; the QID of the highest score is cut.
+
+    REPRESENTATIVITY is eq. 1. The QID has two values or more.
 
     SPAN is eq. 1 without its denominator; NORMALISED_SPAN counts ranks, of whatever kind the QID is; ENTROPY is that of the records.
     """
     if score == ENTROPY:
-        return entropy(room.sums, weigh(rows, bounds, qid, room.lows[qid], room.highs[qid], room), weight)
+        return entropy(room.sums, sum_records_by_rank(rows, bounds, qid, room.lows[qid], room.highs[qid], room), weight)
     if score == NORMALISED_SPAN:
         # Two values are in the node, so the domain has two and this is never a division by 0.
         return float((room.highs[qid] - room.lows[qid]) / (scale.domains[qid] - 1))
     if score == SPAN:
-        return reach(qid, scale, room)
+        return span_in_node(qid, scale, room)
     whole = scale.scale_totals[qid] if scale.scale_totals[qid] >= 0 else scale.domains[qid]
-    return float(reach(qid, scale, room) / whole) if whole > 0 else 1.0
+    return float(span_in_node(qid, scale, room) / whole) if whole > 0 else 1.0
 
 
 @kernel
 def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers, prices: CutPrices) -> None:
-    """Write the rows of a node into ``prices.sorted`` by rank of a QID, and into ``prices.ends`` how many there are up to each rank.
+    """Sort the rows of a node by rank of a QID, with the number of rows up to each rank.
+
+    The rows are written into ``prices.sorted``, the numbers into ``prices.ends``.
 
     Args:
         rows: All rows.
@@ -107,8 +114,10 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers,
 
 
 @kernel
-def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: CutScale) -> float:
-    """Return NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value.
+def ncp_in_class(qid: int, low: int, high: int, null: bool, distinct: int, scale: CutScale) -> float:
+    """Return the NCP of a QID in a class (eq. 3); 0 for a single value.
+
+    It is range over range for numbers, else distinct values over domain size.
 
     Beside a null the label of numbers stands for one value more (`core.recoding.labels.penalties_with_null`).
 
@@ -143,7 +152,9 @@ def cheapest_cut(
     room: CutBuffers,
     prices: CutPrices,
 ) -> Cut:
-    """Return the allowed cut, of any QID between any two values, that lowers the NCP of the node most; of equal ones the first.
+    """Return the allowed cut that lowers the NCP of a node most, over all QIDs and values.
+
+    Of equal cuts the first is taken.
 
     Args:
         rows: All rows.
@@ -160,7 +171,7 @@ def cheapest_cut(
     for qid in range(qids):
         if room.distinct[qid] < 2:
             continue
-        size = weigh(rows, bounds, qid, room.lows[qid], room.highs[qid], room)
+        size = sum_records_by_rank(rows, bounds, qid, room.lows[qid], room.highs[qid], room)
         sort_rows(rows, bounds, qid, size, room, prices)
         prices.left_costs[:size] = 0.0
         prices.right_costs[:size] = 0.0
@@ -177,14 +188,14 @@ def cheapest_cut(
             cost = left * prices.left_costs[index] + (weight - left) * prices.right_costs[index + 1]
             if cost < least:
                 cut = (qid, room.values[index], ALL_TIES)
-                if allowed(rows, bounds, cut, left, weight, k, demands, people, room):
+                if is_allowed_cut(rows, bounds, cut, left, weight, k, demands, people, room):
                     best, least = cut, cost
     return best
 
 
 @kernel
 def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, costs: Floats, room: CutBuffers, prices: CutPrices) -> None:
-    """Add, for every cut between sorted rows, the penalty of one QID in the half on one side of it.
+    """Add the penalty of one QID to the price of each cut between sorted rows, for one half.
 
     Args:
         rows: All rows.
@@ -197,13 +208,13 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, cost
         prices: With the sorted rows.
     """
     ranks, order, ends, stamps = rows.ranks, prices.sorted, prices.ends, room.stamps
-    told, places, terms, numbers = (
-        prices.disclosure.shares[qid],
-        prices.disclosure.label_positions,
-        prices.disclosure.terms,
-        prices.disclosure.numbers,
+    share, places, terms, numbers = (
+        prices.label_prices.shares[qid],
+        prices.label_prices.label_positions,
+        prices.label_prices.terms,
+        prices.label_prices.numbers,
     )
-    column, every = prices.disclosure.columns[qid], room.distinct[qid]
+    column, every = prices.label_prices.columns[qid], room.distinct[qid]
     if every == 1:
         return
     stamps[-1] += 1
@@ -229,8 +240,8 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, cost
                 before = min(before, places[first + rank, 0])
                 least, greatest = min(least, places[first + rank, 1]), max(greatest, places[first + rank, 1])
         if distinct > met:
-            cost = (1.0 - told) * penalty(qid, low, high, null, distinct, scale)
-            if told > 0:
-                cost += told * column_price(terms, numbers, column, least, greatest, distinct, before, distinct) / UNIT
+            cost = (1.0 - share) * ncp_in_class(qid, low, high, null, distinct, scale)
+            if share > 0:
+                cost += share * column_price(terms, numbers, column, least, greatest, distinct, before, distinct) / UNIT
         costs[index] += cost
         index += step

@@ -1,4 +1,7 @@
-"""The rules of python-stdnum by name; imported only where a column holds what may be a number of people."""
+"""Validation rules of python-stdnum by name.
+
+The module is imported only where a column may hold numbers of people.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Values of a column counted by digest, and a sample of them that depends on neither order nor chunks: those with the smallest digests."""
+"""Counts of a column's values by digest, and a sample of the values with the smallest digests.
+
+The sample depends neither on order nor on chunks.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,9 @@ LONGEST = 200
 
 
 class ValueCounter:
-    """Counts the values of one column batch by batch.
+    """Counter of the values of one column, batch by batch.
 
-    Values are told apart by 64-bit digests: of a million distinct ones two are taken for one in one source out of 37 million.
+    Values are identified by 64-bit digests: of a million distinct ones two are taken for one in one source out of 37 million.
 
     Attributes:
         waiting: Digests that were not counted yet.
@@ -34,6 +37,7 @@ class ValueCounter:
     """
 
     def __init__(self) -> None:
+        """Start with no values."""
         self._single: list[Digests] = []
         self._digests: list[Digests] = []
         self._counts: list[NDArray[np.int64]] = []
@@ -43,7 +47,10 @@ class ValueCounter:
         self.bytes = 0
 
     def add(self, column: pa.Array) -> None:
-        """Add the values of a batch, shape (rows,), in their working type or as a dictionary of it."""
+        """Count the values of a batch, shape (rows,).
+
+        They have their working type, or are a dictionary of it.
+        """
         if isinstance(column, pa.DictionaryArray):
             # A dictionary is small where values repeat, so that rows need no sorting.
             used = np.bincount(positions(column), minlength=len(column.dictionary) + 1)[: len(column.dictionary)]
@@ -64,12 +71,13 @@ class ValueCounter:
 
     @property
     def sample(self) -> tuple[Digests, pa.StringArray]:
-        """The smallest digests, in ascending order, and their values as texts, both of shape (distinct,)."""
+        """Smallest digests in ascending order, and their values as text, both of shape (distinct,)."""
         digests, values = self._smallest
         return digests, pa.array([], pa.string()) if values is None else as_texts(values)
 
     def _sample(self, found: Digests, there: NDArray[np.bool_], values: pa.Array) -> None:
         # Of many batches nearly all digests are beyond those of the sample, which is told by comparing alone.
+        """Add the values of a batch with small digests to the sample."""
         rows = np.flatnonzero(there if self._beyond is None else there & (found < self._beyond))
         if not len(rows):
             return
@@ -84,18 +92,21 @@ class ValueCounter:
             self._beyond = digests[MOST_SAMPLED_VALUES - 1]
 
     def counted(self) -> tuple[Digests, NDArray[np.int64]]:
-        """Return what was counted since it was last asked: digests in ascending order and counts, both of shape (distinct,)."""
+        """Return the digests and counts since the last call, ascending, both of shape (distinct,)."""
         single = ascending_digests(np.concatenate([np.empty(0, np.uint64), *self._single]))
         starts = _starts(single)
         digests, counts = single[starts], np.diff(np.append(starts, len(single)))
         if self._digests:
-            digests, counts = counted_together([*self._digests, digests], [*self._counts, counts])
+            digests, counts = sum_counts([*self._digests, digests], [*self._counts, counts])
         self._single, self._digests, self._counts, self.waiting = [], [], [], 0
         return digests, counts
 
 
-def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) -> tuple[Digests, NDArray[np.int64]]:
-    """Add up the counts of equal digests, arrays of shape (n,) each; return the distinct ones in ascending order."""
+def sum_counts(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) -> tuple[Digests, NDArray[np.int64]]:
+    """Sum the counts of equal digests, and return the distinct digests in ascending order.
+
+    The arrays given have the shape (n,) each.
+    """
     whole, summed = np.concatenate(digests), np.concatenate(counts)
     order = order_of_digests(whole)
     whole, summed = whole[order], summed[order]
@@ -103,8 +114,8 @@ def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int
     return whole[starts], np.add.reduceat(summed, starts) if len(starts) else summed
 
 
-def summed_up(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[Any]]]) -> tuple[int, int, int]:
-    """Return how many distinct digests there are, how many of them count once in all, and what all count.
+def digest_totals(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[Any]]]) -> tuple[int, int, int]:
+    """Return the number of distinct digests, the number of those that count once, and the total count.
 
     Args:
         digests: Arrays of shape (n,), in each of which the digests are distinct.
@@ -121,7 +132,7 @@ def summed_up(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[An
 
 
 def distinct_digests(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
-    """Return the distinct digests in ascending order, and where one of each stands, both of shape (distinct,)."""
+    """Return the distinct digests in ascending order, and a position of each, shapes (distinct,)."""
     order = order_of_digests(digests)
     ascending = digests[order]
     starts = _starts(ascending)
@@ -129,7 +140,10 @@ def distinct_digests(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
 
 
 def _smallest(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
-    """Return the smallest distinct digests in ascending order, so many as are looked at, and where one of each stands."""
+    """Return the smallest distinct digests in ascending order, and a position of each.
+
+    There are at most as many as a sample has.
+    """
     for times in SOME:
         # Digests are as good as random, so that a share of all numbers has the same share of those that are distinct.
         share = times * MOST_SAMPLED_VALUES / max(len(digests), 1)
@@ -143,7 +157,10 @@ def _smallest(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
 
 
 def _lengths(values: pa.Array) -> NDArray[np.int64]:
-    """Return the bytes of each value, shape (n,): 0 of a null, and of what is neither text nor bytes."""
+    """Return the size of each value in bytes, shape (n,); 0 for nulls and for other types than text.
+
+    The sizes of binary values count too.
+    """
     if not (pt.is_string(values.type) or pt.is_large_string(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type)):
         return np.zeros(len(values), np.int64)
     lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)
@@ -151,12 +168,12 @@ def _lengths(values: pa.Array) -> NDArray[np.int64]:
 
 
 def _starts(ascending: Digests) -> NDArray[np.intp]:
-    """Return where each distinct digest begins."""
+    """Return the positions where each distinct digest begins."""
     return np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)])
 
 
 def value_digests(column: pa.Array) -> Digests:
-    """Return the digest of each value, shape (rows,); NOBODY for a null and for what is not a number."""
+    """Return the digest of each value, shape (rows,); NOBODY for nulls and NaN."""
     if pt.is_duration(column.type) or pt.is_time(column.type):
         column = column.cast(pa.int32() if pt.is_time32(column.type) else pa.int64())
     elif pt.is_float16(column.type):
@@ -173,7 +190,10 @@ def value_digests(column: pa.Array) -> Digests:
 
 
 def as_texts(values: pa.Array) -> pa.StringArray:
-    """Return values as text, their first 200 characters; what has none (bytes, say) as empty text."""
+    """Return values as text, at most their first 200 characters; empty for types without a text.
+
+    Bytes are such a type.
+    """
     if pt.is_duration(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type) or pt.is_fixed_size_binary(values.type):
         return pa.repeat("", len(values))
     return pc.utf8_slice_codeunits(pc.fill_null(values.cast(pa.string()), ""), 0, LONGEST)

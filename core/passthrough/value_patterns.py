@@ -1,4 +1,7 @@
-"""What the values of a column look like that may tell who somebody is: patterns over a sample of its distinct values."""
+"""Patterns of identifying values, such as e-mail addresses or card numbers.
+
+They are looked for in a sample of a column's distinct values.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ CARD, BANK, TAX, SOCIAL, HEALTH = "payment cards", "bank accounts", "tax numbers
 
 @dataclass(frozen=True)
 class NumberKind:
-    """A kind of number.
+    """Kind of identifying number, such as a payment card: its shape and its validation rule.
 
     Attributes:
         kind: What it is called.
@@ -31,7 +34,7 @@ class NumberKind:
     written: str = ""
 
     def fits(self, text: str, compact: str, hinted: bool) -> bool:
-        """Return whether a value is such a number.
+        """Return whether a text is a number of this kind.
 
         Args:
             text: As it is written.
@@ -47,10 +50,12 @@ class NumberKind:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a regular expression, once per pattern."""
     return re.compile(pattern)
 
 
 def _valid(rule: str, spelt: str) -> bool:
+    """Return whether a text passes a validation rule; a rule that raises an error does not pass."""
     try:
         return _rules()[rule](spelt)
     except Exception:
@@ -61,6 +66,7 @@ def _valid(rule: str, spelt: str) -> bool:
 @cache
 def _rules() -> Mapping[str, Callable[[str], bool]]:
     # Most columns hold nothing of the kind, and forty modules are not imported for them.
+    """Import and return the validation rules."""
     from core.passthrough.rules import RULES  # noqa: PLC0415
 
     return RULES
@@ -127,11 +133,12 @@ Spelt = tuple[str, str]
 
 
 def _compact(text: str) -> str:
+    """Remove blanks, dots, dashes and slashes from a text and write it in capitals."""
     return _compiled("[ ./-]").sub("", text).upper()
 
 
 def number_kinds(name: str, texts: Sequence[str]) -> list[str]:
-    """Return what kinds of number a column's values look like, in the order of the rules.
+    """Return the kinds of number that a column's values look like, in the order of the rules.
 
     Args:
         name: Of the column; what it says lowers what is needed.
@@ -164,7 +171,10 @@ def number_kinds(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def _those(numbers: Sequence[Spelt], fits: Iterable[object], least: float) -> list[Spelt]:
-    """Return the values that fit, asked one after the other; none as soon as it is certain that they are fewer than so many."""
+    """Return the values that fit, or none as soon as fewer than ``least`` can fit.
+
+    They are checked one after the other.
+    """
     found, left = [], len(numbers)
     for number, fit in zip(numbers, fits, strict=True):
         if fit:
@@ -224,7 +234,7 @@ _FEWEST_TEXTS, _WORDS_OF_TEXT, _LENGTH_OF_TEXT, _OWN_TEXTS = 5, 5, 60, 0.1
 
 
 def nearly_unique(distinct: int, unique: int, values: int, persons: int | None) -> bool:
-    """Return whether a column's values come near to naming records or people.
+    """Return whether a column's values almost identify records or persons.
 
     Args:
         distinct: Different values.
@@ -236,8 +246,8 @@ def nearly_unique(distinct: int, unique: int, values: int, persons: int | None) 
     return values > 1 and (2 * unique > values or 10 * distinct > 9 * most > 9)
 
 
-def reasons(name: str, texts: Sequence[str], distinct: int, unique: int, values: int, persons: int | None) -> list[str]:
-    """Return what a column looks like that may tell who somebody is; nothing where nothing was found.
+def identifying_patterns(name: str, texts: Sequence[str], distinct: int, unique: int, values: int, persons: int | None) -> list[str]:
+    """Return the identifying patterns that a column's values look like; empty if none was found.
 
     Args:
         name: Of the column.
@@ -272,11 +282,12 @@ def reasons(name: str, texts: Sequence[str], distinct: int, unique: int, values:
 
 
 def _mostly(count: int, texts: Sequence[str]) -> bool:
+    """Return whether a count of texts is at least half of all texts."""
     return count > 0 and count >= MOSTLY * len(texts)
 
 
 def is_ip(text: str) -> bool:
-    """Return whether a value is the address of a machine, of version 4 or 6."""
+    """Return whether a text is an IP address, version 4 or 6."""
     if text.count(".") < 3 and ":" not in text:
         return False
     try:
@@ -287,13 +298,19 @@ def is_ip(text: str) -> bool:
 
 
 def is_phone(named: set[str], texts: Sequence[str]) -> bool:
-    """Return whether most values are written like telephone numbers; any digits are where the column's name says so."""
+    """Return whether most values are written like telephone numbers.
+
+    Any digits are, where the column's name says so.
+    """
     pattern = _DIGITS if named & _PHONES else _PHONE
     return _mostly(sum(bool(pattern.fullmatch(text.strip())) for text in texts), texts)
 
 
 def is_birth(named: set[str], texts: Sequence[str]) -> bool:
-    """Return whether most values are dates that lie as far apart as births of people do, or dates or years in a column so called."""
+    """Return whether most values are dates as far apart as births of people are.
+
+    In a column named after births, dates and years at any distance count.
+    """
     years = [year for year in map(_year_of, texts) if year is not None]
     if named & _BIRTHS:
         return _mostly(len(years) or sum(bool(_YEAR.fullmatch(text)) for text in texts), texts)
@@ -306,6 +323,7 @@ def is_birth(named: set[str], texts: Sequence[str]) -> bool:
 
 
 def _year_of(text: str) -> int | None:
+    """Return the year of a text that is a date from 1880 to 2100; None if it is not."""
     found = _DATE.fullmatch(text.strip())
     if not found:
         return None
@@ -323,7 +341,7 @@ def _year_of(text: str) -> int | None:
 
 
 def is_place(named: set[str], texts: Sequence[str]) -> bool:
-    """Return whether most values are points on the earth, or degrees in a column so called."""
+    """Return whether most values are geographic points, or degrees in a column named so."""
     pairs = [found for text in texts if (found := _POINT.fullmatch(text.strip()))]
     if _mostly(sum(abs(float(pair[1])) <= 180 and abs(float(pair[2])) <= 180 for pair in pairs), texts):
         return True
@@ -333,6 +351,9 @@ def is_place(named: set[str], texts: Sequence[str]) -> bool:
 
 
 def is_free_text(texts: Sequence[str], unique: int, values: int) -> bool:
-    """Return whether many values are sentences, and many records have one of their own; long names of categories are shared."""
+    """Return whether many values are sentences, and many records have a sentence of their own.
+
+    Long names of categories are shared by records.
+    """
     long = sum(len(text.split()) >= _WORDS_OF_TEXT or len(text) >= _LENGTH_OF_TEXT for text in texts)
     return len(texts) >= _FEWEST_TEXTS and long >= 0.3 * len(texts) and unique >= _OWN_TEXTS * values

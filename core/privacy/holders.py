@@ -1,21 +1,22 @@
-"""Conditions on who holds a value, for people who have several (1:M data: Gong, Luo, Yang, Ni and Li 2017).
+"""Holder conditions: no value may be held by too many of a class's persons.
 
-Where everybody in a class has both of two diagnoses, the class has two different values, and both are certain. So no value may be held by
-too many of the persons of a class. With n persons of a class, of whom h hold a value v:
+They are needed for 1:M data, where persons have several values (Gong, Luo, Yang, Ni and Li 2017). If all persons of a class have the same
+two diagnoses, the class has two different values, and both are certain. With n persons of a class, of whom h hold a value v:
 
 - distinct l-diversity: h ≤ n − (l − 1);
 - recursive (c, l)-diversity: h < n · c / (1 + c);
 - entropy l-diversity: h/n is at most the largest p with −p · ln p − (1 − p) · ln((1 − p)/(m − 1)) ≥ ln l, for m values of the column;
-- t-closeness: h/n is at most t and the share of all persons who hold v.
+- t-closeness: h/n is at most t plus the share of all persons who hold v.
 
-n counts all persons of the class, those who have nothing but a null too. A null is a v of t-closeness and, unless the job says that it is
-a value, none of diversity. Records of nobody count neither in n nor in h.
+n counts all persons of the class, also those who have only a null. A null is a v of t-closeness. It is no v of diversity, unless the job
+says that it is a value. Records without a person count neither in n nor in h.
 
-Where each person has one value, the first three and the equal distance of t-closeness imply their condition: whoever holds v holds
-nothing else. Recursive diversity of l = 1 and the other distances do not, and let one value be as frequent as they say. So the conditions
-are asked of a column only if somebody in the source has several of its values; where nobody has, the models mean what they always meant.
+Where each person has one value, the first three and the equal distance of t-closeness imply their condition: a holder of v holds nothing
+else. Recursive diversity of l = 1 and the other distances do not: they permit one value to be as frequent as they say. So the conditions
+are asked of a column only if a person in the source has several of its values. Otherwise the models mean what they always meant.
 
-No condition is monotone where a person has records in several classes: in a union of two classes everybody may hold what half of each does.
+No condition is monotone where a person has records in several classes. In a union of two classes all persons may hold a value that half of
+the persons of each class hold.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Holders(ABC):
-    """No value of a sensitive column is held by too many persons of a class.
+    """Condition that no sensitive value is held by too many persons of a class.
 
     Attributes:
         column: The sensitive column.
@@ -59,7 +60,10 @@ class Holders(ABC):
     null: int | None
 
     def fails(self, counts: Counts, spreads: Spreads | None = None) -> Failing:
-        """Return which classes have a value that too many hold; arguments as for ``PrivacyModel``, ``counts`` being exact."""
+        """Return a mask of the classes with a value that too many persons hold.
+
+        Arguments are those of ``PrivacyModel``; ``counts`` is exact.
+        """
         assert spreads is not None
         spread = spreads[self.column]
         held = spread.without(self.null)
@@ -69,33 +73,36 @@ class Holders(ABC):
 
     @abstractmethod
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Return which entries of a spread are of a value that too many hold, given the persons of the class of each."""
+        """Return a mask of the spread's entries with a value that too many persons hold.
+
+        ``persons`` has the persons of each entry's class.
+        """
 
     @property
     def relaxed(self) -> None:
-        """Nothing is known of a union by one of its parts."""
+        """No weaker condition (None): a union with one safe class may be unsafe."""
         return None
 
 
 @dataclass(frozen=True)
 class DistinctHolders(Holders):
-    """For each value, at least l − 1 persons do not hold it."""
+    """Condition that at least l − 1 persons of a class do not hold a value, for each value."""
 
     l: int  # noqa: E741 - the model's own name
 
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Return which values leave fewer than l − 1 persons without them."""
+        """Return a mask of the entries whose value fewer than l − 1 persons lack."""
         return held.counts > persons - (self.l - 1)
 
 
 @dataclass(frozen=True)
 class RecursiveHolders(Holders):
-    """Of n persons, fewer than n · c / (1 + c) hold a value."""
+    """Condition that fewer than n · c / (1 + c) of n persons hold a value."""
 
     c: Fraction
 
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Return which values are held by as many or more."""
+        """Return a mask of the entries whose value n · c / (1 + c) or more persons hold."""
         # Python integers: neither side can overflow.
         sides = held.counts.astype(object) * (self.c.numerator + self.c.denominator), persons.astype(object) * self.c.numerator
         return np.array(sides[0] >= sides[1], np.bool_)
@@ -103,18 +110,20 @@ class RecursiveHolders(Holders):
 
 @dataclass(frozen=True)
 class EntropyHolders(Holders):
-    """Of a share p of persons who hold a value, p and the rest spread evenly over the other values have an entropy of ln(l) or more.
+    """Condition on entropy: the share p of persons who hold a value leaves an entropy of at least ln(l).
+
+    The other share, 1 − p, is taken as spread evenly over the other values.
 
     Attributes:
         least: l.
-        values: The values of the column that anybody has.
+        values: Number of values of the column that occur.
     """
 
     least: float
     values: int
 
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Return which values are held by a share that is too large."""
+        """Return a mask of the entries whose value is held by too large a share of persons."""
         share = held.counts / persons
         rest = 1 - share
         # 0 · ln 0 is 0.
@@ -125,7 +134,7 @@ class EntropyHolders(Holders):
 
 @dataclass(frozen=True)
 class ClosenessHolders(Holders):
-    """The share of persons who hold a value is at most t more than that of all persons.
+    """Condition that the share of persons who hold a value is at most t above that of all persons.
 
     Attributes:
         t: From 0 to 1.
@@ -136,12 +145,12 @@ class ClosenessHolders(Holders):
     people: int
 
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Return which values are held by a share that is too large."""
+        """Return a mask of the entries whose value is held by too large a share of persons."""
         return np.array(held.counts / persons > self.t + held.source_counts[held.values] / self.people + SLACK, np.bool_)
 
 
 def condition_of(model: PrivacyModel, wholes: Mapping[str, NDArray[Any]], people: int) -> Holders | None:
-    """Return the condition that goes with a model; None if there is none.
+    """Return the holder condition that belongs to a privacy model; None if there is none.
 
     Args:
         model: The model.
@@ -166,7 +175,9 @@ NO_BOUND = -1.0
 
 
 class HolderBounds(NamedTuple):
-    """By how many persons of a class a value may be held, by sensitive column; a demand that is not made is negative.
+    """Bounds on the persons of a class who hold a value, by sensitive column.
+
+    A bound that is not set is negative.
 
     Attributes:
         columns_bounded: Shape (columns,): whether there is any.
@@ -186,7 +197,10 @@ class HolderBounds(NamedTuple):
 
 
 def no_holder_bounds(columns: int, most: int) -> HolderBounds:
-    """Return that nothing is asked of so many columns, of at most so many values."""
+    """Return holder bounds that restrict no column.
+
+    ``columns`` is the number of sensitive columns, ``most`` the greatest number of values.
+    """
     return HolderBounds(
         np.zeros(columns, np.bool_),
         np.full(columns, -1, np.int64),
@@ -198,7 +212,7 @@ def no_holder_bounds(columns: int, most: int) -> HolderBounds:
 
 
 def demand_of_holders(held: HolderBounds, model: Holders, column: int, whole: NDArray[np.int64]) -> None:
-    """Write down a condition on who holds a value.
+    """Write a holder condition into the bounds that kernels read.
 
     Args:
         held: Written to.
@@ -246,7 +260,7 @@ def held_by_few_persons(
 
 @kernel
 def fewest_too_many(persons: int, code: int, column: int, null: int, held: HolderBounds) -> int:
-    """Return by how many persons of a class a value is held at least if it is by too many; more than all if it cannot be.
+    """Return the least number of holders that is too many for a value; more than ``persons`` if none is.
 
     Args:
         persons: Persons of the class.
@@ -278,7 +292,7 @@ def fewest_too_many(persons: int, code: int, column: int, null: int, held: Holde
 
 @kernel
 def _fewest_uneven(persons: int, entropy: float, values: float) -> int:
-    """Return how many of the persons hold a value at least if that is too many for an entropy; more than all if it cannot be."""
+    """Return the least number of holders with an entropy below a bound; more than ``persons`` if none."""
     # From one in so many values on, the entropy falls.
     low, high = np.int64(persons / values), np.int64(persons + 1)
     while low + 1 < high:

@@ -1,4 +1,7 @@
-"""What is promised of classes as Mondrian's kernels ask it, one class at a time; compiled by numba."""
+"""Privacy rules in the form that Mondrian's kernels read, checked one class at a time.
+
+Compiled by numba.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ COMPILED = (DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness, 
 
 
 class Demands(NamedTuple):
-    """What a class must keep, by sensitive column; a demand that is not made is negative.
+    """Privacy rules for a class, by sensitive column; a rule that is not set is negative.
 
     Attributes:
         k: Records.
@@ -58,7 +61,7 @@ class Demands(NamedTuple):
 
 
 def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:
-    """Write a promise down as kernels read it.
+    """Convert a promise to the demands that kernels read.
 
     Args:
         promise: What every class must keep.
@@ -92,12 +95,13 @@ def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArra
 
 
 def is_compiled(promise: Promise) -> bool:
-    """Return whether kernels know all that is promised."""
+    """Return whether kernels know all models of a promise."""
     return all(isinstance(one, COMPILED) for one in promise.models)
 
 
 def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
     # A column has one model of diversity, so that one code says it for all.
+    """Write a privacy model into the demands."""
     if isinstance(model, DistinctDiversity | EntropyDiversity | RecursiveDiversity) and model.null is not None:
         made.nulls[columns.index(model.column)] = model.null
     match model:
@@ -124,13 +128,15 @@ def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
 
 
 @kernel
-def keeps(
+def class_keeps(
     weight: int, persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, demands: Demands
 ) -> bool:
-    """Return whether a class keeps the privacy model in one sensitive column. This is the one place that a further model is written into.
+    """Return whether a class keeps the privacy model in one sensitive column.
+
+    A further model is added here and nowhere else.
 
     Args:
-        weight: Records of the class; where persons count, everybody once for each of their values.
+        weight: Records of the class; where persons count, each person once for each of their values.
         persons: Persons of the class; as many as records where no person is named.
         counts: Records, or persons, by sensitive code; 0 but for ``present``.
         present: The codes that occur, in its first ``size`` entries.
@@ -166,14 +172,17 @@ def keeps(
         # Both sides whole: c is a fraction, and a float product could let a class through that is just at the limit.
         if ordered[size - 1] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
             return False
-    return close(weight, counts, column, demands) and held_by_few_persons(
+    return is_close(weight, counts, column, demands) and held_by_few_persons(
         persons, counts, present, size, column, demands.nulls[column], demands.holder_bounds
     )
 
 
 @kernel
-def close(weight: int, counts: NDArray[np.int64], column: int, demands: Demands) -> bool:
-    """Return whether the distribution of a class is as near to the whole as every distance asks (Li et al. 2007)."""
+def is_close(weight: int, counts: NDArray[np.int64], column: int, demands: Demands) -> bool:
+    """Return whether a class's distribution is within t of the source's, by every distance.
+
+    See Li et al. 2007.
+    """
     equal, ordered, hierarchical = demands.distances[column]
     if equal < 0 and ordered < 0 and hierarchical < 0:
         return True

@@ -1,10 +1,12 @@
-"""Models of sensitive values: given the classes of a recoding, which of them may not be published (one interface for all algorithms).
+"""Models of sensitive values: which classes of a recoding may not be published.
 
-Every model here is monotone: a union of safe classes is safe. So where nothing may be suppressed, what is coarser than a passing node
-passes, and thin fragments may be merged. With a limit of suppression that is not enough: a safe class may join an unsafe one and become
-unsafe, so that a coarser node suppresses more. k and distinct diversity exclude that, because a union with one safe part is safe; entropy,
-recursive diversity and closeness do not. ``relaxed`` gives what of a model does: a necessary condition that predictive tagging may rely on
-at any limit.
+All algorithms use this one interface.
+
+Every model here is monotone: a union of safe classes is safe. So where nothing may be suppressed, every node coarser than a passing node
+passes, and thin fragments may be merged. With a limit of suppression that is not enough. A safe class may join an unsafe one and become
+unsafe, so that a coarser node suppresses more. k and distinct diversity exclude that, because a union with one safe part is safe. Entropy,
+recursive diversity and closeness do not. ``relaxed`` is the part of a model that does: a necessary condition that predictive tagging may
+rely on at any limit.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ Failing = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Spread:
-    """How the values of one sensitive column are spread over classes; a null has a code of its own.
+    """Counts of the values of one sensitive column in each class; a null has a code of its own.
 
     Attributes:
         owners: Shape (entries,), int64, ascending: the class of each entry.
@@ -43,18 +45,19 @@ class Spread:
     source_counts: NDArray[np.int64]
 
     def totals(self, classes: int) -> NDArray[np.int64]:
-        """Return the sum of counts of each class, shape (classes,): what shares are of. With persons it is not their number: somebody with
-        two values counts twice.
+        """Return the sum of counts of each class, shape (classes,), the base of shares.
+
+        With persons it is not their number: a person with two values counts twice.
         """
         return np.bincount(self.owners, weights=self.counts, minlength=classes).astype(np.int64)
 
     def without(self, value: int | None) -> Spread:
-        """Return the spread without the entries of one value, by its code; all of it where that is None."""
+        """Return the spread without the entries of one value code; unchanged for None."""
         kept = np.flatnonzero(self.values != (-1 if value is None else value))
         return replace(self, owners=self.owners[kept], values=self.values[kept], counts=self.counts[kept])
 
     def union(self, classes: NDArray[np.bool_]) -> Spread:
-        """Return the spread of the one class that the marked classes make together."""
+        """Return the spread of the marked classes joined to one class."""
         mine = classes[self.owners]
         # bincount adds weights as floats, exact below 2^53 records.
         counts = np.bincount(self.values[mine], weights=self.counts[mine], minlength=len(self.source_counts)).astype(np.int64)
@@ -66,10 +69,10 @@ Spreads = Mapping[str, Spread]
 
 
 class PrivacyModel(Protocol):
-    """Answers which classes fail."""
+    """Interface of a privacy model: which classes fail."""
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Return, in the shape (classes,), which classes fail.
+        """Return a mask of the classes that fail the model, shape (classes,).
 
         Args:
             counts: Shape (classes,), persons per class; where no person is named, each record counts as one.
@@ -79,13 +82,18 @@ class PrivacyModel(Protocol):
 
     @property
     def relaxed(self) -> PrivacyModel | None:
-        """A weaker model under which a union with one safe part is safe: the model itself, if it is so; None if nothing is known."""
+        """Weaker model under which unions with one safe class are safe; None if there is none.
+
+        It is the model itself if that has this property.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class DistinctDiversity:
-    """Every class has at least l different sensitive values (Machanavajjhala et al. 2007, section 4.1).
+    """Distinct l-diversity: every class has at least l different sensitive values.
+
+    See Machanavajjhala et al. 2007, section 4.1.
 
     Monotone: a union has every value that a part has. ``null`` is the code of the null where that is no value, here and below.
     """
@@ -95,18 +103,20 @@ class DistinctDiversity:
     null: int | None = None
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Return which classes have fewer than l values."""
+        """Return a mask of the classes with fewer than l values."""
         return np.bincount(_of(spreads, self.column).without(self.null).owners, minlength=len(counts)) < self.l
 
     @property
     def relaxed(self) -> PrivacyModel:
-        """The model itself."""
+        """The model itself: a union with one safe class is safe under it."""
         return self
 
 
 @dataclass(frozen=True)
 class EntropyDiversity:
-    """The entropy of the sensitive values of every class is at least ln(l) (Machanavajjhala et al. 2007, definition 4.1).
+    """Entropy l-diversity: the entropy of a class's sensitive values is at least ln(l).
+
+    See Machanavajjhala et al. 2007, definition 4.1.
 
     Monotone: entropy is concave, so that of a union, a mixture of its parts, is no less than the least of theirs. A class that reaches
     ln(l) but for rounding (1e-9) is safe. Nulls are left out, shares are of what is left, and a class of nulls alone fails.
@@ -117,7 +127,7 @@ class EntropyDiversity:
     null: int | None = None
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Return which classes have less entropy than ln(l)."""
+        """Return a mask of the classes with an entropy below ln(l)."""
         spread = _of(spreads, self.column).without(self.null)
         sums = np.bincount(spread.owners, weights=spread.counts * np.log(spread.counts), minlength=len(counts))
         records = np.maximum(totals := spread.totals(len(counts)), 1)
@@ -125,15 +135,16 @@ class EntropyDiversity:
 
     @property
     def relaxed(self) -> PrivacyModel:
-        """An entropy of ln(l) takes l different values at least."""
+        """Weaker model, distinct l-diversity: an entropy of ln(l) takes at least l different values."""
         return DistinctDiversity(self.column, ceil(self.l - SLACK), self.null)
 
 
 @dataclass(frozen=True)
 class RecursiveDiversity:
-    """With the counts of a class's values in falling order r1 ≥ r2 ≥ …, r1 < c·(rl + … + rm) (Machanavajjhala et al. 2007, definition 4.2).
+    """Recursive (c, l)-diversity: r1 < c·(rl + … + rm) for a class's value counts r1 ≥ r2 ≥ ….
 
-    Monotone (their theorem 4.3). Exact: c is a fraction, counts are integers. Nulls are left out; a class of nulls alone fails.
+    See Machanavajjhala et al. 2007, definition 4.2. Monotone (their theorem 4.3). Exact: c is a fraction, counts are integers. Nulls are
+    left out; a class of nulls alone fails.
     """
 
     column: str
@@ -142,7 +153,7 @@ class RecursiveDiversity:
     null: int | None = None
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Return which classes have a most frequent value that is too frequent."""
+        """Return a mask of the classes whose most frequent value is too frequent."""
         spread = _of(spreads, self.column).without(self.null)
         order = np.lexsort((-spread.counts, spread.owners))
         owners, sizes = spread.owners[order], spread.counts[order]
@@ -157,16 +168,16 @@ class RecursiveDiversity:
 
     @property
     def relaxed(self) -> PrivacyModel:
-        """A tail that is not empty takes l different values at least."""
+        """Weaker model, distinct l-diversity: a tail that is not empty takes at least l different values."""
         return DistinctDiversity(self.column, self.l, self.null)
 
 
 @dataclass(frozen=True)
 class Closeness:
-    """The sensitive values of every class are spread within t of how they are in the whole source, by the earth mover's distance.
+    """t-closeness: a class's sensitive values are within t of the source's, by earth mover's distance.
 
-    (Li et al. 2007.) A null is a value here, for classes and the whole are compared in how often they lack one, too. Monotone: the distance
-    from a fixed distribution is convex, and a union is a mixture of its parts. A class within 1e-9 of t is safe.
+    See Li et al. 2007. A null is a value here, because classes and source are compared in how often they lack a value, too. Monotone: the
+    distance from a fixed distribution is convex, and a union is a mixture of its parts. A class within 1e-9 of t is safe.
 
     Attributes:
         column: The sensitive column.
@@ -182,12 +193,12 @@ class Closeness:
     groups: tuple[NDArray[np.int64], ...] = ()
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Return which classes are farther than t from the whole."""
+        """Return a mask of the classes that are farther than t from the source."""
         spread = _of(spreads, self.column)
         return np.array(self.distances(counts, spread) > self.t + SLACK, np.bool_)
 
     def distances(self, counts: NDArray[np.int64], spread: Spread) -> NDArray[np.float64]:
-        """Return the distance of each class, shape (classes,), float64."""
+        """Return the earth mover's distance of each class from the source, shape (classes,), float64."""
         whole, totals = spread.source_counts / max(int(spread.source_counts.sum()), 1), spread.totals(len(counts))
         if self.ranks is None and not self.groups:
             shares = spread.counts / totals[spread.owners]
@@ -208,6 +219,7 @@ class Closeness:
         return found
 
     def _moved(self, extra: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the ordered or hierarchical distance for the differences of shares, one row per class."""
         if self.ranks is not None:
             ordered = np.empty_like(extra)
             ordered[:, self.ranks] = extra
@@ -232,11 +244,12 @@ class Closeness:
 
     @property
     def relaxed(self) -> None:
-        """Nothing is known of a union by one of its parts."""
+        """No weaker model (None): a union with one safe class may be unsafe."""
         return None
 
 
 def _of(spreads: Spreads | None, column: str) -> Spread:
+    """Return the spread of a column; a missing one is an error."""
     if spreads is None:
         raise LookupError(column)
     return spreads[column]

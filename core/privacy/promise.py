@@ -1,4 +1,4 @@
-"""What is promised of every class: k, and what its sensitive values must keep."""
+"""The promise of a job to every class: k and the models of its sensitive values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Promise:
-    """What every class must keep. Monotone as each of the models is, and as k is: the size of a union is no less than that of a part.
+    """Promise that every class has k units and keeps the models of sensitive values.
+
+    It is monotone as each of the models is, and as k is: a union is no smaller than its parts.
 
     Attributes:
         k: Fewest units of a class: persons, or records where no person is named (Sweeney 2002; papers/skald.txt, II.A).
@@ -35,7 +37,7 @@ class Promise:
     models: tuple[PrivacyModel, ...] = ()
 
     def fails(self, units: Counts, spreads: Spreads | None = None) -> Failing:
-        """Return which classes break the promise, shape (classes,).
+        """Return a mask of the classes that break the promise, shape (classes,).
 
         Args:
             units: Shape (classes,), persons per class; where no person is named, each record counts as one.
@@ -47,26 +49,31 @@ class Promise:
         return failing
 
     def too_few(self, units: Counts) -> Failing:
-        """Return which counts are below k."""
+        """Return a mask of the counts below k."""
         return units < self.k
 
     @property
     def of_size(self) -> Promise:
-        """What a class must keep whatever its sensitive values: k alone."""
+        """Promise of k alone, without sensitive values."""
         return Promise(self.k)
 
     @cached_property
     def relaxed(self) -> Promise:
-        """A weaker promise under which a union with one safe part is safe, so that coarser nodes never suppress more."""
+        """Weaker promise under which every union of classes with one safe class is safe.
+
+        Under it coarser nodes never suppress more.
+        """
         return self if self.closed else Promise(self.k, tuple(weaker for one in self.models if (weaker := one.relaxed) is not None))
 
     @cached_property
     def closed(self) -> bool:
-        """Whether a union with one safe part is safe, even where persons are in several classes."""
+        """Whether a union of classes with one safe class is safe, even with persons in several classes."""
         return all(one.relaxed is one for one in self.models)
 
     def of_people(self, wholes: Mapping[str, NDArray[Any]], people: int) -> Promise:
-        """Return the promise together with the conditions on who holds a value; itself where nobody has several values of a column.
+        """Return the promise with holder conditions for columns of which a person has several values.
+
+        Without such a column the promise is returned unchanged.
 
         Args:
             wholes: By sensitive column, shape (values,): persons of the whole source by value.
@@ -77,7 +84,7 @@ class Promise:
         return Promise(self.k, (*self.models, *added)) if added else self
 
     def column_broken_by_holders(self, units: Counts, spreads: Spreads) -> str | None:
-        """Return the column of which too many persons hold one value, if one class fails by nothing else.
+        """Return the column with a value held by too many persons, if one class fails by this alone.
 
         Args:
             units: Shape (1,), as for ``fails``.
@@ -90,37 +97,37 @@ class Promise:
 
 
 def distinct_diversity(column: str, spec: DistinctSpec, domain: Domain, _folder: Path) -> DistinctDiversity:
-    """Return distinct l-diversity."""
+    """Build the distinct l-diversity of a sensitive column."""
     return DistinctDiversity(column, spec.distinct, _no_value(spec, domain))
 
 
 def entropy_diversity(column: str, spec: EntropySpec, domain: Domain, _folder: Path) -> EntropyDiversity:
-    """Return entropy l-diversity."""
+    """Build the entropy l-diversity of a sensitive column."""
     return EntropyDiversity(column, float(spec.entropy), _no_value(spec, domain))
 
 
 def recursive_diversity(column: str, spec: RecursiveSpec, domain: Domain, _folder: Path) -> RecursiveDiversity:
-    """Return recursive (c, l)-diversity."""
+    """Build the recursive (c, l)-diversity of a sensitive column."""
     return RecursiveDiversity(column, Fraction(spec.recursive.c), spec.recursive.l, _no_value(spec, domain))
 
 
 def equal_closeness(column: str, spec: ClosenessSpec, _domain: Domain, _folder: Path) -> Closeness:
-    """Return t-closeness where all values are equally far apart."""
+    """Build the t-closeness of a column with equal distances between all values."""
     return Closeness(column, float(spec.t))
 
 
 def ordered_closeness(column: str, spec: ClosenessSpec, domain: Domain, _folder: Path) -> Closeness:
-    """Return t-closeness where values are apart by their places in the domain, a null last."""
+    """Build the t-closeness of a column with distances by position in the domain, a null last."""
     return Closeness(column, float(spec.t), np.arange(domain.size, dtype=np.int64))
 
 
 def hierarchical_closeness(column: str, spec: ClosenessSpec, domain: Domain, folder: Path) -> Closeness:
-    """Return t-closeness where values are apart by the lowest group that they share."""
+    """Build the t-closeness of a column with distances by the lowest common group of two values."""
     assert spec.hierarchy is not None
     hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=spec.hierarchy), domain, folder)
     return Closeness(column, float(spec.t), None, tuple(level.astype(np.int64) for level in hierarchy.groups[1:]))
 
 
 def _no_value(spec: DiversitySpec, domain: Domain) -> int | None:
-    """Return the code of the null, which comes after all values, unless it counts as one."""
+    """Return the code of the null where it is no value of diversity, else None."""
     return len(domain.values) if domain.nulls and spec.nulls == "none" else None

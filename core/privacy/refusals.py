@@ -1,18 +1,20 @@
-"""What a refused split tells whoever knows the algorithm (minimality; Wong et al., VLDB 2007), and which splits are not tried for it.
+"""Disclosure by refused splits: splits that are not tried because a refusal would reveal values.
 
-Somebody who knows all quasi-identifiers and the algorithm sees that a class could have been split with k on both sides and was not: one of
-its halves breaks l or t. The class publishes its values, so he can try in his mind all ways to give them to its people. Where in all ways
-in which a half fails the same half has the same single value, he knows that of everybody in it, though the class holds several.
+This is the minimality attack (Wong et al., VLDB 2007). A reader who knows all quasi-identifiers and the algorithm sees that a class could
+have been split with k on both sides and was not: one of its halves breaks l or t. The class publishes its values, so the reader can go
+through all ways to assign them to its persons. If in all ways in which a half fails the same half has the same single value, the reader
+learns it for every person of that half, though the class holds several values.
 
-So a split is tried only if its refusal would leave everybody in both halves with as many possible values as the model asks for. That is
-a function of what is published, the values of the class and the sizes of its halves in records and persons: not to try tells nothing. And
-what is tried and refused tells too little. Which ways there are is worked out from those in which one half is filled up with one value
-first, then with nulls, then with the most frequent values. They hold every way that gives a half a single value, and the least even ones;
-what they leave out can only make a split be not tried that could have been.
+So a split is tried only if its refusal would leave every person in both halves with as many possible values as the model asks for. That is
+a function of what is published: the values of the class and the sizes of its halves in records and persons. So not to try a split discloses
+nothing, and a refused split discloses too little. The ways considered are those in which one half is filled with one value first, then with
+nulls, then with the most frequent values. They hold every way that gives a half a single value, and the least even ones. The ways left out
+can only prevent splits that could have been tried.
 
 Where persons have several values, a half can also break the model because too many of its persons hold one value (`core.privacy.holders`).
-These ways are worked out by value and half: as many persons as are too many have the value once, all other records are free. Somebody who
-has several records is then safe only if he may hold as many values as is asked *and* if there is no value that he holds in every such way.
+These ways are worked out by value and half: the fewest persons that are too many have the value once, all other records are free. A person
+with several records is then safe only under two conditions. The person may hold as many values as is asked, *and* no value is held by the
+person in every such way.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 
 from core.compiling.compiled import compiler
 from core.privacy.holders import fewest_too_many
-from core.privacy.kernels import Demands, keeps
+from core.privacy.kernels import Demands, class_keeps
 from core.privacy.models import SLACK
 
 kernel = compiler("privacy.holders", "privacy.kernels", "privacy.refusals")
@@ -34,7 +36,7 @@ TRIED = 8
 
 @kernel
 def least_values(column: int, demands: Demands) -> int:
-    """Return how many different values everybody in a class must possibly have."""
+    """Return the number of different values that every person of a class must possibly have."""
     least = max(demands.distinct[column], demands.recursive[column, 2], np.int64(2))
     if demands.entropies[column] >= 0:
         least = max(least, np.int64(ceil(exp(demands.entropies[column]) - SLACK)))
@@ -52,7 +54,7 @@ def refusal_discloses(
     counts: NDArray[np.int64],
     present: NDArray[np.int64],
 ) -> bool:
-    """Return whether the refusal of a split would leave somebody with fewer possible values than the model asks for.
+    """Return whether a refused split would leave a person fewer possible values than the model asks.
 
     Args:
         codes: Shape (values,), the sensitive codes that occur in the class.
@@ -105,13 +107,13 @@ def _holding_discloses(
     least: int,
     failed: bool,
 ) -> bool:
-    """Tells the same where a half may also fail because too many of its persons hold a value.
+    """Return whether a refusal discloses, where too many persons of a half may also hold one value.
 
     Args:
-        possible: Shape (2, values): which values everybody in a half may hold, as far as is known; written to.
-        lacked: Shape (2, values): which values everybody in a half may be without; written to.
+        possible: Shape (2, values): which values each person in a half may hold, as far as is known; written to.
+        lacked: Shape (2, values): which values each person in a half may be without; written to.
         codes: As of ``refusal_discloses``, like all that follows.
-        least: How many different values everybody must possibly have.
+        least: How many different values each person must possibly have.
         failed: Whether a half may fail at all, as far as is known.
     """
     null = demands.nulls[column]
@@ -131,7 +133,7 @@ def _holding_discloses(
 
 @kernel
 def _enough_possible(possible: NDArray[np.bool_], lacked: NDArray[np.bool_], codes: NDArray[np.int64], least: int, null: int) -> bool:
-    """Return whether everybody may hold as many values as is asked, and there is none that somebody surely holds."""
+    """Return whether all persons may hold enough values and no value is certain for a person."""
     for half in range(2):
         values = 0
         for at in range(codes.shape[0]):
@@ -157,11 +159,11 @@ def _hold(
     held: int,
     fewest: int,
 ) -> None:
-    """Add what is possible where a value is held by too many of the persons of a half.
+    """Add the possible values where too many persons of a half hold one value.
 
     Args:
-        possible: Shape (2, values): which values everybody in a half may hold; written to.
-        lacked: Shape (2, values): which values everybody in a half may be without; written to.
+        possible: Shape (2, values): which values each person in a half may hold; written to.
+        lacked: Shape (2, values): which values each person in a half may be without; written to.
         codes: As of ``refusal_discloses``, like ``totals``, ``sizes`` and ``persons``.
         half: The half.
         held: Where the value is among ``codes``.
@@ -195,7 +197,9 @@ def refusals_disclose(
     column: int,
     demands: Demands,
 ) -> NDArray[np.bool_]:
-    """Tells the same of many classes, shape (classes,).
+    """Return a mask of classes whose refused split would disclose, shape (classes,).
+
+    The check is that of ``refusal_discloses``.
 
     Args:
         owners: Shape (entries,), ascending: the class of each entry.
@@ -223,7 +227,7 @@ def refusals_disclose(
 
 @kernel
 def _filled(totals: NDArray[np.int64], falling: NDArray[np.int64], first: int, size: int) -> NDArray[np.int64]:
-    """Return how many records of each value a half gets that is filled with one value first and then with the others in their order."""
+    """Return the records of each value in a half filled with one value first, then the others in order."""
     held = np.zeros(totals.shape[0], np.int64)
     held[falling[first]] = min(totals[falling[first]], size)
     left = size - held[falling[first]]
@@ -244,14 +248,14 @@ def _fails(
     counts: NDArray[np.int64],
     present: NDArray[np.int64],
 ) -> bool:
-    """Return whether a half with so many records of each value breaks the model."""
+    """Return whether a half with the given records of each value breaks the model."""
     values = 0
     for at in range(codes.shape[0]):
         if held[at] > 0:
             counts[codes[at]] = held[at]
             present[values] = codes[at]
             values += 1
-    kept = keeps(size, size, counts, present, values, column, demands)
+    kept = class_keeps(size, size, counts, present, values, column, demands)
     for at in range(values):
         counts[present[at]] = 0
     return not kept

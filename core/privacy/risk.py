@@ -1,16 +1,16 @@
-"""Re-identification risk from class tables: nothing but the sizes of equivalence classes is needed.
+"""Re-identification risk computed from the sizes of equivalence classes alone.
 
 With J the classes, f_j the records of class j in the data, F_j those of the population that share its combination, n = Σ f_j and τ a
 threshold (K. El Emam, Guide to the De-Identification of Personal Health Information, CRC Press 2013, chapter 16):
 
 - the *prosecutor* knows that a person is in the data: 1/f_j;
 - the *journalist* knows it of the population only: 1/F_j;
-- the *marketer* wants as many matches as can be, right or wrong: f_j/F_j right ones in a class.
+- the *marketer* wants as many matches as possible, right or wrong: f_j/F_j right ones in a class.
 
-Where the population is the source itself and whole classes are published, F_j = f_j, so that the three speak of the same sizes. Where
-single records left a class (outliers), F_j is larger and f_j in its place only overstates the risk.
+Where the population is the source itself and complete classes are published, F_j = f_j, so that all three use the same sizes. Where single
+records left a class (outliers), F_j is larger, and f_j in its place only overstates the risk.
 
-Suppressed records are in no class: they are counted beside the figures and never averaged in, else they would make a release look safer.
+Suppressed records are in no class. They are counted separately and never averaged in, because that would make a release look safer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Figures = dict[str, int | float]
 
 @dataclass(frozen=True, eq=False)
 class ClassSizes:
-    """A class table without its classes: how many there are of each size. It has at most √(2N) rows.
+    """Numbers of classes by size, a class table in at most √(2N) rows for N records.
 
     Attributes:
         sizes: Shape (m,), int64: f, records of a class in the data.
@@ -51,35 +51,47 @@ class ClassSizes:
 
     @classmethod
     def of(cls, classes: Mapping[int, int]) -> Self:
-        """Make the table from the number of classes by size, the population being the data."""
+        """Build the table from the number of classes by size, the population being the data."""
         sizes = np.array(sorted(classes), np.int64)
         return cls(sizes, np.array([classes[size] for size in sizes.tolist()], np.int64), sizes)
 
     @property
     def records(self) -> int:
-        """Σ f, records in classes."""
+        """Number of records in classes, Σ f."""
         return int(np.dot(self.sizes, self.classes))
 
     @property
     def unique(self) -> int:
-        """Records that are alone in their class: sample uniques (Bethlehem, Keller and Pannekoek, JASA 85, 1990)."""
+        """Number of records that are alone in their class: sample uniques.
+
+        See Bethlehem, Keller and Pannekoek, JASA 85, 1990.
+        """
         return int(self.classes[self.sizes == 1].sum())
 
 
 def least_class(threshold: Decimal) -> int:
-    """Return the smallest size of a class that keeps a maximum risk, exactly: 12 for 0.09, because 1/11 = 0.0909… is above it."""
+    """Return the smallest class size that keeps a maximum risk, exactly.
+
+    It is 12 for 0.09, because 1/11 = 0.0909… is above it.
+    """
     return ceil(1 / Fraction(threshold))
 
 
-def above(table: ClassSizes, sizes: NDArray[np.int64], threshold: Decimal) -> int:
-    """Return Σ f_j over the classes with 1/size > τ: the numerator of pRa and jRa (El Emam 2013), exactly."""
+def records_above(table: ClassSizes, sizes: NDArray[np.int64], threshold: Decimal) -> int:
+    """Return the number of records in classes with 1/size above a threshold, exactly.
+
+    It is Σ f_j over these classes, the numerator of pRa and jRa (El Emam 2013).
+    """
     exposed = sizes < least_class(threshold)
     return int(np.dot(table.sizes[exposed], table.classes[exposed]))
 
 
 def prosecutor(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
-    """Return the prosecutor's risk: pRb = max 1/f_j, pRc = |J|/n, pRa = Σ f_j [1/f_j > τ] / n (El Emam 2013, chapter 16)."""
-    exposed = above(table, table.sizes, threshold)
+    """Return the prosecutor's maximum and mean risk and the records above the threshold.
+
+    pRb = max 1/f_j, pRc = |J|/n, pRa = Σ f_j [1/f_j > τ] / n (El Emam 2013, chapter 16).
+    """
+    exposed = records_above(table, table.sizes, threshold)
     return {
         "prosecutor_max": 1 / int(table.sizes.min()),
         "prosecutor_mean": int(table.classes.sum()) / table.records,
@@ -89,7 +101,9 @@ def prosecutor(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
 
 
 def journalist(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
-    """Return the journalist's risk (El Emam and Dankar, JAMIA 15(5), 2008; El Emam 2013, chapter 16).
+    """Return the journalist's maximum and mean risk and the share of records above the threshold.
+
+    See El Emam and Dankar, JAMIA 15(5), 2008; El Emam 2013, chapter 16.
 
     jRb = max 1/F_j, jRc = max(|J| / Σ F_j, Σ (f_j/F_j) / n), jRa = Σ f_j [1/F_j > τ] / n.
     """
@@ -97,19 +111,22 @@ def journalist(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
     return {
         "journalist_max": 1 / int(table.population.min()),
         "journalist_mean": max(drawn, marketer(table)),
-        "journalist_share_above": above(table, table.population, threshold) / table.records,
+        "journalist_share_above": records_above(table, table.population, threshold) / table.records,
     }
 
 
 def marketer(table: ClassSizes) -> float:
-    """Return the share of records that a marketer is expected to match rightly: Σ (f_j/F_j) / n (Dankar and El Emam, PAIS 2010)."""
+    """Return the share of records that a marketer is expected to match correctly: Σ (f_j/F_j) / n.
+
+    See Dankar and El Emam, PAIS 2010.
+    """
     if np.array_equal(table.sizes, table.population):
         return int(table.classes.sum()) / table.records
     return float(np.dot(table.sizes / table.population, table.classes)) / table.records
 
 
 def risk_of(table: ClassSizes, suppressed: int = 0, threshold: Decimal = THRESHOLD) -> Figures:
-    """Return all figures of a class table; without a record in a class there is no risk to tell, and only counts come back.
+    """Return all risk figures of a class table; only counts if no record is in a class.
 
     Args:
         table: The classes, without those of suppressed records.
@@ -125,9 +142,9 @@ def risk_of(table: ClassSizes, suppressed: int = 0, threshold: Decimal = THRESHO
 
 
 def without_masked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
-    """Take the class of masked records out of a table.
+    """Return the numbers of classes by size without the class of masked records.
 
-    A class that publishes ``*`` in every QID and holds others beside the masked ones stays: nobody can tell them apart.
+    A class that publishes ``*`` in every QID and holds other records besides the masked ones stays: no reader can distinguish them.
 
     Args:
         classes: Number of classes by size.
@@ -142,7 +159,7 @@ def without_masked(classes: Mapping[int, int], starred: int, masked: int) -> dic
 
 
 def release_risk(classes: Mapping[int, int], starred: int, suppressed: int, masked: int) -> Figures:
-    """Return the risk of written files.
+    """Return the risk figures of written files.
 
     Args:
         classes: Number of classes by size.
@@ -154,5 +171,5 @@ def release_risk(classes: Mapping[int, int], starred: int, suppressed: int, mask
 
 
 def preset_met(least: int) -> tuple[Decimal, str] | None:
-    """Return the strictest preset that classes of at least so many records keep, with where it is asked for, or None."""
+    """Return the strictest risk preset that a smallest class size meets, with its source, or None."""
     return next(((threshold, source) for threshold, source in sorted(PRESETS.items()) if least >= least_class(threshold)), None)

@@ -1,4 +1,4 @@
-"""The records of each class, and what every class publishes for one quasi-identifier."""
+"""Records of each class, and the labels of every class for one quasi-identifier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ kernel = compiler("recoding.price_kernels", "recoding.classes")
 
 @kernel
 def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.int64]) -> None:
-    """Add one to the count of each record's class; shape (n,), negative for records that are in none."""
+    """Count the records of each class into ``counts``; ``classes`` has shape (n,), negative for none."""
     for number in classes:
         if number >= 0:
             counts[number] += 1
@@ -26,7 +26,7 @@ def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.in
 
 @kernel
 def gather_members(classes: NDArray[np.signedinteger[Any]], places: NDArray[np.int64], order: NDArray[np.int64]) -> None:
-    """Put each record at the next place of its class.
+    """List the record numbers class by class into ``order``.
 
     Args:
         classes: Shape (n,), negative for records that are in none.
@@ -42,7 +42,7 @@ def gather_members(classes: NDArray[np.signedinteger[Any]], places: NDArray[np.i
 
 @kernel
 def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], starts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Count the different codes of each class, in one pass and without sorting.
+    """Count the distinct codes of each class in one pass, without sorting.
 
     Args:
         codes: Shape (n,), below ``size``.
@@ -72,9 +72,9 @@ def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], st
 def cut_grid_lines(
     places: NDArray[np.int64], before: NDArray[np.int64], widths: NDArray[np.int64], k: int, lines: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Cut a grid along its lines, widest first, nearest to the middle first, where k people are on both sides up to the next cut.
+    """Cut a sorted domain at grid lines so that each part has the values of at least k persons.
 
-    Where there are fewer on one side, no line on that side is looked at any more.
+    Lines are tried widest first, nearest to the middle first. Where one side has fewer persons, no line on that side is tried any more.
 
     Args:
         places: Shape (m,), ascending: where values lie.
@@ -121,7 +121,9 @@ def cut_grid_lines(
 
 
 def members(classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the records class by class, each class in the order of the records, and where the classes end.
+    """Return the record numbers class by class, and the positions where classes start and end.
+
+    Within a class records keep their order.
 
     Args:
         classes: Shape (n,), dense from 0; -1 for records that are in none.
@@ -140,7 +142,7 @@ def members(classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class QidLabels:
-    """What every class publishes for one QID.
+    """Labels of every class for one QID, with their NCP.
 
     Attributes:
         columns: Published columns by name, each of length (classes,).
@@ -158,7 +160,7 @@ class QidLabels:
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """The records of each class, for one look at a QID after the other.
+    """Records of each class, as record numbers and start positions.
 
     Attributes:
         order: Shape (records in a class,), the records class by class.
@@ -170,13 +172,16 @@ class Sets:
 
     @classmethod
     def of(cls, classes: NDArray[np.int32]) -> Sets:
-        """Gather the records of each class; negative ones are in none."""
+        """Gather the record numbers of each class; records of negative classes are in none."""
         order, ends = members(classes)
         return cls(order, ends[:-1])
 
     @property
     def in_order(self) -> Sets:
-        """The same classes of records that stand class by class, as ``values[sets.order]`` do: what is looked at often is moved once."""
+        """The same classes over records that are already sorted by class.
+
+        Use it with ``values[sets.order]``: values that are read often are moved once.
+        """
         return Sets(np.arange(len(self.order)), self.starts)
 
     @property
@@ -185,15 +190,18 @@ class Sets:
         return np.diff(np.append(self.starts, len(self.order)))
 
     def extremes(self, values: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """Return the least and the greatest of a value per record in each class."""
+        """Return the least and greatest value in each class, shapes (classes,).
+
+        ``values`` has one value per record.
+        """
         mine = values[self.order]
         # reduceat gives an empty range the value at its start; no class is empty.
         return np.minimum.reduceat(mine, self.starts), np.maximum.reduceat(mine, self.starts)
 
     def code_bounds(self, codes: NDArray[np.integer], null: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the least and the greatest code of each class that is not the highest, ``null``, and which classes hold both.
+        """Return each class's least and greatest code except ``null``, and a mask of classes with nulls too.
 
-        Of a class that holds nothing else both are ``null``. Shapes (classes,).
+        Shapes (classes,). For a class of nulls alone, both codes are ``null``.
         """
         low, high = (found.astype(np.int64) for found in self.extremes(codes))
         mixed = (high == null) & (low < null)
@@ -204,19 +212,22 @@ class Sets:
         return low, high, mixed
 
     def pairs(self, codes: NDArray[np.integer], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the different codes below ``size`` of each class, both ascending: the number of the class, and the code."""
+        """Return the distinct pairs of class number and code, both ascending.
+
+        Codes are below ``size``.
+        """
         numbers = np.repeat(np.arange(len(self.starts)), self.sizes)
         pairs = np.unique(numbers * size + codes[self.order])
         return pairs // size, pairs % size
 
     def distinct(self, codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
-        """Return how many different codes below ``size`` each class holds, shape (classes,)."""
+        """Return the number of distinct codes in each class, shape (classes,); codes are below ``size``."""
         counts: NDArray[np.int64] = count_distinct(codes, self.order, self.starts, size)
         return counts
 
 
 def text_ranks(texts: pa.Array) -> NDArray[np.int64]:
-    """Return the rank of each text among the different ones, a null last."""
+    """Return the rank of each text among the distinct texts; a null is last."""
     # Else a null is no entry and its index is null, which no array of ranks can be asked for.
     coded = texts.dictionary_encode(null_encoding="encode")
     order = pc.array_sort_indices(coded.dictionary).to_numpy()
@@ -227,6 +238,6 @@ def text_ranks(texts: pa.Array) -> NDArray[np.int64]:
 
 
 def renumbered(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number different numbers from 0, ascending."""
+    """Replace numbers by their ranks among the distinct numbers, dense from 0."""
     found: NDArray[np.int64] = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
     return found

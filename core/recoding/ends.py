@@ -1,8 +1,8 @@
-"""Where ranges of values may end, so that no end tells the value of one person.
+"""Ends of published ranges, shared by k persons so that no end discloses one person's value.
 
 The values of a QID are cut into steps, each with the values of at least k people of the source, and every range is as long as the steps
-that it touches. A cut is a line of a grid that depends on no record (`core.recoding.ends`), and it is made only if k people are on
-either side of it: see docs/decisions/shared-ends.md for what that promises and what it does not.
+that it touches. A cut is a line of a grid that depends on no record (`core.recoding.ends`). It is made only if k people are on
+either side of it. See docs/decisions/shared-ends.md for what that promises and what it does not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DAY = 86_400
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The values of a domain on a grid.
+    """Values of a domain as positions on a grid of lines that depends on no record.
 
     Attributes:
         grid_lines: Shape (m,), int64, ascending: where each value lies, cut down to the grid's finest width, 1.
@@ -50,7 +50,7 @@ class Grid:
 
 
 def grid_of(values: pa.Array, spec: HierarchySpec | None) -> Grid:
-    """Put the values of a domain on the grid of their hierarchy.
+    """Return the grid of a domain's values, with the widths of their hierarchy.
 
     Args:
         values: Shape (m,), ascending, without null: finite numbers, dates or timestamps.
@@ -75,7 +75,7 @@ def grid_of(values: pa.Array, spec: HierarchySpec | None) -> Grid:
 
 
 def _ratio(most: int) -> int:
-    """Return the power of ten by which numbers are cut down until they fit."""
+    """Return the power of ten that numbers are divided by to fit a grid."""
     ratio = 1
     while most // ratio >= ROOM:
         ratio *= 10
@@ -83,7 +83,10 @@ def _ratio(most: int) -> int:
 
 
 def _bins(spec: HierarchySpec | None, used: int) -> tuple[int, list[int]]:
-    """Return origin and widths of a hierarchy's bins in units of the last decimal place in use; none where these are no whole numbers."""
+    """Return the origin and widths of a hierarchy's bins in units of the last decimal place used.
+
+    Widths that are no whole numbers are left out; without a whole origin no width is returned.
+    """
     if not isinstance(spec, WidthsHierarchy) or spec.encode:
         return 0, []
     origin, *widths = (Fraction(Decimal(number)) * 10**used for number in (spec.origin, *spec.widths))
@@ -93,6 +96,7 @@ def _bins(spec: HierarchySpec | None, used: int) -> tuple[int, list[int]]:
 
 
 def _widened(chain: list[int], places: Lines, factor: int) -> Lines:
+    """Extend grid widths by a factor until the last width covers all positions."""
     most = max(int(-places[0]), int(places[-1]) + 1) if len(places) else 1
     while chain[-1] < most:
         chain.append(chain[-1] * factor)
@@ -100,6 +104,7 @@ def _widened(chain: list[int], places: Lines, factor: int) -> Lines:
 
 
 def _numbers(kind: pa.DataType, whole: ScaledIntegers, places: int) -> pa.Array:
+    """Convert scaled integers to an Arrow array of a numeric type."""
     if pt.is_integer(kind):
         return pa.array(whole.tolist(), kind)
     texts = decimal_text(whole, places)
@@ -107,6 +112,10 @@ def _numbers(kind: pa.DataType, whole: ScaledIntegers, places: int) -> pa.Array:
 
 
 def _calendar(values: pa.Array) -> Grid:
+    """Return the grid of dates or timestamps: days, months, quarters, years and decades.
+
+    Timestamps have finer widths too.
+    """
     kind = values.type
     unit = kind.unit if pt.is_timestamp(kind) else "s"
     ticks, finer = _TICKS[unit], 1_000 if unit == "ns" else 1
@@ -128,7 +137,10 @@ def _calendar(values: pa.Array) -> Grid:
 
 
 def _moments(kind: pa.DataType, lines: Lines, move: int, per_day: int, finer: int) -> pa.Array:
-    """Return moments of the calendar of 32 days a month; one that is no day is the first of the next month."""
+    """Convert grid positions to dates or timestamps.
+
+    The grid's months have 32 days. A position that is no day becomes the first of the next month.
+    """
     day, rest = lines // per_day, lines % per_day
     months, within = day // MONTH, day % MONTH
     first, following = (month.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) for month in (months, months + 1))
@@ -144,7 +156,7 @@ CellPlaces = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """The steps of a domain, ascending, and how ranges that begin or end in them are written.
+    """Steps of a domain, with the published ends of ranges that begin or end in each step.
 
     Attributes:
         steps: Shape (m,), the step of each code; a null has none.
@@ -162,16 +174,18 @@ class Ends:
 
 
 def observed_ends(domain: Domain) -> Ends:
-    """Return the ends at which ranges have the least and the greatest value that they hold."""
+    """Return range ends at observed values: each class's least and greatest value."""
     codes = np.arange(len(domain.values))
     return Ends(codes, codes, codes, domain.values, domain.values)
 
 
 def shared_ends(domain: Domain, spec: HierarchySpec, k: int) -> Ends:
-    """Cut a domain into steps of at least k people; one step, open at both ends, where there are fewer.
+    """Cut a domain into steps of at least k persons and return the ends of ranges over them.
 
-    An end is the least or greatest value of its step where k people have that value, else a line of the grid, and beyond the first and
-    the last cut it is open.
+    With fewer persons there is one step, open at both ends.
+
+    An end is the least or greatest value of its step where k persons have that value, else a line of the grid. Beyond the first and the
+    last cut it is open.
 
     Args:
         domain: Of numbers, dates or timestamps.
@@ -192,5 +206,5 @@ def shared_ends(domain: Domain, spec: HierarchySpec, k: int) -> Ends:
 
 
 def _held_by_k(domain: Domain, codes: CellPlaces, k: int, ends: pa.Array) -> pa.Array:
-    """Put the value of a code in the place of an end where k people have it."""
+    """Replace each end by the value of its code where at least k persons have that value."""
     return pc.if_else(pa.array(domain.people[codes] >= k), domain.values.take(pa.array(codes)), ends)

@@ -1,4 +1,4 @@
-"""How the values of a class are published: lowest common ancestor, common prefix, set or interval (papers/distributed-mondrian.txt, 5)."""
+"""Labels of classes by ancestor, prefix, set or interval (papers/distributed-mondrian.txt, 5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 from core.recoding.classes import QidLabels, Sets, text_ranks
 from core.recoding.ends import Ends
-from core.recoding.labels import SUPPRESSED_VALUE, ancestors, can_name_nulls, labels_with_null, penalties_with_null, ranges, value_sets
+from core.recoding.labels import (
+    SUPPRESSED_VALUE,
+    can_name_nulls,
+    label_by_ancestor,
+    label_by_range,
+    label_by_set,
+    labels_with_null,
+    penalties_with_null,
+)
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 
@@ -27,7 +35,9 @@ def generalise(
     intervals: Intervals,
     ends: Ends | None = None,
 ) -> QidLabels:
-    """Label the classes for one QID. One value is published as it is, a set where values and nulls meet.
+    """Label classes for one QID by the job's kind of generalisation.
+
+    A single value is published as it is. A class with values and nulls is published as a set.
 
     Args:
         way: Left out, numbers and dates become intervals and all else goes by its hierarchy, as does what may not be published exactly.
@@ -42,31 +52,31 @@ def generalise(
         case "interval":
             if not is_numerical(domain):
                 raise ValueError(domain.qid)
-            return ranges(codes, sets, domain, hierarchy, intervals, ends)
+            return label_by_range(codes, sets, domain, hierarchy, intervals, ends)
         case "set":
-            return value_sets(codes, sets, domain, hierarchy)
+            return label_by_set(codes, sets, domain, hierarchy)
         case "prefix":
-            return prefixes(codes, sets, domain, hierarchy)
+            return label_by_prefix(codes, sets, domain, hierarchy)
         case _:
-            return ancestors(codes, sets, domain, hierarchy, None)
+            return label_by_ancestor(codes, sets, domain, hierarchy, None)
 
 
 def usual_way(domain: Domain, hierarchy: Hierarchy) -> Generalisation:
-    """Return how a QID is published of which the job does not say it."""
+    """Return the default generalisation of a QID: intervals for numbers and dates, else its hierarchy."""
     return "interval" if is_numerical(domain) and not hierarchy.least else "hierarchy"
 
 
-def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
-    """Label classes by the common prefix of their values, whatever the order of records: ``1*`` for 1 and 10.
+def label_by_prefix(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
+    """Label classes by the common prefix of their values: ``1*`` for 1 and 10.
 
-    So many ``*`` follow as the longest value has further characters, or one where nothing is common. The penalty counts the observed
-    values that begin with the prefix.
+    The order of records is irrelevant. As many ``*`` follow as the longest value has further characters, or one where no prefix is common.
+    The penalty counts the observed values that begin with the prefix.
 
     Args:
         codes: Shape (n,), the code of each row.
         sets: The rows of each class.
         domain: Of the QID; its values are compared as text, in Unicode code points.
-        hierarchy: Of the QID; tells what else its labels may be.
+        hierarchy: Of the QID; its labels are possible labels, too.
     """
     texts = as_text(domain.values)
     words = np.array(texts.to_pylist(), np.str_)
@@ -96,7 +106,7 @@ def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: 
 
 
 def _shared(words: NDArray[np.str_], first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Return how many characters two words share at their beginning, for pairs of positions."""
+    """Return the length of the common prefix of two words, for pairs of positions."""
     # NumPy holds a character in four bytes, so that texts are compared without a loop over them.
     letters = words.view(np.uint32).reshape(len(words), -1)
     same = letters[first] == letters[last]
@@ -106,7 +116,10 @@ def _shared(words: NDArray[np.str_], first: NDArray[np.intp], last: NDArray[np.i
 
 
 def _cut(texts: pa.Array, lengths: NDArray[np.int64]) -> pa.Array:
-    """Return the first characters of each text, as many as its length says; a loop over the few lengths that there are."""
+    """Return the first characters of each text, as many as ``lengths`` says.
+
+    It loops over the distinct lengths, which are few.
+    """
     cut = texts
     for length in np.unique(lengths).tolist():
         here = pa.array(lengths == length)
@@ -115,7 +128,10 @@ def _cut(texts: pa.Array, lengths: NDArray[np.int64]) -> pa.Array:
 
 
 def _beginning(words: NDArray[np.str_], first: NDArray[np.intp], shared: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many of some sorted words begin with the first characters of one of them."""
+    """Return the number of sorted words that share a prefix with a given word.
+
+    ``first`` has the positions of the given words, ``shared`` the lengths of prefixes.
+    """
     counts = np.zeros(len(first), np.int64)
     for length in np.unique(shared).tolist():
         here = shared == length

@@ -1,7 +1,7 @@
-"""What classes of records publish: least and greatest value of numerical QIDs, lowest common ancestor of all others (papers/rayden.txt).
+"""Labels of classes: ranges of numerical QIDs, ancestors or sets of others (papers/rayden.txt).
 
-A class here is any set of records. What is published is no coarser than needed: the value itself where all records have the same one, and
-a set of the null and of what its values publish by themselves where the two meet (`core.recoding.labels`).
+A class here is any set of records. Its label is no coarser than needed. Where all records have one value, the label is that value. Where
+values and nulls meet, it is a set of the null and the label of the values.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ Floats = NDArray[np.float64]
 
 
 def as_members(texts: pa.Array) -> pa.Array:
-    """Write texts as members of a set; shape (m,), nulls stay."""
+    """Quote texts that would look like a null inside a set; shape (m,), nulls stay."""
     quoted = pc.binary_join_element_wise('"', texts, '"', "")
     return pc.if_else(pc.fill_null(pc.match_substring_regex(texts, _LOOKS_NULL), False), quoted, texts)
 
 
 def as_value(member: str) -> str:
-    """Return the text that `as_members` wrote so."""
+    """Return the text that `as_members` turned into a set member."""
     within = member[1:-1] if len(member) > 1 and member[0] == member[-1] == '"' else None
     return within if within is not None and re.search(_LOOKS_NULL, within) else member
 
 
 def labels_with_null(labels: pa.Array, mixed: Flags) -> pa.Array:
-    """Write the labels of classes that hold nulls too, where these are ``mixed``, as sets of the label and the null.
+    """Return the labels of classes; a class with nulls gets a set of its label and the null.
 
     Args:
         labels: Shape (classes,), text: what the values of each class publish by themselves; ``*`` stays, because it covers nulls.
@@ -64,7 +64,10 @@ def labels_with_null(labels: pa.Array, mixed: Flags) -> pa.Array:
 
 
 def can_name_nulls(domain: Domain, hierarchy: Hierarchy) -> bool:
-    """Return whether no value and no group of a column looks like a set with a null; else ``*`` is what such a class publishes."""
+    """Return whether sets with a null are unambiguous: no value or group of the column looks like one.
+
+    Where they are not, a class with nulls is published as ``*``.
+    """
     if not domain.nulls:
         return True
     values = as_text(domain.values)
@@ -73,7 +76,10 @@ def can_name_nulls(domain: Domain, hierarchy: Hierarchy) -> bool:
 
 
 def penalties_with_null(penalties: Floats, size: int) -> Floats:
-    """Return NCP of labels that stand for the null besides: one of ``size`` values more, a single value being one of them."""
+    """Return the NCP of labels after the null is added to the values that they cover.
+
+    The null counts as one of ``size`` values; a single value counts too.
+    """
     return np.minimum(np.maximum(penalties, 1 / size) + 1 / size, 1.0)
 
 
@@ -83,7 +89,7 @@ Groups = Literal["hierarchy", "set"]
 
 @dataclass(frozen=True)
 class Style:
-    """How classes are written.
+    """Style of labels: intervals as text or bounds, groups by ancestor or as sets.
 
     Attributes:
         intervals: ``text``, or ``bounds`` for two columns where the hierarchy has bounds.
@@ -103,7 +109,7 @@ def label_qid(
     least: NDArray[np.int64] | None = None,
     ends: Ends | None = None,
 ) -> QidLabels:
-    """Label the classes for one QID.
+    """Label classes for one QID as the style says.
 
     Args:
         codes: Shape (n,), the code of each record.
@@ -115,18 +121,20 @@ def label_qid(
         ends: Where ranges may end; at the values of the class if left out.
     """
     if is_numerical(domain) and not hierarchy.least:
-        return ranges(codes, sets, domain, hierarchy, style.intervals, ends)
+        return label_by_range(codes, sets, domain, hierarchy, style.intervals, ends)
     if style.groups == "set" and not hierarchy.least:
-        return value_sets(codes, sets, domain, hierarchy)
-    return ancestors(codes, sets, domain, hierarchy, None if is_numerical(domain) else least)
+        return label_by_set(codes, sets, domain, hierarchy)
+    return label_by_ancestor(codes, sets, domain, hierarchy, None if is_numerical(domain) else least)
 
 
-def ranges(
+def label_by_range(
     codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals, ends: Ends | None = None
 ) -> QidLabels:
-    """Label classes of a numerical QID by the range of their values; arguments as for ``label_qid``.
+    """Label classes of a numerical QID by the range of their values.
 
-    Where all records of a class have one value it is published as it is: as many people as k have it.
+    Arguments are those of ``label_qid``.
+
+    Where all records of a class have one value, that value is published: at least k persons have it.
     """
     ends = ends or observed_ends(domain)
     null, values = len(domain.values), domain.values
@@ -157,7 +165,7 @@ def ranges(
 
 
 def _range_texts(starts: pa.Array, stops: pa.Array, single: pa.Array) -> pa.Array:
-    """Write ranges: ``[20 - 29]``, the ``single`` value where it is both ends, and ``>= 20`` or ``<= 29`` where an end is open."""
+    """Write ranges as text: ``[20 - 29]``, a single value, or ``>= 20`` or ``<= 29`` with an open end."""
     low, high = as_text(starts), as_text(stops)
     both = pc.if_else(single, low, pc.binary_join_element_wise("[", low, " - ", high, "]", ""))
     above, below = pc.binary_join_element_wise(">= ", low, ""), pc.binary_join_element_wise("<= ", high, "")
@@ -165,26 +173,30 @@ def _range_texts(starts: pa.Array, stops: pa.Array, single: pa.Array) -> pa.Arra
 
 
 def _steps_at(steps: NDArray[np.int64], codes: NDArray[np.int64], absent: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the steps of codes, 0 where there is none, shape (classes,): a domain may be much longer."""
+    """Return the step of each class's code, shape (classes,); 0 where a class has no code.
+
+    Only the codes of classes are looked up: a domain may be much longer.
+    """
     found = np.zeros(len(codes), steps.dtype)
     found[~absent] = steps[codes[~absent]]
     return found
 
 
 def _width(domain: Domain, line: NumberLine) -> float:
-    """Return how far the domain of a numerical QID of two values or more reaches."""
+    """Return the range, max - min, of a numerical QID with two or more values."""
     first, last = line.at(domain.values, np.array([0, len(domain.values) - 1]))
     return float(last - first)
 
 
 def _line(domain: Domain) -> NumberLine:
+    """Return the number line of a numerical domain."""
     line = number_line(domain)
     assert line is not None
     return line
 
 
 def _reach(domain: Domain, starts: pa.Array, stops: pa.Array) -> NDArray[np.float64]:
-    """Return the NCP of ranges, shape (classes,); an open end is where the domain ends."""
+    """Return the NCP of ranges, shape (classes,); an open end counts as the domain's end."""
     if len(domain.values) < 2:
         return np.zeros(len(starts))
     line = _line(domain)
@@ -194,6 +206,7 @@ def _reach(domain: Domain, starts: pa.Array, stops: pa.Array) -> NDArray[np.floa
 
 
 def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the NCP of the ranges between two codes, shape (classes,)."""
     if len(domain.values) < 2:
         return np.zeros(len(low))
     # The null's code has a place too; what is worked out for it is replaced by the caller.
@@ -204,8 +217,13 @@ def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> N
     return np.where(low == high, 0.0, spans)
 
 
-def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, least: NDArray[np.int64] | None) -> QidLabels:
-    """Label classes by the lowest common ancestor of their values; arguments as for ``label_qid``."""
+def label_by_ancestor(
+    codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, least: NDArray[np.int64] | None
+) -> QidLabels:
+    """Label classes by the lowest common ancestor of their values.
+
+    Arguments are those of ``label_qid``.
+    """
     low, _, mixed = sets.code_bounds(codes, len(domain.values))
     apart = mixed & (hierarchy.has_null_group and bool(mixed.any()) and can_name_nulls(domain, hierarchy))
     found = common_levels(codes, sets, hierarchy)
@@ -233,8 +251,11 @@ def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy:
     return QidLabels({hierarchy.qid: texts}, text_ranks(texts), lost, covered)
 
 
-def value_sets(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
-    """Label classes by the set of their values, ``{a, b}`` or ``{a, null}``; arguments as for ``label_qid``."""
+def label_by_set(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
+    """Label classes by the set of their values, ``{a, b}`` or ``{a, null}``.
+
+    Arguments are those of ``label_qid``.
+    """
     numbers, values = sets.pairs(codes, domain.size)
     null, classes = len(domain.values), len(sets.starts)
     known = values < null
@@ -255,7 +276,10 @@ def value_sets(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy
 
 
 def penalties_of_members(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> NDArray[np.float64]:
-    """Return NCP of a QID as if each class published the values that it holds, shape (classes,); arguments as for ``label_qid``."""
+    """Return the NCP of each class as if it published its own values, shape (classes,).
+
+    Arguments are those of ``label_qid``.
+    """
     if not is_numerical(domain):
         distinct = sets.distinct(codes, domain.size)
         return np.where(distinct > 1, distinct / max(domain.size, 1), 0.0)
@@ -263,13 +287,16 @@ def penalties_of_members(codes: NDArray[np.integer], sets: Sets, domain: Domain)
 
 
 def _member_spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64], mixed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the same of a numerical QID, by what classes hold of it, as ``Sets.code_bounds`` tells it."""
+    """Return the NCP of a numerical QID by the least and greatest code of each class.
+
+    Arguments are the result of ``Sets.code_bounds``.
+    """
     spans = _spans(domain, low, high)
     return np.where(mixed, penalties_with_null(spans, max(domain.size, 1)), spans)
 
 
 def _levels_with_null(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) -> NDArray[np.int64]:
-    """Return the finest level at which the values of each class share a group, whatever nulls it holds besides; shape (classes,)."""
+    """Return each class's finest level with one group for its values without nulls, shape (classes,)."""
     null, levels = len(hierarchy.groups[0]) - 1, np.zeros(len(sets.starts), np.int64)
     for groups in hierarchy.groups[:-1]:
         low, high, _ = sets.code_bounds(groups[codes].astype(np.int64), int(groups[null]))
@@ -278,7 +305,9 @@ def _levels_with_null(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarc
 
 
 def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) -> NDArray[np.int64]:
-    """Return the finest level at which all records of each class share a group: that of their lowest common ancestor.
+    """Return the level of the lowest common ancestor of each class, shape (classes,).
+
+    It is the finest level at which all records of the class share a group.
 
     Args:
         codes: Shape (n,), the code of each record.
@@ -297,7 +326,9 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
 
 
 def same_labels(labels: Sequence[QidLabels]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the classes that publish the same for all QIDs: readers see one class there.
+    """Return one number per class, equal for classes with equal labels in all QIDs.
+
+    Readers see one class there.
 
     Returns:
         The number of each class among the different ones, in the order of what they publish, shape (classes,), and a class of each
@@ -312,7 +343,9 @@ def same_labels(labels: Sequence[QidLabels]) -> tuple[NDArray[np.int64], NDArray
 def gcp_of_class_values(
     cells: Histogram, chosen: Histogram, failing: NDArray[np.bool_], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]
 ) -> float:
-    """Return the mean over records and QIDs of the penalty of their class's own values, 1 for suppressed records.
+    """Return the mean penalty of class values over records and QIDs; a suppressed record counts as 1.
+
+    The penalty is that of the values in a record's class, not of its label.
 
     Args:
         cells: Of the QIDs at the finest node.

@@ -1,10 +1,10 @@
-"""What labels cost, column by column, as kernels ask it; compiled by numba.
+"""Kernels that compute the price (penalty) of labels, column by column, compiled by numba.
 
-What a set of records publishes in a column follows from the lowest and the highest of its places in an order in which every group of the
-column's hierarchy is a run: their lowest common ancestor, their range and their common prefix are those of these two.
+The values of a column are ordered so that every group of the column's hierarchy is a run. The label of a set of records follows from its
+lowest and its highest position in that order: lowest common ancestor, range and common prefix of the set are those of these two.
 
-A column whose labels name nulls beside values has two places. In the first the null is the highest and in the second the lowest, so that
-the lowest value is that of the first, the highest that of the second, and where the null was met the second is 0.
+A column whose labels name nulls next to values has two positions. The null is the highest in the first and the lowest in the second. So the
+lowest value is that of the first position, the highest that of the second, and a second position of 0 means that the null was met.
 
 Prices are whole numbers, so that sums are equal on every machine and in whatever order they are taken.
 """
@@ -34,7 +34,7 @@ whole: Any = np.int64
 
 
 class Prices(NamedTuple):
-    """What labels cost, column by column.
+    """Prices of labels, column by column, as arrays for kernels.
 
     Attributes:
         terms: Shape (columns, 8). KIND is RANGE, TABLE, LEVELS or SET. SIDE is ALONE, or of a pair the FIRST and then the SECOND, which
@@ -52,7 +52,9 @@ class Prices(NamedTuple):
 
 @kernel
 def greatest(numbers: Numbers | RankPositions) -> int:
-    """Return the greatest of some numbers, of which there is one at least; NumPy's own takes half a second to compile.
+    """Return the greatest of at least one number.
+
+    NumPy's own function takes half a second to compile.
 
     Args:
         numbers: Shape (n,), int32 or int64.
@@ -65,7 +67,7 @@ def greatest(numbers: Numbers | RankPositions) -> int:
 
 @kernel
 def ascending_order(numbers: Numbers) -> Numbers:
-    """Sort numbers by merging runs of growing length; equal ones stay as they stand.
+    """Return the stable ascending order of numbers, by merge sort.
 
     NumPy's own sorts take seconds to compile, once for each type and each caller.
 
@@ -98,7 +100,7 @@ def ascending_order(numbers: Numbers) -> Numbers:
 
 @kernel
 def first_not_below(places: NDArray[Any], first: int, end: int, value: int) -> int:
-    """Return where the first of some ascending places stands that is not below a value; ``end`` if all are."""
+    """Return the index of the first ascending position that is not below a value; ``end`` if all are."""
     low, high = whole(first), whole(end)
     while low < high:
         middle = (low + high) // 2
@@ -111,7 +113,9 @@ def first_not_below(places: NDArray[Any], first: int, end: int, value: int) -> i
 
 @kernel
 def column_price(terms: Numbers, numbers: RankPositions, column: int, low: int, high: int, count: int, before: int, known: int) -> int:
-    """Return what a column costs; of a pair the second bears the price of both.
+    """Return the price of a column's label for one class.
+
+    Of a pair of columns, the second bears the price of both.
 
     Args:
         terms: As `Prices` has them. By itself and not in a tuple, because numba counts references whenever an array is taken out of one.
@@ -137,6 +141,7 @@ def column_price(terms: Numbers, numbers: RankPositions, column: int, low: int, 
 
 @kernel
 def _penalty(terms: Numbers, numbers: RankPositions, column: int, low: int, high: int) -> int:
+    """Return the penalty of the label from a column's lowest to its highest position."""
     kind, first, size, levels = terms[column, KIND], terms[column, START], terms[column, SIZE], terms[column, LEVEL]
     if kind == TABLE:
         return int(numbers[first + low * size + high])
@@ -152,7 +157,7 @@ def _penalty(terms: Numbers, numbers: RankPositions, column: int, low: int, high
 
 @kernel
 def _pair_price(terms: Numbers, numbers: RankPositions, column: int, low: int, second: int, high: int, count: int) -> int:
-    """Return what a column costs whose labels name nulls.
+    """Return the price of a column whose labels name nulls, for one class.
 
     Args:
         terms: As `Prices` has them.

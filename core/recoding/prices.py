@@ -1,4 +1,4 @@
-"""What the labels of a job cost, as kernels read it: for each quasi-identifier the order of its values, and the penalty of every label."""
+"""Prices of a job's labels as arrays: the order of each QID's values and the penalty of every label."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_IN_TABLE = 512
 
 @dataclass(frozen=True, eq=False)
 class LabelPrices:
-    """What the classes of a job publish for one QID.
+    """Generalisation, domain, hierarchy and range ends that determine the label prices of one QID.
 
     Attributes:
         way: How; None for the usual way.
@@ -67,7 +67,7 @@ class _Column(NamedTuple):
 def label_prices(
     labels: Sequence[LabelPrices], published: int = PUBLISHED, held: int = HELD
 ) -> tuple[Prices, list[RankPositions], NDArray[np.bool_]]:
-    """Return what labels cost, and where the values stand.
+    """Return the prices (losses) of QID labels as arrays for kernels, and each value's position.
 
     Args:
         labels: One per QID.
@@ -96,14 +96,17 @@ def label_prices(
 
 
 def _sides(column: _Column) -> NDArray[np.int64]:
+    """Return the sides of a column's entries in the prices: ALONE, or FIRST and SECOND."""
     return np.array([ALONE] if column.positions.shape[1] == 1 else [FIRST, SECOND])
 
 
 def _each(found: Sequence[tuple[LabelPrices, _Column]], name: str) -> NDArray[np.int64]:
+    """Return one attribute of all columns, twice for columns that are pairs."""
     return np.array([getattr(column, name) for _, column in found for _ in _sides(column)], np.int64)
 
 
 def _column(label: LabelPrices) -> _Column:
+    """Return the positions and penalties of one QID as a column of prices."""
     domain, hierarchy = label.domain, label.hierarchy
     way, named = label.way or usual_way(domain, hierarchy), bool(domain.nulls) and can_name_nulls(domain, hierarchy)
     size = len(domain.values)
@@ -126,12 +129,15 @@ def _column(label: LabelPrices) -> _Column:
 
 
 def _of_pair(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the two places of every value and then of the null: the highest, and the lowest."""
+    """Return the two positions of every value, and last of the null: the highest, then the lowest."""
     return np.column_stack([np.append(places, len(places)), np.append(places + 1, 0)])
 
 
 def _ends(domain: Domain, ends: Ends, *, named: bool) -> Numbers:
-    """Return where ranges that begin at each code begin, then where those that end there end, in 2^-20ths of the domain."""
+    """Return the published begin, then the published end, of ranges at each code.
+
+    They are in 2^-20ths of the domain.
+    """
     line, size = number_line(domain), len(domain.values)
     assert line is not None
     numbers = line.of(domain.values)
@@ -147,14 +153,14 @@ def _ends(domain: Domain, ends: Ends, *, named: bool) -> Numbers:
 
 
 def _groups(label: LabelPrices) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
-    """Return the group of each code at every level that may be published, and the penalty of each group."""
+    """Return the group of each code at every level that may be published, and each group's penalty."""
     hierarchy, levels = label.hierarchy, range(label.hierarchy.least, label.hierarchy.levels)
     groups = [hierarchy.groups[level].astype(np.int64) for level in levels]
     return groups, [group_penalties(hierarchy, label.domain, level) for level in levels]
 
 
 def _prefixes(domain: Domain) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
-    """Return the codes grouped by what they begin with, shorter and shorter, and the penalty of each group."""
+    """Return groups of codes with equal prefixes, longest prefix first, and each group's penalty."""
     words = np.array(as_text(domain.values).to_pylist(), np.str_)
     size, nulls = max(domain.size, 1), domain.size - len(words)
     groups, penalties = [], []
@@ -170,7 +176,7 @@ def _prefixes(domain: Domain) -> tuple[list[NDArray[np.int64]], list[NDArray[np.
 def _by_levels(
     groups: Sequence[NDArray[np.int64]], penalties: Sequence[NDArray[np.float64]], *, counted: bool, named: int | None, alone: int = 0
 ) -> _Column:
-    """Put codes in an order in which every group is a run, and writes down the groups and what they cost.
+    """Return a column of prices whose positions keep each group of every level together.
 
     Args:
         groups: By level, shape (codes,).

@@ -1,7 +1,7 @@
-"""What is published of the values of a column that is no quasi-identifier: shared ones, rounded ones, means of groups.
+"""Published values of columns that are not quasi-identifiers: shared, rounded, bounded or means.
 
-Every way is a function of the value alone once the values of the source are counted: some values are published as they are (*kept*), and
-the others by the step of values that they lie in. So a record is published alike wherever and with whomever it stands.
+Once the values of the source are counted, each way of publishing depends on the value alone. Some values are published as they are
+(*kept*), the others by the step of values that they lie in. So the other records of a release do not change how a record is published.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ kernel = compiler("recoding.publishing")
 
 @kernel
 def cut_groups(numbers: NDArray[np.float64], records: NDArray[np.int64], people: NDArray[np.int64], least: int) -> NDArray[np.int64]:
-    """Return where the groups of least squared error start, shape (groups,).
+    """Return the start of each group of a microaggregation with least squared error, shape (groups,).
 
     A group that could be cut in two is never better than its parts, so that only short groups are looked at.
 
@@ -73,7 +73,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CountedValues:
-    """The values of a column with the people who have them.
+    """Values of a column, with the persons and records that have them.
 
     Attributes:
         values: Shape (m,), distinct, ascending, without null and without what is not a number.
@@ -93,7 +93,7 @@ class CountedValues:
 
 
 def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValues:
-    """Return what is published of the values of a source.
+    """Return the published value of each source value, for one way of publishing.
 
     Args:
         counted: The values.
@@ -116,11 +116,15 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
+    """Return whether the values of a type are ordered: numbers, dates or timestamps."""
     return is_number(kind) or bool(pt.is_date(kind) or pt.is_timestamp(kind))
 
 
 def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
-    """Keep texts that k people have; the others, and nulls of fewer, are ``other``, or null where the column is no text."""
+    """Keep texts that k persons have; the others become ``other``, or null where the column is no text.
+
+    Nulls of fewer than k persons become the same.
+    """
     kind, shared = counted.values.type, counted.people >= k
     nulls = 0 if counted.nulls >= k else counted.nulls
     rest = max(counted.other_records, nulls)
@@ -135,7 +139,10 @@ def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
 
 
 def _other(kept: pa.Array, kind: pa.DataType) -> str | None:
-    """Return what rare texts become: no text that k people have, so that nothing follows of whether a single one has it."""
+    """Return the word that replaces rare texts; it differs from every kept text.
+
+    So it reveals nothing about whether a single person has that text.
+    """
     if not is_text(kind):
         return None
     taken, word = set(pc.cast(kept, pa.string()).to_pylist()), OTHER
@@ -145,7 +152,7 @@ def _other(kept: pa.Array, kind: pa.DataType) -> str | None:
 
 
 def _fewest(people: Counts, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which one of some has the fewest people, the first of several."""
+    """Return a mask of the marked value with the fewest persons, the first of several."""
     chosen = np.zeros(len(people), np.bool_)
     places = np.flatnonzero(among)
     chosen[places[np.argmin(people[places])]] = True
@@ -153,7 +160,10 @@ def _fewest(people: Counts, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
-    """Keep numbers and moments that k people have; the others lie in steps of a grid, each with k people, or are null."""
+    """Keep numbers and dates that k persons have; the others become steps of a grid, or null.
+
+    Each step has k persons.
+    """
     values, shared = counted.values, counted.people >= k
     kind, nothing = values.type, pa.nulls(1, values.type)
     rare = pa.array(~shared)
@@ -175,7 +185,10 @@ def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
 
 
 def _steps(values: pa.Array, people: Counts, k: int) -> tuple[pa.Array, pa.Array, Counts]:
-    """Cut values into steps of k people; return the first value of each, what it publishes, and its people; nothing without a cut."""
+    """Cut values into steps of k persons: the first value, published value and persons of each step.
+
+    The result is empty where no cut is possible.
+    """
     none = values[:0], values[:0], np.zeros(0, np.int64)
     if not len(values):
         return none
@@ -195,7 +208,7 @@ def _steps(values: pa.Array, people: Counts, k: int) -> tuple[pa.Array, pa.Array
 
 
 def _rounded(values: pa.Array, base: Decimal) -> pa.Array:
-    """Return the nearest multiples of a number, of two that are as near the even one."""
+    """Round values to multiples of a number, ties to even."""
     kind, keys = values.type, value_keys(values)
     if pt.is_floating(kind):
         ratio = Fraction(base)
@@ -212,7 +225,7 @@ def _rounded(values: pa.Array, base: Decimal) -> pa.Array:
 
 
 def _within(values: pa.Array, way: Publishing) -> pa.Array:
-    """Return numbers that lie between bottom and top."""
+    """Bound numbers by the top and bottom of a way of publishing."""
     made = values
     if way.top is not None:
         made = pc.min_element_wise(made, scalar_of(way.top, values.type))
@@ -222,7 +235,7 @@ def _within(values: pa.Array, way: Publishing) -> pa.Array:
 
 
 def scalar_of(number: Decimal, kind: pa.DataType) -> pa.Scalar:
-    """Return a number of the job as a value of a column."""
+    """Convert a number of the job to a value of a column's type."""
     if pt.is_integer(kind):
         if number != number.to_integral_value():
             msg = "a fraction, where values are whole numbers"
@@ -232,9 +245,10 @@ def scalar_of(number: Decimal, kind: pa.DataType) -> pa.Scalar:
 
 
 def _means(counted: CountedValues, least: int, k: int) -> PublishedValues:
-    """Put numbers into groups of at least so many people, with the least squared error, each published as the mean of its group.
+    """Put numbers into groups of at least ``least`` persons, each published as its group's mean.
 
-    Hansen and Mukherjee 2003: the best groups are of neighbours, and found by dynamic programming; equal numbers stay together.
+    The squared error is least. The best groups are of neighbours and are found by dynamic programming (Hansen and Mukherjee 2003). Equal
+    numbers stay together.
     """
     values, nothing = counted.values, pa.nulls(1, pa.float64())
     numbers = np.asarray(values.cast(pa.float64()))

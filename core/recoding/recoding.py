@@ -1,4 +1,4 @@
-"""Recodings: the outcome of any algorithm, as a map from cells to classes and the labels that each class publishes."""
+"""Recodings: any algorithm's result as a map from cells to classes, with the label of each class."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ DROPPED = np.int32(-2)
 
 @dataclass(frozen=True)
 class Stage:
-    """Which class each cell of a node belongs to.
+    """Class of each cell at one node; one stage of looking up a record.
 
     Attributes:
-        node: The level of each QID at which cells are told apart.
+        node: The level of each QID that makes cells.
         packing: How groups make up a cell at that node.
         words: Arrays of shape (cells,), ascending: the cells that are published. A cell that is not there is in no class of the stage.
         classes: Shape (cells,), int32: row of the labels, or DROPPED.
@@ -48,18 +48,19 @@ class Stage:
 
     @cached_property
     def assigner(self) -> Assigner:
-        """What finds the class of a record; its table is made once."""
+        """The assigner of records to classes; its table is built once."""
         return Assigner(self, self._look_up_cells)
 
     @property
     def _look_up_cells(self) -> int:
         # Few records come to a later stage, and there may be many stages.
+        """Number of possible cells up to which a table of all cells is built."""
         return min(LOOKUP_CELLS, LATER_CELLS)
 
 
 @dataclass(frozen=True)
 class Recoding(Stage):
-    """Which class each record belongs to, by its cell, and what the classes publish.
+    """Result of an algorithm: the class of each cell, and the labels and sizes of the classes.
 
     Attributes:
         labels: One row per class, in the order of the release: the published columns.
@@ -79,11 +80,12 @@ class Recoding(Stage):
 
     @property
     def _look_up_cells(self) -> int:
+        """Number of possible cells up to which a table of all cells is built."""
         return LOOKUP_CELLS
 
 
 def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
-    """Return the names under which a QID is published: its own, or two for ``intervals: bounds``."""
+    """Return the published column names of a QID: its own, or two for ``intervals: bounds``."""
     return (f"{qid}_low", f"{qid}_high") if bounds else (qid,)
 
 
@@ -96,7 +98,9 @@ def recode(
     masks: bool,
     masked: NDArray[np.bool_] | None,
 ) -> Recoding:
-    """Make each passing cell of a node a class; failing cells are dropped, or masked into one class of ``*``.
+    """Build the recoding of a node, each passing cell a class; failing cells are dropped or masked.
+
+    Masked cells form one class of ``*``.
 
     Args:
         histogram: The cells of the chosen node.
@@ -123,6 +127,7 @@ def recode(
 
 
 def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Intervals, *, text: bool) -> dict[str, pa.Array]:
+    """Return the published columns of one QID at a level, for codes of groups."""
     bounds = hierarchy.bounds[level] if intervals == "bounds" else None
     columns = [hierarchy.labels[level]] if bounds is None else list(bounds)
     # A column that may hold the mask's `*` is text whatever its type, and whether or not this run masks anything.
@@ -131,9 +136,13 @@ def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Interv
 
 
 class Assigner:
-    """Finds the class of each record from its packed cell, in a table with an entry per possible cell where these are few enough."""
+    """Lookup of each record's class by its packed cell.
+
+    The table has an entry per possible cell where these are few enough.
+    """
 
     def __init__(self, recoding: Stage, look_up_cells: int | None = None) -> None:
+        """Build the lookup table where the possible cells are few enough."""
         self._classes = recoding.classes
         self._words = recoding.words
         self._table: NDArray[np.int32] | None = None
@@ -164,14 +173,17 @@ def release_columns(hierarchies: Sequence[Hierarchy], intervals: Intervals) -> l
 
 
 def recoding_tables(recoding: Recoding) -> tuple[pa.Table, pa.Table]:
-    """Return a recoding as two tables: cells (``cell_0 …``, ``class``) and classes (``records``, ``label_0 …``)."""
+    """Return a recoding as a table of cells and a table of classes.
+
+    Their columns are ``cell_0 …`` and ``class``, and ``records`` and ``label_0 …``.
+    """
     cells = {f"cell_{number}": word for number, word in enumerate(recoding.words)} | {"class": recoding.classes}
     labels = {f"label_{number}": column for number, column in enumerate(recoding.labels.columns)}
     return pa.table(cells), pa.table({"records": recoding.sizes} | labels)
 
 
 def read_recoding(cells: pa.Table, classes: pa.Table, node: Node, hierarchies: Sequence[Hierarchy], intervals: Intervals) -> Recoding:
-    """Inverse of ``recoding_tables``."""
+    """Build a recoding from the two tables of ``recoding_tables``."""
     packing = packing_of(node, hierarchies)
     words = tuple(cells[f"cell_{number}"].to_numpy() for number in range(len(packing.words)))
     labels = classes.drop_columns(["records"]).rename_columns(release_columns(hierarchies, intervals))
@@ -179,10 +191,10 @@ def read_recoding(cells: pa.Table, classes: pa.Table, node: Node, hierarchies: S
 
 
 def take_labels(labels: pa.Table, classes: NDArray[np.int32]) -> dict[str, pa.Array]:
-    """Return the published columns of records that are ordered by class.
+    """Return the published QID columns of records that are sorted by class.
 
-    Text becomes a dictionary whose entries are only those that these records use: a dictionary is written whole, and an entry of another
-    class or of a suppressed record has no place in a file.
+    Text becomes a dictionary with the entries that these records use. A dictionary is written as a whole, and an entry of another class or
+    of a suppressed record must not enter a file.
 
     Args:
         labels: One row per class.

@@ -1,1 +1,1 @@
-"""Histories of persons over several tables: profiles, the search of one lattice, rows that are withheld."""
+"""Histories of persons over several tables: profiles, lattice search, cuts and withheld rows."""

@@ -1,8 +1,10 @@
-"""Rows of the persons of one class aligned: one row of each person to a group, whose rows are published alike; compiled by numba.
+"""Alignment of the rows of a class's persons: each group has one row of each person.
 
-Every person of a class gets as many groups of rows as the one with fewest rows has, because a further group costs no more than the rows
-that it keeps. Persons come one after the other, those first who have fewest rows. Which rows of a person go to the groups is the best
-choice that keeps the order of both, by dynamic programming (Needleman and Wunsch, J. Mol. Biol. 1970); rows left over are withheld.
+The rows of a group are published alike. Compiled by numba.
+
+A class gets as many groups of rows as its person with fewest rows has, because a further group costs no more than the rows that it keeps.
+Persons come one after the other, those with fewest rows first. Which rows of a person go to the groups is the best choice that keeps the
+order of both, by dynamic programming (Needleman and Wunsch, J. Mol. Biol. 1970). The other rows are withheld.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ MOST_CELLS = 1 << 22
 
 
 class LevelTables(NamedTuple):
-    """The levels of some quasi-identifiers as kernels read them.
+    """Levels of several quasi-identifiers as arrays for kernels.
 
     Attributes:
         groups: The group of every code, column after column, level after level.
@@ -46,7 +48,7 @@ class LevelTables(NamedTuple):
 
 @dataclass(frozen=True)
 class AlignedRows:
-    """Rows in groups.
+    """Groups of aligned rows: the group of each row and the size of each group.
 
     Attributes:
         groups: Shape (rows,), the group of each row, ``NOBODY`` of one that is withheld.
@@ -58,7 +60,7 @@ class AlignedRows:
 
 
 def level_tables_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDArray[np.float64]]]) -> LevelTables:
-    """Return hierarchies as kernels read them.
+    """Convert hierarchies and penalties to the arrays that kernels read.
 
     Args:
         hierarchies: One for each quasi-identifier.
@@ -76,14 +78,14 @@ def level_tables_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDA
 
 
 @kernel
-def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: LevelTables) -> NDArray[np.uint8]:
-    """Return the finest level at which the values of each group have one label, shape (columns, groups).
+def levels_of_groups(codes: Numbers, groups: Numbers, count: int, tables: LevelTables) -> NDArray[np.uint8]:
+    """Return the finest level with one label for all values of a group, shape (columns, groups).
 
     Args:
         codes: Shape (columns, rows).
         groups: Shape (rows,), the group of each row, ``NOBODY`` of one that is in none.
         count: How many groups there are.
-        ladders: The levels.
+        tables: The levels.
     """
     found = np.zeros((codes.shape[0], count), np.uint8)
     first = np.full(count, -1, np.int64)
@@ -93,20 +95,20 @@ def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: Level
             continue
         for column in range(codes.shape[0]):
             if first[group] < 0:
-                found[column, group] = ladders.least[column]
+                found[column, group] = tables.least[column]
             else:
-                found[column, group] = _level(column, codes[column, first[group]], codes[column, row], found[column, group], ladders)
+                found[column, group] = _level(column, codes[column, first[group]], codes[column, row], found[column, group], tables)
         if first[group] < 0:
             first[group] = row
     return found
 
 
 @kernel
-def _level(column: int, one: int, other: int, level: int, ladders: LevelTables) -> int:
-    """Return the finest level, from one upwards, at which two codes have one label."""
-    size = ladders.sizes[column]
-    place = ladders.starts[column] + level * size
-    while ladders.groups[place + one] != ladders.groups[place + other]:
+def _level(column: int, one: int, other: int, level: int, tables: LevelTables) -> int:
+    """Return the finest level, from a given one upwards, at which two codes have the same label."""
+    size = tables.sizes[column]
+    place = tables.starts[column] + level * size
+    while tables.groups[place + one] != tables.groups[place + other]:
         level += 1
         place += size
     return level
@@ -122,10 +124,10 @@ def _cost(
     heads: Integers,
     levels: Any,
     least: Any,
-    ladders: LevelTables,
+    tables: LevelTables,
     lost: float,
 ) -> float:
-    """Return what it costs that a row joins a group of ``joined`` rows.
+    """Return the cost of adding a row to a group of ``joined`` rows.
 
     Args:
         codes: Shape (columns, rows).
@@ -136,15 +138,15 @@ def _cost(
         heads: Shape (groups,), a row of each.
         levels: Shape (groups, columns), the level of its labels.
         least: Shape (groups,), the fewest rows that hang from one of its rows.
-        ladders: The levels.
+        tables: The levels.
         lost: What a row below costs that finds no partner.
     """
     total = float(lost * abs(below - least[group]) * (joined if below < least[group] else 1))
     for column in range(codes.shape[0]):
         head, old = codes[column, heads[group]], levels[group, column]
-        new = _level(column, head, codes[column, row], old, ladders)
-        first, size = ladders.starts[column] + head, ladders.sizes[column]
-        total += float((joined + 1) * ladders.penalties[first + new * size] - joined * ladders.penalties[first + old * size])
+        new = _level(column, head, codes[column, row], old, tables)
+        first, size = tables.starts[column] + head, tables.sizes[column]
+        total += float((joined + 1) * tables.penalties[first + new * size] - joined * tables.penalties[first + old * size])
     return total
 
 
@@ -157,10 +159,12 @@ def matched_rows(
     heads: Integers,
     levels: Any,
     least: Any,
-    ladders: LevelTables,
+    tables: LevelTables,
     lost: float,
 ) -> Integers:
-    """Return which rows of a person go to the groups, shape (groups,), ascending places in ``rows``: the best choice that keeps the order.
+    """Return the person's rows that best match the groups, shape (groups,), as ascending positions.
+
+    Positions are those in ``rows``. The choice of least cost that keeps the order of rows and groups is taken.
 
     Args:
         codes: Shape (columns, rows).
@@ -170,7 +174,7 @@ def matched_rows(
         heads: Shape (groups,), a row of each.
         levels: Shape (groups, columns), the level of its labels.
         least: Shape (groups,), the fewest rows that hang from one of its rows.
-        ladders: The levels.
+        tables: The levels.
         lost: What a row below costs that finds no partner.
     """
     many, spare = heads.shape[0], rows.shape[0] - heads.shape[0]
@@ -186,7 +190,7 @@ def matched_rows(
     for group in range(many):
         for left in range(spare + 1):
             row = rows[group + left]
-            cost = best[left] + _cost(codes, row, below[row], group, joined, heads, levels, least, ladders, lost)
+            cost = best[left] + _cost(codes, row, below[row], group, joined, heads, levels, least, tables, lost)
             if left and best[left - 1] <= cost:
                 best[left] = best[left - 1]
             else:
@@ -208,10 +212,13 @@ def _aligned(
     members: Integers,
     sets: Integers,
     persons: Integers,
-    ladders: LevelTables,
+    tables: LevelTables,
     lost: float,
 ) -> tuple[Numbers, Integers]:
-    """Return group of each row and size of each group; arguments as for ``aligned_rows``, with the ends of ``members`` and ``sets``."""
+    """Return the group of each row and the size of each group.
+
+    Arguments are those of ``aligned_rows``, with the ends of ``members`` and ``sets``.
+    """
     columns, found = codes.shape[0], np.full(below.shape[0], NOBODY, np.uint32)
     sizes, groups = np.zeros(order.shape[0], np.int64), 0
     for place in range(sets.shape[0] - 1):
@@ -225,16 +232,16 @@ def _aligned(
         heads = order[members[first + turns[0]] : members[first + turns[0]] + fewest].copy()
         levels, least = np.zeros((fewest, columns), np.int64), below[heads]
         for column in range(columns):
-            levels[:, column] = ladders.least[column]
+            levels[:, column] = tables.least[column]
         found[heads] = (groups + np.arange(fewest)).astype(np.uint32)
         for joined in range(1, turns.shape[0]):
             member = first + turns[joined]
             mine = order[members[member] : members[member + 1]]
-            chosen = matched_rows(codes, mine, below, joined, heads, levels, least, ladders, lost)
+            chosen = matched_rows(codes, mine, below, joined, heads, levels, least, tables, lost)
             for group in range(fewest):
                 row = mine[chosen[group]]
                 for column in range(columns):
-                    levels[group, column] = _level(column, codes[column, heads[group]], codes[column, row], levels[group, column], ladders)
+                    levels[group, column] = _level(column, codes[column, heads[group]], codes[column, row], levels[group, column], tables)
                 least[group] = min(least[group], below[row])
                 found[row] = groups + group
         sizes[groups : groups + fewest] = persons[place]
@@ -247,9 +254,11 @@ LOST = 1.0
 
 
 def aligned_rows(
-    codes: Numbers, below: Integers, owners: tuple[Integers, Integers], ranks: Integers, persons: Integers, ladders: LevelTables
+    codes: Numbers, below: Integers, owners: tuple[Integers, Integers], ranks: Integers, persons: Integers, tables: LevelTables
 ) -> AlignedRows:
-    """Align the rows of each set: one row of each of its members to a group, as many groups as the member with fewest rows allows.
+    """Align the rows of the members of each set into groups with one row of each member.
+
+    There are as many groups as the member with fewest rows has rows.
 
     Args:
         codes: Shape (columns, rows), the code of each value.
@@ -257,7 +266,7 @@ def aligned_rows(
         owners: The set of each row, -1 of one that is left out, and the member of the set; both of shape (rows,).
         ranks: Shape (columns, rows), by which rows of a member are ordered.
         persons: Shape (sets,), members of each set, those without rows too.
-        ladders: The levels of the columns.
+        tables: The levels of the columns.
     """
     sets, members = owners
     rows = np.flatnonzero(sets >= 0)
@@ -268,5 +277,5 @@ def aligned_rows(
     starts = np.append(np.flatnonzero(new_member), len(order))
     begins = np.append(np.flatnonzero(new_set[starts[:-1]]), len(starts) - 1)
     sizes = persons[sets[order[starts[begins[:-1]]]]]
-    found, groups = _aligned(codes, below, order, starts, begins, sizes, ladders, LOST)
+    found, groups = _aligned(codes, below, order, starts, begins, sizes, tables, LOST)
     return AlignedRows(found, groups)

@@ -1,4 +1,7 @@
-"""Histories as numbers: a person's profile in each part of the tables is a number, and who has the same numbers has the same history."""
+"""Profiles and histories of persons as numbers: equal numbers mean equal histories.
+
+A person's profile in each part of the tables is a number; the numbers of all parts make the history.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ DENSE = 4
 
 @dataclass(frozen=True)
 class Profile:
-    """The profile of each person in one part of the tables.
+    """Profile number of each person in one part of the tables.
 
     Attributes:
         numbers: Shape (persons,), unsigned, from 0.
@@ -30,7 +33,7 @@ class Profile:
 
 
 def number_profiles(sums: Lanes) -> Profile:
-    """Number digests: who has the same has the same number.
+    """Return profile numbers for the digests of persons; equal digests get equal numbers.
 
     Args:
         sums: Shape (persons, 2).
@@ -48,10 +51,10 @@ def number_profiles(sums: Lanes) -> Profile:
     return Profile(numbers, max(int(new.sum()), 1))
 
 
-def joined(parts: Sequence[Profile]) -> NDArray[np.uint64]:
-    """Return one number for each person that stands for all profiles, shape (persons,).
+def combine_profiles(parts: Sequence[Profile]) -> NDArray[np.uint64]:
+    """Return one number per person that combines the profiles of all parts, shape (persons,).
 
-    It is exact: where the product of the sizes passes 62 bits, what was put together so far is numbered anew.
+    It is exact: where the product of the sizes exceeds 62 bits, the numbers combined so far are renumbered.
     """
     first, *others = parts
     numbers, size = first.numbers.astype(np.uint64), first.size
@@ -66,14 +69,14 @@ def joined(parts: Sequence[Profile]) -> NDArray[np.uint64]:
 
 
 def failing_persons(numbers: NDArray[np.uint64], k: int) -> int:
-    """Return how many persons have a history that fewer than k share."""
+    """Return the number of persons whose history fewer than k persons share."""
     # Of few numbers it costs less to count each than to sort all.
     sizes = np.bincount(numbers.view(np.int64)) if _are_dense(numbers) else _sizes(np.sort(numbers))
     return int(sizes[sizes < k].sum())
 
 
 def class_of_each(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the class of each person, shape (persons,), and how many persons each class has, shape (classes,)."""
+    """Return the class of each person, shape (persons,), and the persons of each class, shape (classes,)."""
     if _are_dense(numbers):
         counts = np.bincount(numbers.view(np.int64))
         there = counts > 0
@@ -86,16 +89,17 @@ def class_of_each(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArr
 
 
 def _are_dense(numbers: NDArray[np.uint64]) -> bool:
-    """Return whether numbers reach hardly farther than there are of them."""
+    """Return whether the greatest number is small relative to the count of numbers."""
     return bool(len(numbers)) and int(numbers.max()) < DENSE * len(numbers)
 
 
 def _sizes(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the lengths of runs of equal numbers."""
     return np.diff(np.append(np.flatnonzero(_begins(ordered)), len(ordered)))
 
 
 def _begins(ordered: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return where a run of equal numbers begins, shape (n,)."""
+    """Return a mask of the positions where a run of equal numbers begins, shape (n,)."""
     new = np.ones(len(ordered), np.bool_)
     new[1:] = ordered[1:] != ordered[:-1]
     return new

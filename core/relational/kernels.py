@@ -1,7 +1,7 @@
-"""Loops over the rows of several tables, compiled by numba.
+"""Kernels that digest and sum the rows of several tables, compiled by numba.
 
 The digest of a multiset is the sum of the digests of its members (Clarke and others, ASIACRYPT 2003), here in two lanes of 64 bits that are
-keyed by a secret. It is commutative, so that rows may come in any order, and what stands below a row enters the row's own digest.
+keyed by a secret. It is commutative, so that rows may come in any order. The digests of rows below a row enter the row's own digest.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ NOWHERE = np.uint32(0xFFFFFFFF)
 
 
 @kernel
-def mixed(value: np.uint64) -> np.uint64:
-    """Mix the bits of a number (the finaliser of SplitMix64; Steele, Lea and Flood, OOPSLA 2014)."""
+def mix_bits(value: np.uint64) -> np.uint64:
+    """Mix the bits of a number with the finaliser of SplitMix64.
+
+    Steele, Lea and Flood, OOPSLA 2014.
+    """
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
@@ -31,15 +34,18 @@ def mixed(value: np.uint64) -> np.uint64:
 def row_digest(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, row: int, seeds: Lanes
 ) -> tuple[np.uint64, np.uint64]:
-    """Return the digest of a row: its labels and what hangs from it; arguments as for ``add_rows``."""
-    first, second = mixed(seeds[0]), mixed(seeds[1])
+    """Return the digest of a row: of its labels and of the rows below it.
+
+    Arguments are those of ``add_rows``.
+    """
+    first, second = mix_bits(seeds[0]), mix_bits(seeds[1])
     for column in range(codes.shape[0]):
         group = np.uint64(groups[starts[column] + codes[column, row]])
-        first = mixed(first + group + np.uint64(0x9E3779B97F4A7C15))
-        second = mixed(second ^ (group * np.uint64(0xD1342543DE82EF95) + np.uint64(0x632BE59BD9B4E019)))
+        first = mix_bits(first + group + np.uint64(0x9E3779B97F4A7C15))
+        second = mix_bits(second ^ (group * np.uint64(0xD1342543DE82EF95) + np.uint64(0x632BE59BD9B4E019)))
     if below.shape[0]:
-        first = mixed(mixed(first + below[row, 0]) + below[row, 1])
-        second = mixed(mixed(second ^ below[row, 1]) + below[row, 0])
+        first = mix_bits(mix_bits(first + below[row, 0]) + below[row, 1])
+        second = mix_bits(mix_bits(second ^ below[row, 1]) + below[row, 0])
     return first, second
 
 
@@ -47,7 +53,10 @@ def row_digest(
 def digests_of_rows(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, rows: NDArray[np.int64], seeds: Lanes
 ) -> Lanes:
-    """Return the digests of some rows, shape (chosen, 2); ``rows`` are their numbers, other arguments as for ``add_rows``."""
+    """Return the digests of the rows with the given numbers, shape (chosen, 2).
+
+    Other arguments are those of ``add_rows``.
+    """
     found = np.empty((rows.shape[0], 2), np.uint64)
     for place in range(rows.shape[0]):
         found[place, 0], found[place, 1] = row_digest(codes, groups, starts, below, rows[place], seeds)
@@ -59,8 +68,8 @@ def digests_of_numbers(numbers: NDArray[np.uint64], seeds: Lanes) -> Lanes:
     """Return a digest of each number, shape (n, 2)."""
     found = np.empty((numbers.shape[0], 2), np.uint64)
     for place in range(numbers.shape[0]):
-        found[place, 0] = mixed(seeds[0] + mixed(numbers[place]))
-        found[place, 1] = mixed(seeds[1] ^ mixed(numbers[place] + np.uint64(0x9E3779B97F4A7C15)))
+        found[place, 0] = mix_bits(seeds[0] + mix_bits(numbers[place]))
+        found[place, 1] = mix_bits(seeds[1] ^ mix_bits(numbers[place] + np.uint64(0x9E3779B97F4A7C15)))
     return found
 
 
@@ -69,7 +78,7 @@ def add_rows(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, parents: Numbers, depths: Numbers, depth: int, seeds: Lanes,
     sums: Lanes,
 ) -> None:  # fmt: skip
-    """Add the digest of each row to that of the row, or the person, that it hangs from.
+    """Add the digest of each row to the digest sum of its parent row or person.
 
     Args:
         codes: Shape (columns, rows), the code of each value.
@@ -94,7 +103,7 @@ def add_rows(
 def cost_of_lost(
     codes: Numbers, extra: NDArray[np.float64], starts: NDArray[np.int64], persons: Numbers, parents: Numbers, lost: NDArray[np.bool_]
 ) -> float:
-    """Return what the rows of persons who are left out cost beyond what they would cost if they were published.
+    """Return the extra cost of withholding the published rows of persons who are left out.
 
     Args:
         codes: Shape (columns, rows).

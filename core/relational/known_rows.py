@@ -1,8 +1,10 @@
-"""Who is told apart by few rows: k^m-anonymity of several tables (Terrovitis, Mamoulis and Kalnis, VLDB 2008; Poulis and others, 2013).
+"""k^m-anonymity of several tables: each choice of few rows is shared by k persons.
+
+See Terrovitis, Mamoulis and Kalnis, VLDB 2008; Poulis and others, 2013.
 
 A choice is a multiset of at most m of a person's rows of each table, with the labels of the person's row. Its digest is the sum of those of
-its parts, so that all who have a choice among their rows have it by the same number. A person stays if every choice is one of k persons who
-stay: the largest such set is found by leaving out whoever breaks it, again and again. At coarser levels it is no smaller.
+its parts, so that equal choices have equal digests. A person stays if every choice is shared by k persons who stay. The largest such set is
+found by leaving out persons with a rare choice, again and again. At coarser levels it is no smaller.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ BYTES_EACH = 80
 
 
 def number_of_choices(starts: Sequence[Integers], most: int) -> int:
-    """Return how many choices of at most so many rows of each table all persons have.
+    """Return the number of choices of at most ``most`` rows of each table, over all persons.
 
     Args:
         starts: Of each table, shape (persons + 1,), where the rows of each person begin.
@@ -40,7 +42,9 @@ def number_of_choices(starts: Sequence[Integers], most: int) -> int:
 
 
 def kept_persons(of_unit: Lanes, tables: Sequence[tuple[Integers, Lanes]], most: int, k: int) -> NDArray[np.bool_]:
-    """Return the largest set of persons each of whose choices k of them share, shape (persons,).
+    """Return a mask of the largest set of persons whose choices are all shared by k of them.
+
+    Shape (persons,).
 
     Args:
         of_unit: Shape (persons, 2), the digest of the labels of each person's row.
@@ -67,7 +71,7 @@ def kept_persons(of_unit: Lanes, tables: Sequence[tuple[Integers, Lanes]], most:
 
 
 def _choices_of_table(starts: Integers, rows: Lanes, most: int) -> tuple[Integers, Lanes]:
-    """Return persons, ascending, and digests of the choices of at most so many of their rows of one table, each once."""
+    """Return the distinct choices of at most ``most`` rows of one table: persons, ascending, and digests."""
     sizes, persons, digests = np.diff(starts), [np.arange(len(starts) - 1)], [np.zeros((len(starts) - 1, 2), np.uint64)]
     for size in np.unique(sizes).tolist():
         mine = np.flatnonzero(sizes == size)

@@ -1,4 +1,4 @@
-"""What persons are cut by: their own values, and the numbers of rows and the values of the rows that hang from them."""
+"""Axes that persons are cut by: their own values, numbers of rows, and values of their rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NO_ROW = -1
 
 
 def leaf_ranks(hierarchy: Hierarchy) -> Integers:
-    """Return the rank of each code in an order in which the values of each group are neighbours, shape (codes,).
+    """Return the rank of each code in the order of the hierarchy's leaves, shape (codes,).
 
-    Groups are numbered by first appearance, so that numbers and dates ascend.
+    The values of each group are neighbours. Groups are numbered by first appearance, so that numbers and dates ascend.
     """
     order = np.lexsort(hierarchy.groups)
     ranks = np.empty(len(order), np.int64)
@@ -25,7 +25,7 @@ def leaf_ranks(hierarchy: Hierarchy) -> Integers:
 
 
 def value_axis(hierarchy: Hierarchy, penalties: list[NDArray[np.float64]], ranks: Integers, weight: float) -> PersonAxis:
-    """Return the axis of ranks of values.
+    """Build the axis of persons' ranks in a hierarchy's leaf order.
 
     Args:
         hierarchy: That of the column.
@@ -44,8 +44,8 @@ def value_axis(hierarchy: Hierarchy, penalties: list[NDArray[np.float64]], ranks
     return PersonAxis(ranks + 1, groups, costs, weight)
 
 
-def number_axis(rows: Integers, weight: float) -> PersonAxis:
-    """Return the axis of numbers of rows; shape (persons,)."""
+def row_count_axis(rows: Integers, weight: float) -> PersonAxis:
+    """Build the axis of persons' numbers of rows; ``rows`` has the shape (persons,)."""
     values, ranks = np.unique(rows, return_inverse=True)
     size = len(values)
     lost = float(values[-1] - values[0]) / 2 if size else 0.0
@@ -53,9 +53,9 @@ def number_axis(rows: Integers, weight: float) -> PersonAxis:
 
 
 def rank_profiles(persons: Integers, ranks: Integers, total: int) -> Integers:
-    """Return the least, greatest and most frequent rank of the rows of each person, shape (3, total); ``NO_ROW`` of those without rows.
+    """Return the least, greatest and most frequent rank of each person's rows, shape (3, total).
 
-    Of ranks that are as frequent the least counts.
+    Persons without rows have ``NO_ROW``. Of equally frequent ranks the least counts.
 
     Args:
         persons: Shape (rows,), whose row each is.

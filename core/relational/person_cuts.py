@@ -1,9 +1,11 @@
-"""Mondrian over persons: classes of k or more, cut where labels change; compiled by numba.
+"""Mondrian over persons: classes of k persons or more, cut where labels change.
+
+Compiled by numba.
 
 The axes of a person are the ranks of values in the order of the leaves of their hierarchy, so that those of a group are neighbours. The
-axis that has most to gain is cut (LeFevre and others, ICDE 2006): what its label costs, in proportion to how many of the groups one level
-below are there, times its weight. It is cut between these groups, as near to the median as k allows, and between finer ones where no such
-cut keeps k on both sides.
+axis with the largest gain is cut (LeFevre and others, ICDE 2006). The gain is the cost of its label, in proportion to the occurring groups
+one level below, times its weight. The cut is between these groups, as near to the median as k allows. It is between finer groups where no
+such cut keeps k on both sides.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ Numbers = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class PersonAxis:
-    """One axis by which persons are cut.
+    """Axis by which persons are cut: ranks, groups and penalties.
 
     Attributes:
         ranks: Shape (persons,), the rank of each person, from 0.
@@ -41,7 +43,7 @@ class PersonAxis:
 
 
 class PersonCutAxes(NamedTuple):
-    """The axes as kernels read them.
+    """Axes of persons as arrays for kernels.
 
     Attributes:
         groups: Groups of ranks, axis after axis, level after level.
@@ -60,7 +62,7 @@ class PersonCutAxes(NamedTuple):
 
 @kernel
 def _label_level(axis: int, low: int, high: int, axes: PersonCutAxes) -> int:
-    """Return the finest level at which two ranks have one label."""
+    """Return the finest level at which two ranks have the same label."""
     level, place, size = 0, axes.starts[axis], axes.sizes[axis]
     while axes.groups[place + low] != axes.groups[place + high]:
         level += 1
@@ -70,7 +72,7 @@ def _label_level(axis: int, low: int, high: int, axes: PersonCutAxes) -> int:
 
 @kernel
 def _gain(axis: int, low: int, high: int, axes: PersonCutAxes) -> float:
-    """Return what there is to gain by cuts of an axis whose ranks reach from ``low`` to ``high``."""
+    """Return the possible gain from cutting an axis whose ranks go from ``low`` to ``high``."""
     level = _label_level(axis, low, high, axes)
     if not level:
         return 0.0
@@ -89,7 +91,7 @@ def _gain(axis: int, low: int, high: int, axes: PersonCutAxes) -> float:
 
 @kernel
 def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k: int, axes: PersonCutAxes, counts: Integers) -> int:
-    """Return the rank at which the right side of a cut begins; -1 where no cut keeps k on both sides."""
+    """Return the rank at which the right half of a cut begins; -1 if no cut keeps k in both halves."""
     size = axes.sizes[axis]
     for rank in range(low, high + 1):
         counts[rank] = 0
@@ -112,7 +114,7 @@ def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k
 
 @kernel
 def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Integers:
-    """Order persons by class; return where each class begins, and the number of persons."""
+    """Sort persons by class, cutting as long as allowed; return where each class begins, and the end."""
     width = ranks.shape[1]
     counts, aside = np.zeros(max(axes.sizes.max(), 1), np.int64), np.empty(order.shape[0], np.int64)
     starts, classes = np.zeros(order.shape[0] // k + 2, np.int64), 0
@@ -154,7 +156,7 @@ def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Intege
 
 
 def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> list[Integers]:
-    """Cut persons into classes of k or more, as long as both sides keep k; return the persons of each class.
+    """Cut persons into classes of k or more by Mondrian; return the persons of each class.
 
     Args:
         axes: What persons are cut by.

@@ -1,8 +1,10 @@
-"""The search of one lattice over the quasi-identifiers of all tables, exact and with a certificate (DESIGN.md, section 13).
+"""Exact search of one lattice over the quasi-identifiers of all tables (DESIGN.md, section 13).
 
-A coarser node makes coarser histories, so that persons who fail never become more: predictive tagging holds (papers/skald.txt, III.B). The
-cost of a node with nobody left out is known from the values alone, is no less at a coarser node, and is a lower bound of its cost. So a
-node whose bound is above the best cost is cut, and all others are decided: what is found is the optimum.
+It proves that its result is the optimum.
+
+A coarser node makes coarser histories, so that failing persons never become more: predictive tagging holds (papers/skald.txt, III.B). The
+cost of a node with no person left out is known from the values alone. It is no less at a coarser node, and it is a lower bound of the
+node's cost. So a node whose bound is above the best cost is cut, and all others are decided.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Bounds = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NodeCost:
-    """What a node costs.
+    """Cost of a node: failing persons, persons left out, and loss.
 
     Attributes:
         failing: Persons who break what coarser nodes never break more of; decides what passes.
@@ -36,7 +38,7 @@ class NodeCost:
 
 @dataclass(frozen=True)
 class BestNode:
-    """The best node of all tables.
+    """Best node over all tables, with its cost and the numbers of nodes.
 
     Attributes:
         node: A level for each quasi-identifier of each table.
@@ -54,7 +56,7 @@ class BestNode:
 def best_node(
     lattice: Lattice, floor: Bounds, parts: Sequence[Sequence[int]], most: int, look: Callable[[Node], NodeCost]
 ) -> BestNode | None:
-    """Return the node of least cost among those that pass, or None where none does.
+    """Return the node of least cost among those that pass, or None if none passes.
 
     Ties go to fewer persons left out, then to better precision, then to the order of the job.
 
@@ -81,7 +83,7 @@ def best_node(
 
 
 class _Search:
-    """What is known of a lattice while it is searched.
+    """State of a lattice search: tags, costs of evaluated nodes, and the best node.
 
     Attributes:
         known: What each node costs whose histories were counted.
@@ -90,13 +92,14 @@ class _Search:
     """
 
     def __init__(self, lattice: Lattice, floor: Bounds, most: int, look: Callable[[Node], NodeCost]) -> None:
+        """Start a search with all nodes untagged."""
         self.known: dict[Node, NodeCost] = {}
         self.tags = np.full(lattice.shape, UNKNOWN)
         self.best: Node | None = None
         self._lattice, self._floor, self._most, self._look = lattice, floor, most, look
 
     def passes(self, node: Node) -> bool:
-        """Return whether a node passes, and tags what is coarser or finer accordingly."""
+        """Return whether a node passes, and tag the coarser or finer nodes with the same result."""
         if node not in self.known:
             self.known[node] = self._look(node)
         if self.known[node].failing > self._most:
@@ -109,15 +112,20 @@ class _Search:
         return True
 
     def _label(self, slices: tuple[slice, ...], label: np.int8) -> None:
+        """Tag the nodes of a part of the lattice that are not tagged yet."""
         part = self.tags[slices]
         part[part == UNKNOWN] = label
 
     def _rank(self, node: Node) -> tuple[float, int, int, Node]:
+        """Return the sort key of a node: loss, persons left out, imprecision, and the node itself."""
         cost = self.known[node]
         return cost.loss, cost.suppressed, self._lattice.imprecision_of(node), node
 
     def tag_alone(self, axes: Sequence[int]) -> None:
-        """Tag what fails by one part alone, with all others at their top: whatever the levels of these are, it fails too."""
+        """Tag the nodes that fail by one part alone, with all other axes at their top.
+
+        Such nodes fail whatever the levels of the other axes are.
+        """
         lattice = self._lattice
         if not axes or len(axes) == len(lattice.levels):
             return
@@ -130,7 +138,7 @@ class _Search:
         tag(part, lambda node: self.passes(with_others_at_top(node)))
 
     def cheapest(self, wanted: NDArray[np.bool_]) -> tuple[int, ...] | None:
-        """Return the position of the wanted node with the lowest bound, if that is not above the best cost."""
+        """Return the position of the wanted node with the lowest bound; None if it exceeds the best cost."""
         bounds = np.where(wanted, self._floor, np.inf).reshape(-1)
         flat = int(bounds.argmin())
         loss = np.inf if self.best is None else self.known[self.best].loss
@@ -138,7 +146,7 @@ class _Search:
         return self._lattice.axes_of(flat) if np.isfinite(bounds[flat]) and bounds[flat] <= loss else None
 
     def bisect(self, start: tuple[int, ...]) -> None:
-        """Decide a chain of nodes from a position upwards, along the lowest bounds."""
+        """Decide a chain of ever coarser nodes by bisection, from a position along the lowest bounds."""
         chain = [start]
         while step := self._next_above(chain[-1]):
             chain.append(step)
@@ -151,6 +159,7 @@ class _Search:
                 low = middle + 1
 
     def _next_above(self, position: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the untagged node one level coarser with the lowest bound; None if there is none."""
         above = [(*position[:axis], position[axis] + 1, *position[axis + 1 :]) for axis in range(len(position))]
         unknown = [one for axis, one in enumerate(above) if one[axis] < self.tags.shape[axis] and self.tags[one] == UNKNOWN]
         return min(unknown, key=lambda one: float(self._floor[one]), default=None)

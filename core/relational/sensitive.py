@@ -1,4 +1,7 @@
-"""Sensitive values of persons with one history: each value of a person once, by the rules for people who have several."""
+"""Sensitive values of the persons of one history, each value of a person counted once.
+
+The models are those for persons who have several values.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from core.privacy.promise import Promise
 
 @dataclass(frozen=True)
 class PersonValues:
-    """Who holds which value of a sensitive column, each pair once.
+    """Pairs of a person and a value of a sensitive column, each pair once.
 
     Attributes:
         persons: Shape (pairs,).
@@ -27,16 +30,16 @@ class PersonValues:
     source_persons: NDArray[np.int64]
 
     def spread(self, classes: NDArray[np.int64]) -> Spread:
-        """Return how many persons of each class hold each value."""
+        """Return the number of persons of each class who hold each value, as a spread."""
         keys, counts = np.unique(classes[self.persons] * len(self.source_persons) + self.values, return_counts=True)
         return Spread(keys // len(self.source_persons), keys % len(self.source_persons), counts.astype(np.int64), self.source_persons)
 
 
 @dataclass(frozen=True)
 class TablePromise:
-    """What is promised of the sensitive values of one table.
+    """Promise for the sensitive values of one table.
 
-    It is asked of histories that have a row of the table: others publish no value of it.
+    It applies to histories that have a row of the table: others publish no value of it.
 
     Attributes:
         promise: k and the models.
@@ -50,17 +53,20 @@ class TablePromise:
 
     @classmethod
     def of(cls, promise: Promise, columns: Mapping[str, PersonValues], has_rows: NDArray[np.bool_], whole: int) -> TablePromise:
-        """Return the promise, with conditions on who holds a value where somebody has several; ``whole`` have a row in the source."""
+        """Return the promise for a table, with holder conditions where a person has several values.
+
+        ``whole`` persons have a row of the table in the source.
+        """
         wholes = {name: column.source_persons for name, column in columns.items()}
         return cls(promise.of_people(wholes, whole), columns, has_rows)
 
     @property
     def relaxed(self) -> TablePromise:
-        """A weaker promise under which coarser nodes never leave out more persons."""
+        """Weaker promise under which coarser nodes never leave out more persons."""
         return replace(self, promise=self.promise.relaxed)
 
     def failing(self, classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which classes break it.
+        """Return a mask of the classes that break the promise, shape (classes,).
 
         Args:
             classes: Shape (persons,).

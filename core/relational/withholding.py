@@ -1,8 +1,8 @@
-"""Rows withheld: the fewest rows of persons who fail that bring their histories to k, alone or several persons together.
+"""Withheld rows: the fewest rows of failing persons to withhold so that k share each history.
 
-The digest of a history is a sum, so that of a history without some rows is a difference. All choices of few rows are tried: a choice that
-leads to a history which k persons share already is taken first, then choices of several persons that meet in one history. Who loses what
-follows from quasi-identifiers alone.
+The digest of a history is a sum, so that of a history without some rows is a difference. All choices of few rows are tried. A choice whose
+resulting history k persons share already is taken first, then choices of several persons that result in one history. Which rows are
+withheld follows from quasi-identifiers alone.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Integers = NDArray[np.int64]
 MOST_ROWS = 4
 """Rows that a choice withholds, at most, unless it withholds all."""
 MOST_CHOICES, MOST_ENTRIES = 2_000, 1_000_000
-"""Choices of rows of a person that are tried, and all choices of all persons in one round."""
+"""Choices of rows of a person that are tried, and all choices of all persons in one pass."""
 NONE = -1
 
 
 @dataclass(frozen=True)
 class FailingRows:
-    """The rows right below the persons who fail, in the order of persons.
+    """Rows right below the failing persons, in the order of persons.
 
     Attributes:
         starts: Shape (persons + 1,), where the rows of each person begin, and the number of rows.
@@ -43,7 +43,7 @@ class FailingRows:
 
 @dataclass(frozen=True)
 class Choices:
-    """Choices of rows to withhold.
+    """Choices of rows to withhold, with the histories that result.
 
     Attributes:
         persons: Shape (choices,), ascending.
@@ -59,7 +59,7 @@ class Choices:
 
 
 def rows_to_withhold(histories: Lanes, rows: FailingRows, shared: Lanes, k: int, budget: Integers) -> tuple[NDArray[np.bool_], Integers]:
-    """Return which of the persons who fail are saved, shape (persons,), and the numbers of the rows that are withheld for it.
+    """Return a mask of failing persons who are saved, shape (persons,), and the rows to withhold for it.
 
     Args:
         histories: Shape (persons, 2), the histories of the persons who fail.
@@ -82,7 +82,10 @@ def rows_to_withhold(histories: Lanes, rows: FailingRows, shared: Lanes, k: int,
 
 
 def _choices(histories: Lanes, rows: FailingRows, persons: Integers, most: int | None) -> Choices:
-    """Return the choices of at most so many rows of each of some persons, that of no row among them; of all rows where it is None."""
+    """Return the choices of at most ``most`` rows of each person, the empty choice among them.
+
+    With None, they are the choice of all rows and the empty choice.
+    """
     width = max(most or int(np.diff(rows.starts).max(initial=0)), 1)
     parts = [_of_rows(histories, rows, persons, np.full((len(persons), width), NONE))]
     if most is None:
@@ -99,7 +102,7 @@ def _choices(histories: Lanes, rows: FailingRows, persons: Integers, most: int |
 
 
 def _combined(rows: FailingRows, persons: Integers, most: int) -> Iterator[tuple[Integers, Integers]]:
-    """Yield persons with choices of 1 to ``most`` of their rows, those with as many rows together."""
+    """Yield persons with each choice of 1 to ``most`` of their rows, grouped by number of rows."""
     sizes, entries = np.diff(rows.starts)[persons], 0
     for size in np.unique(sizes).tolist():
         mine = persons[sizes == size]
@@ -114,7 +117,7 @@ def _combined(rows: FailingRows, persons: Integers, most: int) -> Iterator[tuple
 
 
 def _of_rows(histories: Lanes, rows: FailingRows, persons: Integers, table: Integers) -> Choices:
-    """Return choices that withhold the rows of a table, one line each."""
+    """Return choices that withhold the rows of a table, one choice per line."""
     # One more row that is nobody's, for the places that hold none.
     digests = np.concatenate([rows.digests, np.zeros((1, 2), np.uint64)])
     weights = np.concatenate([rows.weights, np.zeros((1, rows.weights.shape[1]), np.int64)])
@@ -126,7 +129,7 @@ def _of_rows(histories: Lanes, rows: FailingRows, persons: Integers, table: Inte
 
 
 def _taken(choices: Choices, shared: Lanes, k: int, budget: Integers) -> Choices:
-    """Return the choices that are taken, at most one for each person."""
+    """Select the choices to apply, at most one for each person."""
     numbers = number_profiles(np.concatenate([choices.histories, shared])).numbers.astype(np.int64)
     ours, theirs = numbers[: len(choices.persons)], numbers[len(choices.persons) :]
     is_shared = np.zeros(int(numbers.max(initial=0)) + 1, np.bool_)
@@ -144,7 +147,7 @@ def _taken(choices: Choices, shared: Lanes, k: int, budget: Integers) -> Choices
 
 
 def _best_of_each(persons: Integers, keys: tuple[Integers, ...], some: Integers) -> Integers:
-    """Return one of some choices for each person: the first by the last key, then by those before it."""
+    """Return one choice for each person: the first when sorted by the last key, then by earlier keys."""
     order = some[np.lexsort((*(key[some] for key in keys), persons[some]))]
     first = np.concatenate([np.ones(min(len(order), 1), np.bool_), persons[order][1:] != persons[order][:-1]])
     found: Integers = order[first]
@@ -152,7 +155,7 @@ def _best_of_each(persons: Integers, keys: tuple[Integers, ...], some: Integers)
 
 
 def _within(choices: Choices, chosen: Integers, groups: Integers, budget: Integers) -> Choices:
-    """Return the chosen ones as far as the budget goes, groups whole and the cheapest first."""
+    """Return the chosen choices that fit the budget, complete groups only, the cheapest first."""
     _, group = np.unique(groups, return_inverse=True)
     size = int(group.max(initial=-1)) + 1
     weights = np.zeros((size, choices.weights.shape[1]), np.int64)

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from core.charts.chart import ChartStyle
-from core.charts.scatter import ChartPoint, scatter
+from core.charts.scatter import ChartPoint, scatter_chart
 from flows.studio.state import Studio
 from schemas.errors.base import SkaldError, counted
 from schemas.hierarchies.hierarchy import DATE_UNITS
@@ -243,7 +243,7 @@ def _scatter(
         if one.gcp is not None
     ]
     # What it holds is escaped where it is made.
-    return Markup(scatter(title, "GCP upwards: less is better, and so is further left", points, axis, percent).inline())
+    return Markup(scatter_chart(title, "GCP upwards: less is better, and so is further left", points, axis, percent).inline())
 
 
 def preview_part(studio: Studio, _query: Query) -> str:

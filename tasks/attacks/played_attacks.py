@@ -21,9 +21,9 @@ from core.attacks.attacked_tables import (
     added_guesses,
     joint_codes,
     label_fits,
-    people_of_labels,
+    people_known_by_labels,
+    people_with_value,
     recombined_people,
-    valued,
     with_values_of_others,
 )
 from core.attacks.inference import MOST_LABELS, downcoded_labels, inference_by_class, inference_by_learner, inference_from_left_out_persons
@@ -105,7 +105,7 @@ def label_attacks(plan: AttackPlan, coded: CodedRelease) -> list[Guesses]:
     played += _by_columns(plan, coded, random)
     parts = []
     for chosen in plan.drawn(release.records, release, random):
-        people = people_of_labels(release, chosen)
+        people = people_known_by_labels(release, chosen)
         parts.append(_against_people(plan, release, people, recombined_people(people, random), None, random))
     return played + _added(parts)
 
@@ -170,8 +170,8 @@ def _against_people(
             continue
         # The distribution of all records is known of a complete reading only.
         bounded = plan.promises.get(column, {}) if release.is_complete else {}
-        mine = valued(people, column)
-        others = valued(valued_control, column) if valued_control else with_values_of_others(mine, random)
+        mine = people_with_value(people, column)
+        others = people_with_value(valued_control, column) if valued_control else with_values_of_others(mine, random)
         played += inference_by_class(release, column, mine, others, bounded, plan.missing)
         played.append(inference_by_learner(release, column, mine, others))
     return played
@@ -202,7 +202,7 @@ def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, 
         played = _against_people(plan, release, matched.inside, control, left_out, random)
         if source.is_complete and release.is_complete:
             certain = np.flatnonzero(matched.certain)
-            played.append(linkage_by_order(release, matched.inside.some_of(certain), matched.rows[certain]))
+            played.append(linkage_by_order(release, matched.inside.chosen_people(certain), matched.rows[certain]))
         parts.append(played)
         downcoded.append(_downcoded(plan, release, source, matched, random))
     found = _added(parts) + _added(downcoded)

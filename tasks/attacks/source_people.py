@@ -300,4 +300,4 @@ def matched_people(release: AttackedRelease, source: SourcePeople, chosen: Codes
     fitting = np.bincount(who, minlength=len(chosen)) > 0
     outside = np.flatnonzero((records < 0) & (fitting | release.is_complete))
     found = AttackedPeople(fits, records, values)
-    return MatchedPeople(found.some_of(inside), found.some_of(outside), chosen[inside], (alone & (pairs == 1))[inside])
+    return MatchedPeople(found.chosen_people(inside), found.chosen_people(outside), chosen[inside], (alone & (pairs == 1))[inside])

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import NamedTuple
 
-from core.charts.chart import DARK_STYLE, Chart, bars, short
-from core.charts.scatter import lines
+from core.charts.chart import DARK_STYLE, Chart, bar_chart, short_figure
+from core.charts.scatter import line_chart
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report.page import number, page, percent, size
@@ -48,16 +48,18 @@ def measured(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
     """Return the figures in the order in which they are shown."""
     several = unit.several
     return (
-        Measured("GCP", "coarsening of what is published: 0 none, 1 all; less is better", attrgetter("gcp"), number, short),
+        Measured("GCP", "coarsening of what is published: 0 none, 1 all; less is better", attrgetter("gcp"), number, short_figure),
         Measured(
             "GCP of values held",
             "as if classes published just the values in them; less is better",
             attrgetter("gcp_values"),
             number,
-            short,
+            short_figure,
         ),
-        Measured("DM", "sum of squared class sizes, and s·N; less is better", attrgetter("dm"), number, short),
-        Measured("C_avg", f"{several} per class in units of k; 1 is the finest", attrgetter("c_avg"), lambda value: f"{value:,.2f}", short),
+        Measured("DM", "sum of squared class sizes, and s·N; less is better", attrgetter("dm"), number, short_figure),
+        Measured(
+            "C_avg", f"{several} per class in units of k; 1 is the finest", attrgetter("c_avg"), lambda value: f"{value:,.2f}", short_figure
+        ),
         Measured("Records kept", "in classes; more is better", attrgetter("share_in_classes"), percent, _share),
         Measured("Highest risk", HIGHEST[unit.of_persons], attrgetter("prosecutor_max"), percent, _share),
         Measured("Mean risk", "the same on average; less is better", attrgetter("prosecutor_mean"), percent, _share),
@@ -70,8 +72,8 @@ def measured(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
         ),
         Measured("CPU time", "of the whole run from scratch; less is better", attrgetter("cpu"), _seconds, _seconds),
         Measured("Memory", "peak of the same process; less is better", attrgetter("peak"), lambda value: size(int(value)), _memory),
-        Measured("Suppressed", "records", attrgetter("suppressed"), number, short, pictured=False),
-        Measured("Classes", "", attrgetter("classes"), number, short, pictured=False),
+        Measured("Suppressed", "records", attrgetter("suppressed"), number, short_figure, pictured=False),
+        Measured("Classes", "", attrgetter("classes"), number, short_figure, pictured=False),
     )
 
 
@@ -101,10 +103,10 @@ def charts(comparison: MethodComparison) -> list[str]:
             continue
         # A line over one k would be a point.
         if len(comparison.ks) > 1:
-            picture = lines(over_ks, [f"{k:,}" for k in comparison.ks], "k")
+            picture = line_chart(over_ks, [f"{k:,}" for k in comparison.ks], "k")
         else:
             at_one = Chart(one.title, one.note, {one.title: [value for [value] in figures.values()]}, one.marked)
-            picture = bars(at_one, comparison.methods, chosen=comparison.advice[0].method)
+            picture = bar_chart(at_one, comparison.methods, chosen=comparison.advice[0].method)
         drawn.append(picture.inline())
     return drawn
 

@@ -18,11 +18,11 @@ from core.histograms.cells import packing_of, positions_of_finer_cells, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
-from core.local_suppression.local_transformation import FailingCells, Leveller, members_of, transform_locally
-from core.local_suppression.losses import costs_of, measured
+from core.local_suppression.local_transformation import FailingCells, NodeEvaluator, members_of, transform_locally
+from core.local_suppression.losses import costs_of, objective_value
 from core.local_suppression.recoding import RecodedPart, recode_parts
 from core.local_suppression.residual import Residual, ResidualLevel
-from core.local_suppression.suppressed_records import treat
+from core.local_suppression.suppressed_records import treat_suppressed
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.privacy.promise import Promise
 from core.recoding.labels import SUPPRESSED_VALUE, gcp_of_class_values
@@ -138,20 +138,20 @@ def recode_locally(
         parts: Histograms of the chunks.
         store: Where these are.
     """
-    leveller = Leveller(coding.hierarchies, coding.sensitive, sought.promise)
+    evaluator = NodeEvaluator(coding.hierarchies, coding.sensitive, sought.promise)
     all_of_it = Residual(counted, sought.source_members(counted, coding.sensitive))
-    first = leveller.at(all_of_it, found.node)
-    first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
-    few = leveller.promise.of_size
-    levels, left = transform_locally(first, left, job.suppression.rounds, leveller, lambda rest: examine_residual(job, coding, few, rest))
-    treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
+    first = evaluator.at(all_of_it, found.node)
+    first, left = _left(job, coding, evaluator, sought, first, all_of_it, parts, store)
+    few = evaluator.promise.of_size
+    levels, left = transform_locally(first, left, job.suppression.rounds, evaluator, lambda rest: examine_residual(job, coding, few, rest))
+    treated = treat_suppressed(levels, left, job.suppression.treatment, evaluator, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
     persons = _persons(treated.parts, classes, len(recoding.sizes))
     costs = costs_of(treated.parts, classes, coding.domains, coding.hierarchies, job.privacy.k, treated.unpublished, persons)
     objective, dropped = full_domain(job.method).objective, costs.suppressed - costs.masked
     weights = full_domain(job.method).weights_of([domain.qid for domain in coding.domains])
-    costs.loss.update(measured(objective, treated.parts, coding.domains, coding.hierarchies, dropped, weights))
+    costs.loss.update(objective_value(objective, treated.parts, coding.domains, coding.hierarchies, dropped, weights))
     ncp = {hierarchy.qid: penalty for hierarchy, penalty in zip(coding.hierarchies, costs.ncp, strict=True)}
     local = Local(
         records=found.loss.suppressed,
@@ -189,7 +189,7 @@ def _records_with(label: str, labels: pa.ChunkedArray, sizes: NDArray[np.int64])
 def _left(
     job: Job,
     coding: Coding,
-    leveller: Leveller,
+    evaluator: NodeEvaluator,
     sought: Sought,
     first: ResidualLevel,
     counted: Residual,
@@ -200,7 +200,7 @@ def _left(
     fits = most_suppressed(job, coding.records) * BYTES_PER_RESIDUAL_CELL <= job.memory // 2
     finest = Lattice.allowed(searched(job, coding)).root
     if not job.suppression.rounds or not fits or counted.cells.node == finest:
-        return first, leveller.records_failing(counted, first)
+        return first, evaluator.records_failing(counted, first)
     # A round may choose levels finer than the first root, so it starts from the chunks' own cells.
     lost, packing = FailingCells(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
     words: list[PackedWords] = []

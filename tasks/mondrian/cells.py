@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import most_cells
 from core.mondrian.axes import Order, is_order_free
-from core.mondrian.classes import RowTable, column_broken_by_holders, cut_and_publish, of_people, one_class_keeps, recode_cells
+from core.mondrian.classes import RowTable, column_broken_by_holders, cut_and_publish, cutting_by_persons, one_class_keeps, recode_cells
 from core.mondrian.partition import Partition, Rules, Score
 from core.mondrian.recoding import Cutting, PublishedClasses, total_losses
 from core.units.rows import RowPersons
@@ -194,7 +194,7 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
     if figures is None:
         return cutting
     check_enough(job, figures[0], "person")
-    found = of_people(cutting, rows)
+    found = cutting_by_persons(cutting, rows)
     if not one_class_keeps(found, rows) and column_broken_by_holders(found, rows) is None:
         raise one_class_error(job, None)
     return found

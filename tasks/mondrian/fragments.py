@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import PackedWords
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells
-from core.mondrian.fragments import CutTree, Group, multidimensional, quantiles, sampled
+from core.mondrian.fragments import CutTree, Group, cut_tree_by_mondrian, cut_tree_by_quantiles, sampled
 from core.mondrian.ranks import ranks_of_columns
 from core.persons.pairs import Pairs
 from schemas.errors.base import SourceError
@@ -120,8 +120,8 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
     cutting, asked, sampled = cutting_of(job, coding), method_of(job).fragments, int(counts.sum())
     needed = -(-coding.records // int(max(most * MARGIN, 1)))
     if asked.cut == "quantile":
-        return Planted(quantiles(cutting, codes, counts, max(asked.count, needed) << attempt), sampled)
-    return Planted(multidimensional(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt)), sampled)
+        return Planted(cut_tree_by_quantiles(cutting, codes, counts, max(asked.count, needed) << attempt), sampled)
+    return Planted(cut_tree_by_mondrian(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt)), sampled)
 
 
 class Planted(NamedTuple):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.hierarchies.hierarchy import build_hierarchy
 from core.mondrian.axes import axis_of
 from core.mondrian.fragments import CutTree
-from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, together, tree_of
+from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, tree_of, union_of_domains
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
@@ -170,7 +170,7 @@ def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:
     for qid, before, hierarchy, now in zip(qids, old.domains, old.hierarchies, coding.domains, strict=True):
         if before.values.type != now.values.type:
             raise ReplayError.levels_differ(replayed(job).release, [qid.name])
-        both = together(before, now)
+        both = union_of_domains(before, now)
         axis = axis_of(qid, both, build_hierarchy(qid, both, job.folder), job.folder, order)
         places.append(ranks_of_new_values(before, axis_of(qid, before, hierarchy, job.folder, order), now, both, axis))
     return places

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from core.passthrough.samples import MOST_SAMPLED_VALUES, ValueCounter, distinct_digests, summed_up
-from core.passthrough.value_patterns import reasons
+from core.passthrough.samples import MOST_SAMPLED_VALUES, ValueCounter, digest_totals, distinct_digests
+from core.passthrough.value_patterns import identifying_patterns
 from core.persons.digests import Digests
 from schemas.job.job import Job
 from schemas.release.figures import PassedColumn
@@ -197,7 +197,7 @@ def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
     found: dict[str, PassedColumn] = {}
     for number, name in enumerate(given.names):
         distinct, unique, occurring = sums.get(number, nobody)
-        why = reasons(name, samples.get(number, []), distinct, unique, occurring, None if name == persons else people)
+        why = identifying_patterns(name, samples.get(number, []), distinct, unique, occurring, None if name == persons else people)
         looked_at = len(samples.get(number, []))
         found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=occurring, looked_at=looked_at, reasons=tuple(why))
     path.write_text(ColumnInspection(columns=found, bytes=dict(zip(given.names, bytes_of(files), strict=True))).model_dump_json())
@@ -276,7 +276,7 @@ def summed_in(job: Job, files: Sequence[str], spill: Path) -> Figures:
 
 def _summed(groups: Sequence[Group]) -> tuple[int, ...]:
     tables = [_read(group, ["digest", "count"]) for group in groups]
-    return summed_up(*([table[name].to_numpy() for table in tables] for name in ("digest", "count")))
+    return digest_totals(*([table[name].to_numpy() for table in tables] for name in ("digest", "count")))
 
 
 def _read(group: Group, columns: Sequence[str]) -> pa.Table:

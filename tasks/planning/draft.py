@@ -12,7 +12,7 @@ import duckdb
 
 from core.formats.names import numbered_by
 from core.formats.persons import person_candidates, propose_person
-from core.formats.proposals import COORDINATES, Proposal, propose
+from core.formats.proposals import COORDINATES, Proposal, propose_role
 from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, Decided, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
@@ -93,7 +93,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
         columns, records = profile(front.connection, texts=front.texts)
         if not records:
             raise SourceError.empty(len(front.files))
-        proposals = [propose(column) for column in with_evidence(front.connection, columns)]
+        proposals = [propose_role(column) for column in with_evidence(front.connection, columns)]
         person = _person(front.connection, proposals)
         if person:
             # Whoever is told by it is not published: by its counts alone, too.

@@ -9,7 +9,7 @@ from itertools import combinations
 import duckdb
 
 from core.formats.proposals import ColumnProfile, Proposal
-from core.passthrough.value_patterns import reasons
+from core.passthrough.value_patterns import identifying_patterns
 from tasks.planning.exposure import determines
 from tasks.store.database import quote
 
@@ -52,7 +52,7 @@ def _looked_at(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> 
             f"SELECT DISTINCT {name}::VARCHAR AS value FROM evidence WHERE {name} IS NOT NULL ORDER BY hash(value) LIMIT {MOST_LOOKED_AT}"
         )
         texts = [str(value) for (value,) in connection.execute(some).fetchall()]
-        looks = reasons(column.name, texts, int(distinct), int(alone), int(values or 0), None)
+        looks = identifying_patterns(column.name, texts, int(distinct), int(alone), int(values or 0), None)
     return replace(column, top=int(top or 0) / max(int(records or 0), 1), value_patterns=tuple(looks))
 
 

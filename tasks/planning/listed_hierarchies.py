@@ -16,7 +16,7 @@ from core.hierarchies.drafts import Draft, draft_hierarchy
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.hierarchies.levels import spellings
 from core.hierarchies.table import checked_table, read_table
-from core.hierarchies.unlisted_values import Placed, placed
+from core.hierarchies.unlisted_values import UnlistedRows, rows_for_unlisted_values
 from schemas.errors.base import StorageError, nearest
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy
@@ -47,7 +47,7 @@ class Completed(NamedTuple):
     """What was put into a hierarchy's file; how many values the column has, and how many records the missing ones."""
 
     path: Path
-    placed: Placed
+    placed: UnlistedRows
     values: int
     records: int
 
@@ -95,7 +95,7 @@ def complete_file(job: Job, column: str) -> Completed:
         reason = "has one column as the job reads it, values without groups; check the delimiter that the job gives. Nothing was changed"
         raise HierarchyError.unreadable(column, str(spec.csv), reason)
     rows = list(zip(*(level.to_pylist() for level in table.columns), strict=True))
-    found = placed(missing, rows)
+    found = rows_for_unlisted_values(missing, rows)
     path = job.folder / spec.csv
     if missing:
         checked_table(column, f"'{spec.csv}'", [*rows, *found.rows])

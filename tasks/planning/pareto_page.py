@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from core.charts.chart import DARK_STYLE, ChartStyle
-from core.charts.scatter import ChartPoint, scatter
+from core.charts.scatter import ChartPoint, scatter_chart
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.lattice import BYTES_PER_CELL, LARGEST, Lattice
 from core.lattice.objectives import prices_of
@@ -131,5 +131,5 @@ def render_pareto_page(front: ParetoFront) -> str:
             ChartPoint(getattr(one, name), one.gcp, str(number), OPTIMAL if one.optimal else SEEN, one.chosen)
             for number, one in enumerate(front.nodes, 1)
         ]
-        drawn.append(scatter(title, "GCP upwards: less is better, and so is further left", points, axis, percent).inline())
+        drawn.append(scatter_chart(title, "GCP upwards: less is better, and so is further left", points, axis, percent).inline())
     return page(TEMPLATE, front=front, charts=drawn, dark=DARK_STYLE)

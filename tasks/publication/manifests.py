@@ -11,7 +11,7 @@ import pyarrow as pa
 from core.columns.column_types import working_type
 from core.columns.numbers import as_numbers
 from core.lattice.map import LatticeMap
-from core.losses.losses import united
+from core.losses.losses import united_losses
 from core.privacy.risk import ClassSizes, Figures, journalist, marketer, release_risk, without_masked
 from core.recount.classes import Recount
 from core.recount.linked import is_accepted
@@ -128,7 +128,7 @@ def make_local_manifest(
 ) -> Manifest:
     """Return the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
-    loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, recount.unit_sizes, run.job.privacy.k)
+    loss = outcome.loss if outcome.suppressed else outcome.loss | united_losses(recount.sizes, recount.unit_sizes, run.job.privacy.k)
     return _manifest(
         run,
         source,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import to_working_type, working_type
-from core.formats.spreadsheets import escaped_csv_sql, header
+from core.formats.spreadsheets import csv_header, escaped_csv_sql
 from core.hierarchies.levels import as_text
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
@@ -151,7 +151,7 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
             f"(FORMAT csv, HEADER false, DELIMITER {literal(job.output.delimiter)}, QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
         ).fetchone()
     with path.open("wb") as whole, body.open("rb") as records:
-        whole.write(((BOM if job.output.bom else "") + header(list(types), job.output.delimiter)).encode())
+        whole.write(((BOM if job.output.bom else "") + csv_header(list(types), job.output.delimiter)).encode())
         shutil.copyfileobj(records, whole, BLOCK)
     body.unlink()
     assert rows is not None

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.gower import Points, gower_points
-from core.clustering.outlier_step import Cut, Handled, MondrianCut, OutlierStep, handle_outliers
+from core.clustering.outlier_step import Cut, MondrianCut, OutlierResult, OutlierStep, handle_outliers
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree, canon
+from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.numbers import is_numerical
 from core.kmember.partition import FEW, Effort, Members
 from core.recoding.prices import LabelPrices
@@ -93,7 +93,7 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
     members = Members(codes[rows], axes_of(job, coding), _labels(job, coding, ways), job.privacy.k, unit.take(rows))
     numbers = np.unique(made.classes[rows], return_inverse=True)[1].astype(np.int32)
     effort = Effort.of(len(rows), job.privacy.k, 1, MANY_EXCHANGED if len(rows) > FEW else None)
-    found, steps = members.bettered(numbers, effort)
+    found, steps = members.improved(numbers, effort)
     # Those that stay come after those that were bettered.
     count = int(found.max()) + 1
     classes = np.append(count + np.cumsum(~small) - 1, -1)[made.classes].astype(made.classes.dtype)
@@ -127,7 +127,9 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Pa
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):
         raise SourceError.no_numbers(method.name)
-    return _counted(canon(codes, coding.domains, VantageTree(job.privacy.k, method.split, method.vantage, method.seed), unit.people))
+    return _counted(
+        canon_partition(codes, coding.domains, VantageTree(job.privacy.k, method.split, method.vantage, method.seed), unit.people)
+    )
 
 
 def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
@@ -176,7 +178,7 @@ def _without_outliers(
     return _counted(handled.classes, _figures(handled))
 
 
-def _figures(handled: Handled) -> dict[str, int]:
+def _figures(handled: OutlierResult) -> dict[str, int]:
     return {"outliers": handled.detected, "left": handled.records_left, "recovered": handled.recovered, "merged": handled.merged}
 
 

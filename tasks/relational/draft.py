@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from core.formats.proposals import Proposal, propose
+from core.formats.proposals import Proposal, propose_role
 from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft import drafted_k, with_some_known
@@ -106,7 +106,7 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
         columns, rows = profile(front.connection, texts=front.texts)
         if not rows:
             raise SourceError.empty(len(front.files))
-        proposals, ladders = with_drafted_hierarchies(front, [propose(column) for column in columns], out)
+        proposals, ladders = with_drafted_hierarchies(front, [propose_role(column) for column in columns], out)
         types = {one.profile.name: one.profile.kind for one in proposals if one.profile.kind != "text"} if front.texts else {}
         paths = front.source["path"]
         shown = [f"path: {yaml_name(paths[0]) if len(paths) == 1 else '[' + ', '.join(map(yaml_name, paths)) + ']'}"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from core.formats.spreadsheets import read_back, read_back_sql
+from core.formats.spreadsheets import unescape_csv_text, unescaped_csv_sql
 from schemas.errors.base import StorageError, VerificationError
 from schemas.reading.regular_files import MOST_HEADER, lines_within
 from tasks.release.manifest import check_no_links
@@ -131,7 +131,7 @@ def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = 
 def csv_names(path: Path, delimiter: str) -> list[str]:
     """Return the columns that the first line of a CSV file names."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        return [read_back(name) for name in next(csv.reader(lines_within(file, MOST_HEADER), delimiter=delimiter), [])]
+        return [unescape_csv_text(name) for name in next(csv.reader(lines_within(file, MOST_HEADER), delimiter=delimiter), [])]
 
 
 def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
@@ -146,7 +146,7 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
     types = {name: layout.types.get(name, "VARCHAR") for name in headers[0]}
     struct = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in types.items())
     columns = ", ".join(
-        f"{read_back_sql(quote(name))} AS {quote(name)}" if dtype == "VARCHAR" else quote(name) for name, dtype in types.items()
+        f"{unescaped_csv_sql(quote(name))} AS {quote(name)}" if dtype == "VARCHAR" else quote(name) for name, dtype in types.items()
     )
     listed = ", ".join(literal(str(path)) for path in files)
     # Null and empty text are told apart by quotes alone, and nothing is sniffed: what content suggests must not decide over types.

@@ -13,7 +13,7 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from core.charts.chart import DARK_STYLE, Chart, ChartStyle, bars
+from core.charts.chart import DARK_STYLE, Chart, ChartStyle, bar_chart
 from core.compiling.compiled import compiled_folder
 from core.lattice.map import LatticeMap
 from core.lattice.page_picture import heights_picture, nodes_picture
@@ -84,7 +84,7 @@ def _shares_chart(
     """Return lying bars from 0 to 100 %, under the heading that the page has for them."""
     # Always up to 100 %, so that the charts of two releases can be held against each other.
     chart = Chart(title, TABLE_NOTE, series, percent, CHART_STYLES, missing="")
-    return bars(chart, names, most=1.0, headed=False).inline()
+    return bar_chart(chart, names, most=1.0, headed=False).inline()
 
 
 def lattice_charts(drawn: LatticeMap, width: int) -> tuple[str, str]:

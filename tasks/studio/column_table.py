@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from core.columns.coding import Coder
 from core.evaluation.singled_out import (
-    LevelStanding,
+    LevelUniqueness,
     Numbers,
-    SampleStanding,
-    column_standings,
-    level_standings,
-    standing_of,
+    SampleUniqueness,
+    column_uniqueness,
+    level_uniqueness,
+    sample_uniqueness,
     summed_digests,
 )
-from core.formats.proposals import ColumnProfile, propose
+from core.formats.proposals import ColumnProfile, propose_role
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from schemas.errors.base import SkaldError
 from schemas.hierarchies.kinds import entry_of
@@ -67,7 +67,7 @@ class ColumnRow(NamedTuple):
 class RiskBefore(NamedTuple):
     """Who stands out by the quasi-identifiers together: people, and of how many."""
 
-    standing: SampleStanding
+    standing: SampleUniqueness
     people: int
 
 
@@ -84,7 +84,7 @@ def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[C
         least: People who must share a value for it to be shown.
     """
     known = [qid.name for qid in job.columns.quasi_identifiers if qid.name in sample.digests]
-    standings = column_standings(sample.digests, known, job.privacy.k)
+    standings = column_uniqueness(sample.digests, known, job.privacy.k)
     said, roles = _said(job, text), job.columns.roles()
     rest = SINGULAR["insensitive"] if job.columns.insensitive == REST else NO_ROLE
     rows = []
@@ -107,7 +107,7 @@ def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[C
 def risk_before(job: Job, sample: PeopleSample) -> RiskBefore:
     """Return who stands out in the sample by all quasi-identifiers together."""
     known = [sample.digests[qid.name] for qid in job.columns.quasi_identifiers if qid.name in sample.digests]
-    return RiskBefore(standing_of(summed_digests(known, sample.people), job.privacy.k), sample.people)
+    return RiskBefore(sample_uniqueness(summed_digests(known, sample.people), job.privacy.k), sample.people)
 
 
 def _way(job: Job, name: str) -> str:
@@ -126,7 +126,7 @@ def _said(job: Job, text: str) -> dict[str, str]:
 def _why(comment: str, profile: ColumnProfile) -> tuple[bool, str]:
     asked = comment.startswith("DECIDE, ")
     said = comment.removeprefix("DECIDE, ").removeprefix("accepted, ").split("; alone by it ")[0]
-    return asked, said or propose(profile).reason
+    return asked, said or propose_role(profile).reason
 
 
 def _short(value: str) -> str:
@@ -155,7 +155,7 @@ class ShownLevel(NamedTuple):
     """
 
     mark: str
-    standing: LevelStanding
+    standing: LevelUniqueness
     shown: list[tuple[str, int]]
     others: int
 
@@ -190,14 +190,14 @@ def shown_hierarchy(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least:
     groups = [Coder(domain, one).code(values).astype(np.int64) for one in hierarchy.groups]
     known = [sample.digests[one.name] for one in job.columns.quasi_identifiers if one.name in sample.digests and one.name != qid.name]
     others = summed_digests(known, sample.people)
-    standings = level_standings(groups, others, sample.names.index(qid.name), job.privacy.k)
+    standings = level_uniqueness(groups, others, sample.names.index(qid.name), job.privacy.k)
     hidden = sample.rare(qid.name, least, steps)
     levels = [_level(qid, hierarchy, number, one, standings[number], least, hidden) for number, one in enumerate(groups)]
     return ShownHierarchy(qid.name, kind, words, levels)
 
 
 def _level(
-    qid: QuasiIdentifier, hierarchy: Hierarchy, level: int, groups: Numbers, standing: LevelStanding, least: int, hidden: frozenset[str]
+    qid: QuasiIdentifier, hierarchy: Hierarchy, level: int, groups: Numbers, standing: LevelUniqueness, least: int, hidden: frozenset[str]
 ) -> ShownLevel:
     labels = hierarchy.labels[level]
     counts = np.bincount(groups, minlength=len(labels))

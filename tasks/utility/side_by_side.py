@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.evaluation.accuracy import FOLDS, folds_of
-from core.evaluation.utility import Contingency, Meaning, itself
+from core.evaluation.utility import Contingency, Meaning, exact_meaning
 from tasks.store.database import quote
 
 SAMPLE = 200_000
@@ -118,7 +118,7 @@ class UtilityComparison:
         known = len(values) - values.null_count
         domain = Domain(column, values.drop_null(), counts[:known], int(counts[known:].sum()))
         self.register(number, domain)
-        return Attribute(number, domain, (column,), f"domain_{number}", itself(domain.size), counts)
+        return Attribute(number, domain, (column,), f"domain_{number}", exact_meaning(domain.size), counts)
 
     def contingencies(self, first: Attribute, second: Attribute) -> tuple[Contingency, Contingency]:
         """Count the records of each pair of values in the source, and of each pair of labels in the release."""

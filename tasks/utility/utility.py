@@ -18,12 +18,12 @@ from core.evaluation.accuracy import (
     associations,
     band_shares,
     bands_of,
-    counted_in,
     draw_counts,
+    estimated_counts,
     features_of,
-    majority,
+    majority_share,
 )
-from core.evaluation.utility import SANITY, Floats, draw_queries, generalised, itself, relative_errors, total_variation
+from core.evaluation.utility import SANITY, Floats, draw_queries, exact_meaning, mean_ncp, relative_errors, total_variation
 from core.recount.groups import without_spellings_sql
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
@@ -173,7 +173,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
             drawn = bench.samples(columns, [name for name in others if name != target and name not in ways], seed)
             moved = _moved(columns, drawn)
             released = int(qids[0].counts.sum())
-            wide = sum(generalised(one.meaning, one.counts) for one in qids) / len(qids) * released
+            wide = sum(mean_ncp(one.meaning, one.counts) for one in qids) / len(qids) * released
             return Utility(
                 release=release.name,
                 records=source.records,
@@ -190,7 +190,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
 
 
 def _column(one: Attribute, place: int, moved: Mapping[tuple[int, int], float]) -> ColumnUtility:
-    wide = generalised(one.meaning, one.counts)
+    wide = mean_ncp(one.meaning, one.counts)
     mine = [apart for pair, apart in moved.items() if place in pair]
     marginal = total_variation(one.weights, one.meaning.spread(one.counts))
     return ColumnUtility(generalised=wide, marginal=marginal, association=float(np.mean(mine)) if mine else 0.0)
@@ -200,7 +200,7 @@ def _moved(columns: Sequence[Attribute], drawn: tuple[Drawn, Drawn]) -> dict[tup
     """Return by how much Cramér's V of every two columns differs between source and release."""
     bands = [bands_of(one.domain, BANDS) for one in columns]
     found = []
-    for side, meanings in zip(drawn, ([itself(one.domain.size) for one in columns], [one.meaning for one in columns]), strict=True):
+    for side, meanings in zip(drawn, ([exact_meaning(one.domain.size) for one in columns], [one.meaning for one in columns]), strict=True):
         found.append(associations(side.codes, [band_shares(*each) for each in zip(meanings, bands, strict=True)]))
     return {pair: abs(value - found[1][pair]) for pair, value in found[0].items()}
 
@@ -211,9 +211,9 @@ def _count_errors(qids: Sequence[Attribute], drawn: tuple[Drawn, Drawn], asked: 
     numbers = [place for place, one in enumerate(qids) if as_numbers(one.domain.values) is not None]
     counts = draw_counts(numbers, [one.weights for one in qids], width, queries, seed)
     there, published = drawn
-    true = counted_in(counts, there.codes, [itself(one.domain.size) for one in qids]) * (records / len(there.folds))
+    true = estimated_counts(counts, there.codes, [exact_meaning(one.domain.size) for one in qids]) * (records / len(there.folds))
     released = int(qids[0].counts.sum())
-    estimated = counted_in(counts, published.codes, [one.meaning for one in qids]) * (released / len(published.folds))
+    estimated = estimated_counts(counts, published.codes, [one.meaning for one in qids]) * (released / len(published.folds))
     return _errors(true, estimated, records, seed)
 
 
@@ -259,7 +259,7 @@ def _accuracy(columns: Sequence[Attribute], told: int, qids: int, drawn: tuple[D
         target=target.domain.qid,
         source=float(np.mean(list(own.values()))),
         release=float(np.mean(list(other.values()))),
-        majority=majority(raw.target),
+        majority=majority_share(raw.target),
         learners={name: (share, other[name]) for name, share in own.items()},
         held_out=drawn[1].held_out,
         source_records=len(raw.target),
@@ -270,7 +270,7 @@ def _accuracy(columns: Sequence[Attribute], told: int, qids: int, drawn: tuple[D
 def _examples(qids: Sequence[Attribute], target: tuple[int, int], drawn: Drawn, *, as_published: bool) -> Examples:
     """Return the records of a side whose target, a column of so many classes, is no null, as learners take them."""
     told, classes = target
-    meanings = [one.meaning if as_published else itself(one.domain.size) for one in qids]
+    meanings = [one.meaning if as_published else exact_meaning(one.domain.size) for one in qids]
     features = [features_of(meaning, one.domain) for meaning, one in zip(meanings, qids, strict=True)]
     known = np.flatnonzero(drawn.codes[told] < classes)
     table = np.concatenate([feature[codes[known]] for feature, codes in zip(features, drawn.codes, strict=False)], axis=1)

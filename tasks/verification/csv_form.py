@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from core.formats.spreadsheets import escaped_csv_sql, header
+from core.formats.spreadsheets import csv_header, escaped_csv_sql
 from tasks.release.files import BOM, TABLE, Csv, relation_of
 from tasks.store.database import literal, quote
 from tasks.verification.parquet_form import more_than_records, same_bytes
@@ -58,7 +58,7 @@ def _write_again(connection: duckdb.DuckDBPyConnection, path: Path, layout: Csv,
             f"(FORMAT csv, HEADER false, DELIMITER {literal(layout.delimiter)}, QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
         )
         with copy.open("wb") as whole, body.open("rb") as records:
-            whole.write(((BOM if marked else "") + header(list(layout.types), layout.delimiter)).encode())
+            whole.write(((BOM if marked else "") + csv_header(list(layout.types), layout.delimiter)).encode())
             while block := records.read(1 << 20):
                 whole.write(block)
     finally:

@@ -16,14 +16,14 @@ from core.clustering.gower import gower_points
 from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
 from core.clustering.outlier_step import MondrianCut, OutlierStep, handle_outliers
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree, canon
+from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.coding import Coder
 from core.kmember.partition import Effort, Members
 from core.lattice.search import Search
-from core.local_suppression.local_transformation import LIMIT, Leveller, transform_locally
+from core.local_suppression.local_transformation import LIMIT, NodeEvaluator, transform_locally
 from core.local_suppression.recoding import recode_parts
 from core.local_suppression.residual import Residual
-from core.local_suppression.suppressed_records import treat
+from core.local_suppression.suppressed_records import treat_suppressed
 from core.mondrian.partition import Mode, Refused, Rules, Score, partition
 from core.mondrian.ranks import CutAxis
 from core.privacy.models import PrivacyModel
@@ -100,25 +100,25 @@ def by_levels(
     example, promise = people.example, Promise(people.k, (model,))
     rows = [(*row, value) for row, value in zip(example.rows, values, strict=True)]
     whole = Example(rows, (*example.domains, domain), (*example.hierarchies, exact_hierarchy(domain)))
-    leveller, root = Leveller(example.hierarchies, (domain,), promise), Residual(whole.histogram((0, 0, 0)))
+    evaluator, root = NodeEvaluator(example.hierarchies, (domain,), promise), Residual(whole.histogram((0, 0, 0)))
 
     def find(rest: Residual, least: Promise, most: int) -> Any:
-        return Search(rest.cells, leveller.axes, least, most, sensitive=leveller.sensitive, persons=rest.persons).run()
+        return Search(rest.cells, evaluator.axes, least, most, sensitive=evaluator.sensitive, persons=rest.persons).run()
 
     if node is None:
         found = find(root, promise, floor(limit * len(rows)))
         if found is None or found.loss.suppressed == len(rows):
             return [], ()
         node = found.node[:2]
-    first = leveller.at(root, node)
+    first = evaluator.at(root, node)
     levels, left = transform_locally(
         first,
-        leveller.records_failing(root, first),
+        evaluator.records_failing(root, first),
         rounds,
-        leveller,
-        lambda rest: find(rest, leveller.promise.of_size, floor(LIMIT * rest.records)),
+        evaluator,
+        lambda rest: find(rest, evaluator.promise.of_size, floor(LIMIT * rest.records)),
     )
-    treated = treat(levels, left, treatment, leveller, example.domains)
+    treated = treat_suppressed(levels, left, treatment, evaluator, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
     classes = np.full(len(rows), SUPPRESSED)
     for stage in (recoding, *recoding.later):
@@ -164,7 +164,7 @@ def by_records(people: People, values: Values, method: str, *, nearest: bool = F
     )
     points, tree = gower_points(records, example.domains), VantageTree(people.k)
     if method == "canon":
-        classes = canon(records, example.domains, tree, unit.people)
+        classes = canon_partition(records, example.domains, tree, unit.people)
     elif method == "kmember":
         labels = [LabelPrices(None, *of) for of in zip(example.domains, example.hierarchies, strict=True)]
         classes, _ = Members(records, axes_of(example), labels, people.k, unit).clustered(Effort.of(len(records), people.k, 1))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from core.columns.domains import Domain
-from core.hierarchies.levels import DraftLevels, labelled
+from core.hierarchies.levels import DraftLevels, level_of_labels
 from core.recount.labels.group_levels import Levels, level_of
 from core.recount.labels.label_readers import LabelAxis
 from docs.reference_pages import job_page
@@ -43,7 +43,7 @@ def parity_ladder(_qid: str, domain: Domain, spec: ParityHierarchy, _folder: Pat
     """Group numbers by what is left when they are halved."""
     odd = np.asarray(domain.values.to_numpy(zero_copy_only=False)) % 2 == 1
     names = ("even", "odd") if spec.parity == "words" else ("0", "1")
-    return DraftLevels((labelled(pa.array(np.where(odd, names[1], names[0]))),), len(domain.values))
+    return DraftLevels((level_of_labels(pa.array(np.where(odd, names[1], names[0]))),), len(domain.values))
 
 
 def parity_levels(_name: str, spec: ParityHierarchy, values: pa.Array, _folder: Path) -> Levels:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.domains import Node
-from core.relational.histories import joined
+from core.relational.histories import combine_profiles
 from core.relational.kernels import NOWHERE, Lanes, digests_of_numbers, digests_of_rows
 from core.relational.known_rows import BYTES_EACH, kept_persons, number_of_choices
 from schemas.errors.tables import HistoryError
@@ -25,7 +25,7 @@ def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[n
     choices = number_of_choices([starts for starts, _ in tables], most)
     if choices * BYTES_EACH > given.job.memory:
         raise HistoryError.too_many_choices(choices, choices * BYTES_EACH)
-    of_unit = digests_of_numbers(joined(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
+    of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
     return kept_persons(of_unit, tables, most, given.job.privacy.k)
 
 

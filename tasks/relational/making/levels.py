@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.domains import Node
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import ROUNDING, Pricing, objective_of
-from core.relational.histories import class_of_each, failing_persons, joined
+from core.relational.histories import class_of_each, combine_profiles, failing_persons
 from core.relational.kernels import NOWHERE, cost_of_lost
 from core.relational.search import NodeCost, best_node
 from core.relational.sensitive import TablePromise
@@ -104,7 +104,7 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
     for branch in tree.branches:
         levels = tuple((table, given.levels_of(node, table)) for table in tree.within(branch))
         parts.append(read_profile(given, BranchNode(branch, levels)))
-    return joined(parts)
+    return combine_profiles(parts)
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.relational.histories import class_of_each
 from core.relational.kernels import NOWHERE
-from core.relational.person_axes import leaf_ranks, number_axis, rank_profiles, value_axis
+from core.relational.person_axes import leaf_ranks, rank_profiles, row_count_axis, value_axis
 from core.relational.person_cuts import PersonAxis, cut_persons
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
@@ -58,7 +58,7 @@ def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
         numbers = given.numbers(table)
         mine = np.flatnonzero(numbers[1] != NOWHERE)
         persons = numbers[2][mine].astype(np.int64)
-        found.append(number_axis(np.bincount(persons, minlength=given.persons), float(max(len(numbers) - 3, 1))))
+        found.append(row_count_axis(np.bincount(persons, minlength=given.persons), float(max(len(numbers) - 3, 1))))
         half = len(mine) / given.persons / 2
         for place, ranks in enumerate(code_ranks(given, table) if of_rows else ()):
             profiles = rank_profiles(persons, ranks[mine], given.persons)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.domains import Node
-from core.relational.histories import class_of_each, joined, number_profiles
+from core.relational.histories import class_of_each, combine_profiles, number_profiles
 from core.relational.kernels import NOWHERE, digests_of_numbers, digests_of_rows
 from core.relational.withholding import FailingRows, rows_to_withhold
 from schemas.errors.tables import HistoryError
@@ -69,7 +69,7 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
     if kept.all():
         return keep_settled(given, is_promised(given, history_numbers(given, node)), {}, classes), {}
     persons, (where, failing) = np.flatnonzero(~kept), _failing_rows(given, node, kept)
-    of_unit = digests_of_numbers(joined(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
+    of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
     histories = _histories_of_all(given, node, of_unit)
     limit = Fraction(given.job.suppression.rows)
     budget = np.array([floor(limit * given.tables[table].rows) for table in given.job.tree.tables], np.int64)

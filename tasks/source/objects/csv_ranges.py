@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from core.formats.record_ends import Scanned, record_starts, records_of, scan
+from core.formats.record_ends import ScannedRange, record_starts, records_of, scan_range
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.job.source import UTF8
@@ -68,7 +68,7 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
     return {name: _together(parts, looked[name]) for name, parts in made.items()}
 
 
-def _together(parts: Sequence[Artifact | None], looked: Sequence[Scanned]) -> tuple[Artifact, ...]:
+def _together(parts: Sequence[Artifact | None], looked: Sequence[ScannedRange]) -> tuple[Artifact, ...]:
     """Return what ranges of an object became; nothing where one of them failed, or all have not as many records as the object has."""
     there = tuple(part for part in parts if part is not None)
     whole = len(there) == len(parts) and 1 + sum(part.rows for part in there) == records_of(looked)
@@ -109,10 +109,10 @@ def _each(
     return {name: list(islice(made, len(mine))) for name, mine in arguments.items()}
 
 
-def _scan(job: Job, one: Located, first: int, last: int, _key: Key) -> Scanned:
+def _scan(job: Job, one: Located, first: int, last: int, _key: Key) -> ScannedRange:
     before = max(first - 2, 0)
     ends = b"".join(_read(one, before, first)), b"".join(_read(one, last, last + 1))
-    return scan(_read(one, first, last), *ends, job.source.delimiter)
+    return scan_range(_read(one, first, last), *ends, job.source.delimiter)
 
 
 def _convert(job: Job, one: Located, header: int, first: int, last: int, store: Store, key: Key) -> Artifact | None:

@@ -17,30 +17,30 @@ from core.attacks.attacked_tables import (
     fitting_classes,
     joint_codes,
     label_fits,
-    people_of_labels,
+    people_known_by_labels,
     recombined_people,
     release_of_codes,
 )
 from core.attacks.inference import (
     ModalValues,
     allowed_counts,
+    classes_exceeding,
     entropy_share,
-    exceeding,
     finer_halves,
     inference_from_left_out_persons,
     modal_values,
 )
 from core.attacks.record_attacks import (
     linkage_by_order,
-    links,
     membership_by_digests,
     nearest_classes,
-    noisy,
     persons_within,
     rare_pairs,
+    right_links,
     sets_shared,
     singled_out_by_both,
     singled_out_by_labels,
+    with_one_wrong_qid,
 )
 from core.recount.labels.label_spans import Spans
 from schemas.privacy.sensitive import DistinctSpec, EntropySpec, RecursiveSpec
@@ -110,7 +110,7 @@ def test_rare_pairs_and_modal_values_are_those_of_counters(drawn: tuple[list[tup
 @given(releases)
 def test_whoever_fits_and_is_nearest_is_who_a_look_at_each_class_says(drawn: tuple[list[tuple[int, int]], list[int]]) -> None:
     release = release_of(drawn)
-    people = recombined_people(people_of_labels(release, np.arange(release.records)), np.random.default_rng(3))
+    people = recombined_people(people_known_by_labels(release, np.arange(release.records)), np.random.default_rng(3))
     fits, nearest = fitting_classes(release, people), nearest_classes(release, people)
     for person in range(len(people)):
         agreed = [sum(bool(people.fits[place][person, label]) for place, label in enumerate(labels)) for labels in release.labels.tolist()]
@@ -121,16 +121,14 @@ def test_whoever_fits_and_is_nearest_is_who_a_look_at_each_class_says(drawn: tup
 def test_one_record_in_its_class_is_found_and_one_of_many_seldom() -> None:
     labels = np.array([[0, 0], *[[1, 1]] * 400])
     release = release_of_codes(labels, {})
-    people = people_of_labels(release, np.arange(release.records))
+    people = people_known_by_labels(release, np.arange(release.records))
     random = np.random.default_rng(4)
-    assert (
-        links(release, people.some_of(np.zeros(50, np.int64)), fitting_classes(release, people.some_of(np.zeros(50, np.int64))), random)
-        == 50
-    )
-    assert links(release, people, fitting_classes(release, people), random) <= 12
+    alone = people.chosen_people(np.zeros(50, np.int64))
+    assert right_links(release, alone, fitting_classes(release, alone), random) == 50
+    assert right_links(release, people, fitting_classes(release, people), random) <= 12
     outside = recombined_people(people, random)
-    assert links(release, outside, fitting_classes(release, outside), random) == 0
-    assert len(noisy(people, random)) == len(people)
+    assert right_links(release, outside, fitting_classes(release, outside), random) == 0
+    assert len(with_one_wrong_qid(people, random)) == len(people)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=40))
@@ -149,7 +147,7 @@ def test_an_order_of_records_is_noticed_whichever_way_it_goes(order: range, righ
     release = release_of_codes(np.zeros((200, 1), np.int64), {"value": values})
     # The record at place i of the files is that of row order[i].
     rows = np.array(order)[release.class_codes]
-    people = people_of_labels(release, np.arange(200))
+    people = people_known_by_labels(release, np.arange(200))
     found = linkage_by_order(release, people, rows)
     assert (found.guesses, found.right) == (199, right)
     assert found.figures().verdict == "broken"
@@ -158,7 +156,7 @@ def test_an_order_of_records_is_noticed_whichever_way_it_goes(order: range, righ
 def test_the_order_of_content_is_nobodys() -> None:
     values = np.arange(200)
     release = release_of_codes(np.zeros((200, 1), np.int64), {"value": values})
-    found = linkage_by_order(release, people_of_labels(release, np.arange(200)), values)
+    found = linkage_by_order(release, people_known_by_labels(release, np.arange(200)), values)
     assert found.right == found.control_right == 199
     assert found.figures().verdict == "safe"
 
@@ -196,8 +194,8 @@ def test_no_class_that_keeps_l_exceeds_what_is_allowed(classes: list[list[int]],
         kept = np.array([keeps(one) for one in classes])
         some = ModalValues(modal.values[kept], counts[kept], held[kept], held[kept], overall)
         assert allowed is not None
-        assert exceeding(some, allowed[kept]) == 0
-    assert exceeding(ModalValues(modal.values, held, held, held, overall), held - 1.0) == len(classes)
+        assert classes_exceeding(some, allowed[kept]) == 0
+    assert classes_exceeding(ModalValues(modal.values, held, held, held, overall), held - 1.0) == len(classes)
 
 
 def test_the_share_that_entropy_allows_is_where_the_rest_is_even() -> None:

@@ -19,13 +19,13 @@ from core.charts.chart import (
     Chart,
     ChartStyle,
     Picture,
-    bars,
-    linear,
+    bar_chart,
+    linear_scale,
     scale_of,
-    short,
+    short_figure,
     side_by_side,
 )
-from core.charts.scatter import LABEL_GAP, lines
+from core.charts.scatter import LABEL_GAP, line_chart
 from tests.oracles.contrast import contrast
 from tests.places import ROOT
 
@@ -58,9 +58,9 @@ def test_nothing_else_draws() -> None:
 
 
 def test_ticks_are_round() -> None:
-    assert linear(0.79).ticks == (0, 0.2, 0.4, 0.6, 0.8)
-    assert linear(23).ticks == (0, 5, 10, 15, 20, 25)
-    assert [short(value) for value in (0, 0.25, 16.69, 1234, 20_000, 10_541_769, 3e9)] == [
+    assert linear_scale(0.79).ticks == (0, 0.2, 0.4, 0.6, 0.8)
+    assert linear_scale(23).ticks == (0, 5, 10, 15, 20, 25)
+    assert [short_figure(value) for value in (0, 0.25, 16.69, 1234, 20_000, 10_541_769, 3e9)] == [
         "0",
         "0.25",
         "16.7",
@@ -72,7 +72,7 @@ def test_ticks_are_round() -> None:
 
 
 def test_lines_name_every_series_apart_and_leave_out_what_there_is_not() -> None:
-    svg = of(lines(Chart("GCP", "less is better", FIGURES), ["5", "10", "20"], "k"))
+    svg = of(line_chart(Chart("GCP", "less is better", FIGURES), ["5", "10", "20"], "k"))
     assert len(re.findall(r"<path d='M[^']*' class='s-series-", svg)) == 3
     # A mark per figure and one beside each name.
     assert svg.count("stroke-width='1.6'") == 8 + 3
@@ -83,7 +83,7 @@ def test_lines_name_every_series_apart_and_leave_out_what_there_is_not() -> None
 
 
 def test_lines_of_many_series_have_room_for_every_name() -> None:
-    picture = lines(Chart("many", "", {f"series {number}": [1.0, 1.0] for number in range(40)}), ["a", "b"], "x")
+    picture = line_chart(Chart("many", "", {f"series {number}": [1.0, 1.0] for number in range(40)}), ["a", "b"], "x")
     places = [float(y) for y in re.findall(r"<text x='390.0' y='([\d.-]+)'", of(picture))]
     assert len(places) == 40
     assert min(places) > 34
@@ -92,7 +92,9 @@ def test_lines_of_many_series_have_room_for_every_name() -> None:
 
 def test_what_others_are_compared_with_is_dashed_and_hollow() -> None:
     svg = of(
-        lines(Chart("DM", "", {"a": [1, 2], "b": [2, 3]}, styles={"a": ChartStyle(0), "b": ChartStyle(0, quiet=True)}), ["5", "10"], "k")
+        line_chart(
+            Chart("DM", "", {"a": [1, 2], "b": [2, 3]}, styles={"a": ChartStyle(0), "b": ChartStyle(0, quiet=True)}), ["5", "10"], "k"
+        )
     )
     assert svg.count("stroke-dasharray") == 1
     assert svg.count("class='f-paper s-series-0'") == 3
@@ -100,7 +102,7 @@ def test_what_others_are_compared_with_is_dashed_and_hollow() -> None:
 
 
 def test_bars_write_every_figure_beside_its_bar_and_name_the_chosen_in_bold() -> None:
-    svg = of(bars(Chart("CPU time", "", {"s": [2.5, None, 5.0]}), ["skald", "canon", "rayden"], chosen="rayden"))
+    svg = of(bar_chart(Chart("CPU time", "", {"s": [2.5, None, 5.0]}), ["skald", "canon", "rayden"], chosen="rayden"))
     widths = [float(width) for _, _, width, _ in BAR.findall(svg)]
     assert len(widths) == 2
     assert widths[0] * 2 == pytest.approx(widths[1], abs=0.2)
@@ -112,7 +114,7 @@ def test_bars_write_every_figure_beside_its_bar_and_name_the_chosen_in_bold() ->
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5, unique=True), st.booleans())
 def test_bars_stay_inside_their_picture_however_long_their_names(names: list[str], headed: bool) -> None:
     shares = [index / len(names) for index in range(len(names))]
-    picture = bars(Chart("t", "n", {"Source": [1.0] * len(names), "Release": shares}), names, most=1.0, headed=headed)
+    picture = bar_chart(Chart("t", "n", {"Source": [1.0] * len(names), "Release": shares}), names, most=1.0, headed=headed)
     for x, y, width, height in BAR.findall(picture.body):
         assert float(x) + float(width) <= picture.width
         assert float(y) + float(height) <= picture.height
@@ -120,15 +122,15 @@ def test_bars_stay_inside_their_picture_however_long_their_names(names: list[str
 
 def test_a_long_name_is_cut_and_told_in_full_under_the_pointer() -> None:
     name = "n" * (LONGEST + 1)
-    svg = of(bars(Chart("t", "", {"s": [1]}), [name]))
+    svg = of(bar_chart(Chart("t", "", {"s": [1]}), [name]))
     assert f"<title>{name}</title>" in svg
     assert f">{'n' * (LONGEST - 1)}…</text>" in svg
 
 
 def pictures() -> dict[str, Picture]:
     chart = Chart("GCP", "less is <better>", FIGURES)
-    single = lines(chart, ["5", "10", "20"], "k")
-    lying = bars(Chart("NCP", "note", {"s": [0.1, 0.2]}), ["a", "b"])
+    single = line_chart(chart, ["5", "10", "20"], "k")
+    lying = bar_chart(Chart("NCP", "note", {"s": [0.1, 0.2]}), ["a", "b"])
     return {"lines": single, "bars": lying, "beside": side_by_side("All", "in two parts", [single, lying])}
 
 

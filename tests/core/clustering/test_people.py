@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from core.clustering.gower import Points, gower_points
 from core.clustering.merged_classes import Criteria, dense, merge_failing, smaller_than, without_failing
-from core.clustering.outlier_step import Handled, MondrianCut, OutlierStep, handle_outliers
+from core.clustering.outlier_step import MondrianCut, OutlierResult, OutlierStep, handle_outliers
 from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree, canon
+from core.clustering.vptree import VantageTree, canon_partition
 from core.mondrian.ranks import CutAxis
 from core.privacy.models import DistinctDiversity, EntropyDiversity
 from core.privacy.promise import Promise
@@ -76,7 +76,7 @@ def test_persons_of_one_record_each_are_as_records(records: Records, tree: Vanta
     assert np.array_equal(tree.partition(points, people=everybody), tree.partition(points))
 
 
-def handled(points: Points, tree: VantageTree, step: OutlierStep, unit: RowPersons) -> Handled:
+def handled(points: Points, tree: VantageTree, step: OutlierStep, unit: RowPersons) -> OutlierResult:
     def cut(rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
         return tree.partition(points.take(rows), groups, unit.take(rows).people)
 
@@ -112,7 +112,7 @@ def test_blocks_are_closed_with_the_record_by_which_they_have_k_persons(
 def test_canon_keeps_k_persons(table: tuple[Records, RowPersons], tree: VantageTree) -> None:
     records, unit = table
     assume(oracle.size(range(len(records.rows)), people_of(unit).tolist()) >= tree.k)
-    assert min(persons_in(canon(records.codes, records.domains, tree, unit.people), unit)) >= tree.k
+    assert min(persons_in(canon_partition(records.codes, records.domains, tree, unit.people), unit)) >= tree.k
 
 
 @pytest.mark.slow

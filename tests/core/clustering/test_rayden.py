@@ -14,8 +14,8 @@ from core.clustering.cof import outlier_factors, outliers
 from core.clustering.gower import ABSENT, UNIT, Points, gower_points
 from core.clustering.merged_classes import dense, merge_failing, smaller_than
 from core.clustering.nearest import medoids
-from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
-from core.clustering.vptree import VantageTree, canon
+from core.clustering.outlier_step import OutlierResult, OutlierStep, handle_outliers
+from core.clustering.vptree import VantageTree, canon_partition
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from tests.covering import each_value
@@ -33,7 +33,7 @@ steps = st.builds(
 )
 
 
-def handled(points: Points, tree: VantageTree, step: OutlierStep) -> Handled:
+def handled(points: Points, tree: VantageTree, step: OutlierStep) -> OutlierResult:
     return handle_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
 
 
@@ -142,7 +142,7 @@ def test_the_medoid_has_the_least_sum_of_distances_and_is_the_first_of_equals() 
 def test_canon_parts_by_numbers_alone() -> None:
     domains = [domain_of(["a", "b"], pa.string()), domain_of(list(range(12)), pa.int64())]
     records = np.column_stack([np.arange(12) % 2, np.arange(12)])
-    classes = canon(records, domains, VantageTree(3))
-    turned = canon(np.column_stack([np.arange(12) // 6, np.arange(12)]), domains, VantageTree(3))
+    classes = canon_partition(records, domains, VantageTree(3))
+    turned = canon_partition(np.column_stack([np.arange(12) // 6, np.arange(12)]), domains, VantageTree(3))
     assert np.array_equal(classes, turned)
     assert np.bincount(classes).min() == 3

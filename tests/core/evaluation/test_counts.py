@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.evaluation.accuracy import BANDS, associations, band_shares, bands_of, counted_in, draw_counts, features_of
-from core.evaluation.utility import Meaning, itself
+from core.evaluation.accuracy import BANDS, associations, band_shares, bands_of, draw_counts, estimated_counts, features_of
+from core.evaluation.utility import Meaning, exact_meaning
 from tests.laws import tried
 
 
@@ -37,12 +37,12 @@ def test_a_record_counts_by_the_share_of_what_it_may_be(
         assert asked[1] <= {0, 3, 4}
         reach = [[len(one & mine) / len(one) for one in sets] for mine, (_, sets) in zip(asked, (first, second), strict=True)]
         expected.append(sum(reach[0][one] * reach[1][other] for one, other in zip(*codes, strict=True)))
-    assert counted_in(queries, codes, [first[0], second[0]]) == pytest.approx(expected)
+    assert estimated_counts(queries, codes, [first[0], second[0]]) == pytest.approx(expected)
 
 
 def test_what_is_withheld_hangs_together_with_nothing() -> None:
     codes, star = np.arange(600) % 6, Meaning(np.zeros(6, int), np.arange(6), 6, np.ones(1))
-    raw = band_shares(itself(6), np.arange(6))
+    raw = band_shares(exact_meaning(6), np.arange(6))
     [whole] = associations([codes, codes], [raw, raw]).values()
     [none] = associations([codes, np.zeros(600, int)], [raw, band_shares(star, np.arange(6))]).values()
     assert (whole, none) == (pytest.approx(1), pytest.approx(0))
@@ -52,7 +52,7 @@ def test_features_of_a_set_are_the_mean_of_those_of_its_values() -> None:
     for values in (pa.array([1, 4, 9, 30]), pa.array(["a", "b", "c", "d"])):
         domain = Domain("x", values, np.array([5, 1, 3, 2]), 4)
         assert bands_of(domain, BANDS).tolist()[-1] == bands_of(domain, BANDS).max()
-        raw = features_of(itself(5), domain)
+        raw = features_of(exact_meaning(5), domain)
         pair = features_of(Meaning(np.array([0, 0]), np.array([1, 4]), 5, np.zeros(1)), domain)
         assert pair[0] == pytest.approx(raw[[1, 4]].mean(axis=0))
         assert len(np.unique(raw, axis=0)) == 5

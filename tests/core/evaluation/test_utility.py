@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.evaluation.utility import Contingency, Predicate, draw_queries, generalised, itself, meaning_of, relative_errors, total_variation
+from core.evaluation.utility import (
+    Contingency,
+    Predicate,
+    draw_queries,
+    exact_meaning,
+    mean_ncp,
+    meaning_of,
+    relative_errors,
+    total_variation,
+)
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from schemas.job.columns import QuasiIdentifier
 
@@ -62,12 +71,12 @@ def test_labels_that_stand_for_nothing_are_counted_not_shown() -> None:
 def test_generalised_and_marginals_on_a_worked_example() -> None:
     meaning = meaning_of(["[20 - 24]", "[25 - 29]", "[30 - 34]"], none(3), AGES, ages(), 1)
     counts = np.array([3, 3, 4])
-    assert generalised(meaning, counts) == pytest.approx((3 * 0.4 + 3 * 0.4) / 10)
+    assert mean_ncp(meaning, counts) == pytest.approx((3 * 0.4 + 3 * 0.4) / 10)
     after = meaning.spread(counts)
     assert after.tolist() == [1.5, 1.5, 3, 4]
     assert total_variation(AGES.counts, after) == pytest.approx(0.05)
     words = meaning_of(["A", "B", None], none(3), CITIES, cities(), 1)
-    assert generalised(words, np.array([6, 2, 2])) == pytest.approx(0.6 * 2 / 4 + 0.2 * 1 / 4)
+    assert mean_ncp(words, np.array([6, 2, 2])) == pytest.approx(0.6 * 2 / 4 + 0.2 * 1 / 4)
 
 
 @given(st.lists(st.integers(1, 50), min_size=4, max_size=4), st.integers(0, 3))
@@ -90,7 +99,7 @@ def test_a_query_counts_each_record_by_the_share_of_its_label(first: int, last: 
     asked = Predicate(0, min(first, last), max(first, last)).chosen(4)
     table = Contingency(np.array([label]), np.array([1]), np.array([7]))
     inside = [code in range(min(first, last), max(first, last) + 1) for code in meaning.codes[meaning.labels == label]]
-    assert table.total(meaning.share(asked), itself(2).share(np.array([0.0, 1.0]))) == pytest.approx(7 * sum(inside) / len(inside))
+    assert table.total(meaning.share(asked), exact_meaning(2).share(np.array([0.0, 1.0]))) == pytest.approx(7 * sum(inside) / len(inside))
 
 
 @given(st.integers(0, 1000), st.sampled_from([([0], 3), ([0, 1, 2], 3), ([], 2), ([0], 1), ([], 1)]))

@@ -8,7 +8,7 @@ import io
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.formats.record_ends import Scanned, record_starts, records_of, scan
+from core.formats.record_ends import ScannedRange, record_starts, records_of, scan_range
 
 FIELDS = st.text(alphabet='a,\n"é', max_size=4)
 ROWS = st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=8)
@@ -18,12 +18,12 @@ def cut(content: bytes, ranges: int, block: int) -> list[int] | None:
     return record_starts(looked_through(content, ranges, block))
 
 
-def looked_through(content: bytes, ranges: int, block: int) -> list[tuple[int, Scanned]]:
+def looked_through(content: bytes, ranges: int, block: int) -> list[tuple[int, ScannedRange]]:
     starts = [len(content) * number // ranges for number in range(ranges)]
     found = []
     for first, last in zip(starts, [*starts[1:], len(content)], strict=True):
         blocks = [content[place : min(place + block, last)] for place in range(first, last, block)]
-        found.append((first, scan(blocks, content[max(first - 2, 0) : first], content[last : last + 1], ",")))
+        found.append((first, scan_range(blocks, content[max(first - 2, 0) : first], content[last : last + 1], ",")))
     return found
 
 

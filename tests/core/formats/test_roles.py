@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from benchmarks.roles.schemas import SCHEMAS, labelled
 from core.formats.concept_names import concept_names, concept_of, name_words
-from core.formats.proposals import ColumnProfile, propose
+from core.formats.proposals import ColumnProfile, propose_role
 
 LETTERS = {
     "I": "identifier", "K": "key", "Q": "quasi_identifier", "S": "sensitive", "N": "insensitive", "W": "withheld", "G": "weight",
@@ -61,7 +61,7 @@ def test_no_name_is_too_strange(name: str) -> None:
 
 
 def role(name: str, kind: str = "integer", values: int = 2000, distinct: int = 40, **more: object) -> str:
-    return propose(ColumnProfile(name, kind, values, distinct, **more)).role  # type: ignore[arg-type]
+    return propose_role(ColumnProfile(name, kind, values, distinct, **more)).role  # type: ignore[arg-type]
 
 
 def test_values_outweigh_names() -> None:
@@ -81,15 +81,15 @@ def test_values_outweigh_names() -> None:
 
 
 def test_numbers_of_nearly_every_record_are_measures_if_they_look_like_them() -> None:
-    numbered = propose(ColumnProfile("x9", "integer", 2000, 1990, even=0.5))
+    numbered = propose_role(ColumnProfile("x9", "integer", 2000, 1990, even=0.5))
     assert (numbered.role, numbered.question) == ("identifier", "names")
     for shape in ({"even": 0.1}, {"even": 0.5, "negative": True}, {"even": 0.5, "top": 0.2}):
-        measured = propose(ColumnProfile("x9", "integer", 2000, 1990, **shape))  # type: ignore[arg-type]
+        measured = propose_role(ColumnProfile("x9", "integer", 2000, 1990, **shape))  # type: ignore[arg-type]
         assert (measured.role, measured.publish, measured.question) == ("sensitive", "shared", "outside")
 
 
 def test_what_is_unsure_is_asked_and_what_is_published_as_values_is_shared() -> None:
     for name in ("x1", "age", "income", "updated_at", "email", "id", "perwt"):
-        one = propose(ColumnProfile(name, "integer", 2000, 300, even=0.5))
+        one = propose_role(ColumnProfile(name, "integer", 2000, 300, even=0.5))
         assert (one.question is None) == (one.confidence >= 0.7)
         assert (one.publish == "shared") == (one.role in {"sensitive", "insensitive", "weight"})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.formats.spreadsheets import CELL_SEPARATORS, escape_csv_text, escaped_csv_sql, header, read_back, read_back_sql
+from core.formats.spreadsheets import CELL_SEPARATORS, csv_header, escape_csv_text, escaped_csv_sql, unescape_csv_text, unescaped_csv_sql
 
 FORMULA = "=+-@＝＋－＠"
 STARTS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u00a0=1", "\u2003=1", "＝1", "＋1", "－1", "＠1", "'", "'=1"]
@@ -49,14 +49,14 @@ def test_everything_else_stays_as_it_is(text: str) -> None:
 
 @given(TEXTS)
 def test_what_was_set_apart_is_read_back(text: str) -> None:
-    assert read_back(escape_csv_text(text)) == text
+    assert unescape_csv_text(escape_csv_text(text)) == text
     assert escape_csv_text(text).lstrip()[:1] not in {"=", "+", "-", "@"}
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(CELL_SEPARATORS), st.sampled_from(CELL_SEPARATORS))
 def test_no_cell_begins_a_formula_whatever_separates_cells_there(texts: list[str], written: str, read: str) -> None:
     """Quote are no help: in the middle of a cell one is a letter. Readers differ in what they make of it: both are tried."""
-    line = header(["n"], written) + "7" + "".join(written + '"' + escape_csv_text(text).replace('"', '""') + '"' for text in texts)
+    line = csv_header(["n"], written) + "7" + "".join(written + '"' + escape_csv_text(text).replace('"', '""') + '"' for text in texts)
     cells = [cell for row in csv.reader(io.StringIO(line, newline=""), delimiter=read) for cell in row]
     torn = [cell for row in line.replace("\r", "\n").split("\n") for cell in row.split(read)]
     cells += [cell for cell in torn if not cell.startswith('"')] + [cell.lstrip('"') for cell in torn if read != written]
@@ -65,9 +65,9 @@ def test_no_cell_begins_a_formula_whatever_separates_cells_there(texts: list[str
 
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from([*CELL_SEPARATORS, ":", "~"]))
 def test_names_of_columns_are_read_back_and_stand_in_quotes_where_they_hold_any_mark(names: list[str], delimiter: str) -> None:
-    line = header(names, delimiter)
+    line = csv_header(names, delimiter)
     [cells] = csv.reader(io.StringIO(line, newline=""), delimiter=delimiter)
-    assert [read_back(cell) for cell in cells] == names
+    assert [unescape_csv_text(cell) for cell in cells] == names
     bare = "".join(part for part in line.removesuffix("\n").split('"')[::2])
     assert bare.count(delimiter) == len(names) - 1
     assert not set(bare) & set(CELL_SEPARATORS) - {delimiter}
@@ -79,5 +79,5 @@ def test_duckdb_follows_the_same_rule(texts: list[str]) -> None:
         connection.execute("CREATE TABLE t AS SELECT unnest($texts::VARCHAR[]) AS x", {"texts": texts})
         found = connection.execute(f"SELECT {escaped_csv_sql('x')} FROM t").fetchall()
         assert [text for (text,) in found] == [escape_csv_text(text) for text in texts]
-        back = connection.execute(f"SELECT {read_back_sql('y')} FROM (SELECT {escaped_csv_sql('x')} AS y FROM t)").fetchall()
+        back = connection.execute(f"SELECT {unescaped_csv_sql('y')} FROM (SELECT {escaped_csv_sql('x')} AS y FROM t)").fetchall()
         assert [text for (text,) in back] == texts

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.columns.data_parallel import limit_threads
-from core.kmember.blocks import exchange, improve_blocks
-from core.kmember.classes import Classes, cost_with, measure, seated
-from core.kmember.growing import grow
+from core.kmember.blocks import improve_blocks, make_best_steps
+from core.kmember.classes import Classes, build_classes, cost_with, reprice_class
+from core.kmember.growing import grow_classes
 from core.kmember.partition import Effort, Members, record_digests
 from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, price_with
 from core.mondrian.partition import Rules, partition
 from core.mondrian.ranks import CutAxis, ranks_of
-from core.mondrian.recoding import disclosure_prices
+from core.mondrian.recoding import cut_label_prices
 from core.privacy.promise import Promise
 from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise
@@ -74,7 +74,7 @@ def test_greedy_classes_are_those_of_the_rule_written_out(drawn: tuple[Table, tu
     rows, k, order = len(table.rows), min(k, len(table.rows)), np.array(in_order(table), np.int32)
     records, prices = blocked(table, ways)
     classes = np.zeros(rows, np.int32)
-    grow(records, order, k, prices, classes, np.arange(rows // k), bitset_words_for(records))
+    grow_classes(records, order, k, prices, classes, np.arange(rows // k), bitset_words_for(records))
     expected = oracle.k_member(order.tolist(), k, lambda made: oracle.cost_of(table, ways, made))
     assert sets_of(classes) == Counter(map(frozenset, expected))
 
@@ -83,7 +83,7 @@ def published(table: Table, ways: tuple[str | None, ...], classes: NDArray[np.in
     """What all labels cost, in the whole numbers of prices."""
     told = label_prices(labels_of(table, ways), published=1, held=0)[0]
     records, _ = blocked(table, ways)
-    made = seated(records, told, classes.copy(), 1)
+    made = build_classes(records, told, classes.copy(), 1)
     return int((made.prices * made.sizes).sum())
 
 
@@ -94,11 +94,11 @@ def test_no_more_is_published_than_by_the_cuts_of_the_same_records(
     table, ways = drawn
     k = min(k, len(table.rows))
     members = members_of(table, ways, k)
-    told = disclosure_prices(members.labels, members.axes)
+    told = cut_label_prices(members.labels, members.axes)
     ones = np.ones(len(table.rows), np.int64)
-    cut = partition(ranks_of(table.codes, members.axes), ones, members.axes, Rules(Promise(k)), "ncp", told=told).of_rows()
+    cut = partition(ranks_of(table.codes, members.axes), ones, members.axes, Rules(Promise(k)), "ncp", cut_prices=told).of_rows()
     effort = Effort(1_000, 3, passes)
-    classes, _ = members.clustered(effort) if anew else members.bettered(cut, effort)
+    classes, _ = members.clustered(effort) if anew else members.improved(cut, effort)
     assert published(table, ways, classes) <= published(table, ways, cut)
 
 
@@ -144,7 +144,7 @@ def blocked(table: Table, ways: tuple[str | None, ...]) -> tuple[CodedRecords, P
 def classes_in(table: Table, ways: tuple[str | None, ...], k: int) -> tuple[CodedRecords, Prices, Classes]:
     records, prices = blocked(table, ways)
     owners = (np.arange(len(table.rows)) % max(len(table.rows) // k, 1)).astype(np.int32)
-    return records, prices, seated(records, prices, owners, k)
+    return records, prices, build_classes(records, prices, owners, k)
 
 
 @given(tables(), st.integers(1, 5))
@@ -184,7 +184,7 @@ def test_what_is_kept_of_classes_is_what_a_fresh_look_finds(drawn: tuple[Table, 
     records, prices, made = classes_in(table, ways, k)
     kept = made.prices.copy(), made.spared.copy()
     for number in range(len(made.sizes)):
-        measure(records, prices, made, number)
+        reprice_class(records, prices, made, number)
     assert np.array_equal(made.prices, kept[0])
     assert np.array_equal(made.spared, kept[1])
 
@@ -205,7 +205,7 @@ def test_what_is_written_down_of_classes_is_what_they_cost_with_each_record(
         for number, row in product(np.flatnonzero(made.sizes).tolist(), range(len(table.rows))):
             for set_labels, costs in ((made.set_labels, made.costs), (made.cores, made.core_costs)):
                 assert cost_with(records.values, costs, row, number) == price_with(set_labels, number, records, row, labels)
-        exchange(records, labels, made, k)
+        make_best_steps(records, labels, made, k)
 
 
 @tried(30)

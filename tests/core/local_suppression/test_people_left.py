@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
-from core.local_suppression.local_transformation import Leveller, transform_locally
+from core.local_suppression.local_transformation import NodeEvaluator, transform_locally
 from core.local_suppression.losses import costs_of
 from core.local_suppression.recoding import recode_parts
 from core.local_suppression.residual import Residual
-from core.local_suppression.suppressed_records import treat
+from core.local_suppression.suppressed_records import treat_suppressed
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy
@@ -74,11 +74,11 @@ def made_with_people(asked: PeopleCase) -> Made:
     whole = Example(rows, (*example.domains, domain), (*example.hierarchies, exact_hierarchy(domain)))
     root = whole.histogram((0,) * len(whole.domains))
     whose = SourceMembers.of(People(whole, asked.people).persons_of(root), [root], [domain])
-    leveller = Leveller(example.hierarchies, (domain,), case.model)
-    first = leveller.at(Residual(root, whose), case.node)
-    left = leveller.records_failing(Residual(root, whose), first)
-    levels, left = transform_locally(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
-    treated = treat(levels, left, case.treatment, leveller, example.domains)
+    evaluator = NodeEvaluator(example.hierarchies, (domain,), case.model)
+    first = evaluator.at(Residual(root, whose), case.node)
+    left = evaluator.records_failing(Residual(root, whose), first)
+    levels, left = transform_locally(first, left, case.rounds, evaluator, lambda rest: found_in(rest, evaluator))
+    treated = treat_suppressed(levels, left, case.treatment, evaluator, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
     costs = costs_of(treated.parts, classes, example.domains, example.hierarchies, 1, treated.unpublished)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from core.columns.coding import Coder
 from core.lattice.search import Search
-from core.local_suppression.local_transformation import LIMIT, Leveller, transform_locally
-from core.local_suppression.losses import SuppressionCosts, costs_of, measured
+from core.local_suppression.local_transformation import LIMIT, NodeEvaluator, transform_locally
+from core.local_suppression.losses import SuppressionCosts, costs_of, objective_value
 from core.local_suppression.recoding import read_stages, recode_parts, stages_table
 from core.local_suppression.residual import Residual, ResidualLevel
-from core.local_suppression.suppressed_records import Lenders, Treated, give_back, treat
+from core.local_suppression.suppressed_records import MaskableClasses, TreatedRecords, classes_to_mask, treat_suppressed
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
@@ -65,7 +65,7 @@ def cases(draw: st.DrawFn, models: st.SearchStrategy[Promise] = MODELS) -> Case:
 class Made:
     """What came of a case."""
 
-    treated: Treated
+    treated: TreatedRecords
     levels: list[ResidualLevel]
     recoding: Recoding
     costs: SuppressionCosts
@@ -80,21 +80,21 @@ def made_of(case: Case) -> Made:
         (*example.domains, domain),
         (*example.hierarchies, exact_hierarchy(domain)),
     )
-    leveller = Leveller(example.hierarchies, (domain,), case.model)
+    evaluator = NodeEvaluator(example.hierarchies, (domain,), case.model)
     root = Residual(whole.histogram((0,) * len(whole.domains)))
-    first = leveller.at(root, case.node)
-    left = leveller.records_failing(root, first)
-    levels, left = transform_locally(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
-    treated = treat(levels, left, case.treatment, leveller, example.domains)
+    first = evaluator.at(root, case.node)
+    left = evaluator.records_failing(root, first)
+    levels, left = transform_locally(first, left, case.rounds, evaluator, lambda rest: found_in(rest, evaluator))
+    treated = treat_suppressed(levels, left, case.treatment, evaluator, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
     costs = costs_of(treated.parts, classes, example.domains, example.hierarchies, 1, treated.unpublished)
     return Made(treated, levels, recoding, costs, published(example, recoding))
 
 
-def found_in(rest: Any, leveller: Leveller) -> Any:
+def found_in(rest: Any, evaluator: NodeEvaluator) -> Any:
     most = floor(LIMIT * rest.records)
-    return Search(rest.cells, leveller.axes, leveller.promise.of_size, most, sensitive=leveller.sensitive, persons=rest.persons).run()
+    return Search(rest.cells, evaluator.axes, evaluator.promise.of_size, most, sensitive=evaluator.sensitive, persons=rest.persons).run()
 
 
 def published(example: Example, recoding: Recoding) -> list[tuple[Any, ...] | None]:
@@ -193,8 +193,8 @@ def test_losses_are_those_of_every_published_value(case: Case) -> None:
     for objective in ("gcp_covered", "entropy"):
         asked = objective, made.treated.parts, example.domains, example.hierarchies, sum(dropped)
         # Under its own name only a value is told that follows from labels.
-        assert measured(*asked) == {}
-        assert measured(*asked, weights) == {"weighted": pytest.approx(np.average(prices[objective], weights=weights), abs=1e-9)}
+        assert objective_value(*asked) == {}
+        assert objective_value(*asked, weights) == {"weighted": pytest.approx(np.average(prices[objective], weights=weights), abs=1e-9)}
 
 
 def penalty(label: Any, value: Any, same: list[Any], column: list[Any]) -> float:
@@ -262,9 +262,9 @@ def test_a_mask_that_lacks_units_takes_the_class_that_loses_least() -> None:
     model = Promise(7)
     left = combined([((number,), 0) for number in range(5)])
     rich = combined([((0,), 0), ((0,), 1), ((1,), 0), ((1,), 1), ((1,), 1)])
-    lenders = [Lenders(rich, np.array([0, 1]), np.array([1.0, 0.1]))]
-    given_back = give_back(left, lenders, model)
+    lenders = [MaskableClasses(rich, np.array([0, 1]), np.array([1.0, 0.1]))]
+    given_back = classes_to_mask(left, lenders, model)
     assert given_back is not None
     assert given_back[0].tolist() == [False, True]
-    assert give_back(combined([((0,), 0)]), lenders, model) is None
-    assert give_back(left, [Lenders(combined([((0,), 0)] * 3), np.array([0]), np.array([1.0]))], Promise(9)) is None
+    assert classes_to_mask(combined([((0,), 0)]), lenders, model) is None
+    assert classes_to_mask(left, [MaskableClasses(combined([((0,), 0)] * 3), np.array([0]), np.array([1.0]))], Promise(9)) is None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.classes import RowTable, cut_and_publish, of_people, one_class_keeps
+from core.mondrian.classes import RowTable, cut_and_publish, cutting_by_persons, one_class_keeps
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
@@ -40,7 +40,7 @@ def prepared(records: list[tuple[int | None, int, str, int]], model: PrivacyMode
     # By hierarchy both, so that leaves far from one another publish the same group.
     coarse = replace(cutting, rules=rules, ways=("hierarchy", "hierarchy"))
     table = RowTable.of(rows, np.ones(len(rows), np.int64), whose)
-    return of_people(coarse, table), table
+    return cutting_by_persons(coarse, table), table
 
 
 @pytest.mark.slow

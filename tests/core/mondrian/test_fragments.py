@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.mondrian.axes import axis_of
-from core.mondrian.fragments import LEAF, CutTree, Group, merge_thin, multidimensional, quantiles, sampled
+from core.mondrian.fragments import LEAF, CutTree, Group, cut_tree_by_mondrian, cut_tree_by_quantiles, merge_thin, sampled
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.privacy.promise import Promise
@@ -44,7 +44,11 @@ def classes(cutting: Cutting, codes: np.ndarray, rows: np.ndarray) -> list[tuple
 
 def planted(cutting: Cutting, codes: np.ndarray, count: int, way: str) -> CutTree:
     weights = np.ones(len(codes), np.int64)
-    return quantiles(cutting, codes, weights, count) if way == "quantile" else multidimensional(cutting, codes, weights, count, 1)
+    return (
+        cut_tree_by_quantiles(cutting, codes, weights, count)
+        if way == "quantile"
+        else cut_tree_by_mondrian(cutting, codes, weights, count, 1)
+    )
 
 
 @given(examples(), st.integers(1, 6), st.integers(1, 9))
@@ -232,7 +236,7 @@ def test_a_fragment_is_cut_further_only_if_it_is_larger_than_it_may_be() -> None
     values = list(range(8))
     example = Example([(value,) for value in values], *_uniform(values))
     cutting, codes = cutting_of(example, 1), records_of(example)
-    leaves = {most: multidimensional(cutting, codes, np.ones(8, np.int64), 1, 1, most).leaves for most in (8, 7, 4, 3)}
+    leaves = {most: cut_tree_by_mondrian(cutting, codes, np.ones(8, np.int64), 1, 1, most).leaves for most in (8, 7, 4, 3)}
     assert leaves == {8: 1, 7: 2, 4: 2, 3: 4}
 
 

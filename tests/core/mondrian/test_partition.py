@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.columns.data_parallel import limit_threads
 from core.mondrian.partition import MODES, SCORES, Mode, Rules, Score, _cores_for, partition
-from core.mondrian.ranks import CutAxis, narrowed, ranks_of
+from core.mondrian.ranks import CutAxis, ranks_of, scale_of_fragment
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
 from tests.laws import tried
@@ -148,7 +148,9 @@ def test_spans_of_a_fragment_are_those_of_its_rows(table: Table, k: int) -> None
     records, columns, _ = table
     part = records[: max(1, len(records) // 2)]
     ranks = np.array(part, np.uint16)
-    made = partition(ranks, np.ones(len(part), np.int64), axes_of(columns), Rules(Promise(k)), scale=narrowed(axes_of(columns), ranks))
+    made = partition(
+        ranks, np.ones(len(part), np.int64), axes_of(columns), Rules(Promise(k)), scale=scale_of_fragment(axes_of(columns), ranks)
+    )
     whole = {qid: sorted({record[qid] for record in part}) for qid in range(len(columns))}
     plain = Mondrian(columns, k, whole=whole).classes(part)
     assert [sorted(rows.tolist()) for rows in np.split(made.order, made.starts[1:-1])] == [sorted(rows) for rows in plain]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.mondrian.partition import Rules, partition
 from core.mondrian.ranks import CutAxis
-from core.mondrian.recoding import SHARE, disclosure_prices
+from core.mondrian.recoding import SHARE, cut_label_prices
 from core.privacy.promise import Promise
 from core.recoding.prices import LabelPrices
 from tests.oracles import clustering
@@ -35,7 +35,7 @@ def walked(table: Records) -> list[CutAxis]:
 def test_cuts_save_most_of_what_labels_and_values_cost_together(table: Records, k: int) -> None:
     axes, k = walked(table), min(k, len(table.rows))
     ranks = np.stack([axis.ranks[table.codes[:, qid]] for qid, axis in enumerate(axes)], axis=1)
-    told = disclosure_prices([LabelPrices(None, *of) for of in zip(table.domains, table.hierarchies, strict=True)], axes)
+    told = cut_label_prices([LabelPrices(None, *of) for of in zip(table.domains, table.hierarchies, strict=True)], axes)
     columns = []
     for axis, domain, numerical in zip(axes, table.domains, table.numerical, strict=True):
         values = domain.values.take(np.argsort(axis.ranks[: len(domain.values)])).to_pylist()
@@ -48,7 +48,7 @@ def test_cuts_save_most_of_what_labels_and_values_cost_together(table: Records, 
 
     plain = Mondrian(columns, k, "ncp", told=label, shares=told.shares.tolist())
     records = [tuple(row) for row in ranks.tolist()]
-    made = partition(ranks.astype(np.uint16), np.ones(len(ranks), np.int64), axes, Rules(Promise(k)), "ncp", told=told)
+    made = partition(ranks.astype(np.uint16), np.ones(len(ranks), np.int64), axes, Rules(Promise(k)), "ncp", cut_prices=told)
     found = sorted(sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1]))
     assert found == sorted(sorted(part) for part in plain.classes(records))
     assert set(told.shares.tolist()) <= {0.0, SHARE}

@@ -16,7 +16,7 @@ from core.mondrian.axes import Order, axis_of
 from core.mondrian.classes import RowTable
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
-from core.mondrian.replay import leaves_of, ranks_of_new_values, together, tree_of
+from core.mondrian.replay import leaves_of, ranks_of_new_values, tree_of, union_of_domains
 from core.privacy.promise import Promise
 from schemas.job.columns import QuasiIdentifier
 from tests.laws import tried
@@ -50,7 +50,7 @@ def cutting_of(rows: list[tuple[object, ...]], k: int, order: Order = "listed") 
 def places(old: Cutting, new: Cutting, order: Order = "listed") -> list[np.ndarray]:
     found = []
     for qid, before, axis, now in zip(QIDS, old.domains, old.axes, new.domains, strict=True):
-        both = together(before, now)
+        both = union_of_domains(before, now)
         found.append(ranks_of_new_values(before, axis, now, both, axis_of(qid, both, build_hierarchy(qid, both, Path()), Path(), order)))
     return found
 

@@ -46,7 +46,7 @@ def test_figures_of_parts_are_those_of_all_values(parts: list[dict[int, int]]) -
     digests = [np.array(sorted(part), np.uint64) for part in parts]
     counts = [np.array([part[digest] for digest in sorted(part)], np.uint32) for part in parts]
     expected = len(there), list(there.values()).count(1), there.total()
-    assert samples.summed_up(digests, counts) == expected
+    assert samples.digest_totals(digests, counts) == expected
 
 
 COLUMNS = {

@@ -14,7 +14,7 @@ from stdnum.fr import nir
 from stdnum.gb import nhs
 
 from core.passthrough.rules import RULES
-from core.passthrough.value_patterns import NUMBERS, reasons
+from core.passthrough.value_patterns import NUMBERS, identifying_patterns
 
 RANDOM = random.Random(7)
 Draw = Callable[[], str]
@@ -49,7 +49,7 @@ def day(first: int, years: int) -> date:
 def found(name: str, draw: Draw, values: int = 40) -> list[str]:
     """Return what 40 values of a column look like that ten records have each."""
     texts = sorted({draw() for _ in range(values)})
-    return reasons(name, texts, len(texts), 0, 10 * len(texts), None)
+    return identifying_patterns(name, texts, len(texts), 0, 10 * len(texts), None)
 
 
 TOLD: dict[str, tuple[str, Draw, str]] = {
@@ -106,13 +106,13 @@ def test_what_is_ordinary_is_left_alone(kind: str) -> None:
 
 def test_one_address_among_many_values_is_enough() -> None:
     texts = [f"category {number}" for number in range(1999)]
-    assert reasons("a", [*texts, "x@example.org"], 2000, 0, 10**6, None) == ["e-mail addresses"]
+    assert identifying_patterns("a", [*texts, "x@example.org"], 2000, 0, 10**6, None) == ["e-mail addresses"]
 
 
 def test_sentences_are_free_text_if_records_have_their_own() -> None:
     texts = [f"was seen on the ward by doctor {number}" for number in range(50)]
-    assert reasons("a", texts, 50, 20, 100, None) == ["free text"]
-    assert reasons("a", texts, 50, 0, 10_000, None) == []
+    assert identifying_patterns("a", texts, 50, 20, 100, None) == ["free text"]
+    assert identifying_patterns("a", texts, 50, 0, 10_000, None) == []
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_sentences_are_free_text_if_records_have_their_own() -> None:
      (91, 0, 1000, 100, True), (90, 0, 1000, 100, False), (1, 1, 1, None, False), (0, 0, 0, None, False)],
 )  # fmt: skip
 def test_nearly_unique_is_of_records_or_of_persons(distinct: int, unique: int, values: int, persons: int | None, nearly: bool) -> None:
-    assert (reasons("a", [], distinct, unique, values, persons) == ["nearly unique"]) is nearly
+    assert (identifying_patterns("a", [], distinct, unique, values, persons) == ["nearly unique"]) is nearly
 
 
 def test_every_rule_is_used_and_there() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.relational.histories import Profile, class_of_each, failing_persons, joined, number_profiles
+from core.relational.histories import Profile, class_of_each, combine_profiles, failing_persons, number_profiles
 from core.relational.kernels import NOWHERE, add_rows, cost_of_lost
 
 PERSONS = 6
@@ -54,7 +54,7 @@ def test_what_hangs_from_a_row_is_part_of_it_and_rows_that_are_not_published_are
 def test_persons_fail_whose_numbers_fewer_than_k_share(persons: list[tuple[int, int, int]], k: int) -> None:
     columns = np.array(persons, np.uint32).T
     # Sizes whose product passes what a number holds, so that what is put together is numbered anew.
-    numbers = joined([Profile(column, size) for column, size in zip(columns, (1 << 30, 1 << 31, 1 << 32), strict=True)])
+    numbers = combine_profiles([Profile(column, size) for column, size in zip(columns, (1 << 30, 1 << 31, 1 << 32), strict=True)])
     shared = Counter(persons)
     assert failing_persons(numbers, k) == sum(many for many in shared.values() if many < k)
     classes, sizes = class_of_each(numbers)

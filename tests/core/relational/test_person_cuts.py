@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
-from core.relational.person_axes import NO_ROW, leaf_ranks, number_axis, rank_profiles, value_axis
+from core.relational.person_axes import NO_ROW, leaf_ranks, rank_profiles, row_count_axis, value_axis
 from core.relational.person_cuts import cut_persons
 
 # The values of a group are no neighbours before they are ranked.
@@ -28,7 +28,7 @@ def test_persons_are_in_one_class_each_of_k_or_more_that_no_cut_could_part(perso
     axes = [
         value_axis(COLUMN, PRICES, ranks[own], 1.0),
         value_axis(COLUMN, PRICES, np.where(row < 0, NO_ROW, ranks[row]), 0.5),
-        number_axis(many, 1.0),
+        row_count_axis(many, 1.0),
     ]
     members = np.flatnonzero(own < 4) if (own < 4).sum() >= k else np.arange(len(persons))
     if len(members) < k:

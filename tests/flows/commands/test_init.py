@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formats.persons import person_candidates, propose_person
-from core.formats.proposals import ColumnProfile, Kind, Proposal, propose, ranks, widths
+from core.formats.proposals import ColumnProfile, Kind, Proposal, bin_widths, code_bin_sizes, propose_role
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.job import load_job
 from schemas.reading.yaml_reading import parse
@@ -184,7 +184,7 @@ def test_visits_are_no_persons_where_nobody_else_is_there(direct: CommandLine) -
 @given(st.permutations(range(4)), st.integers(0, 3))
 def test_of_a_chain_of_units_the_coarsest_is_the_person_in_whatever_order(order: list[int], same: int) -> None:
     # Column n determines n + 1 and all coarser ones; the last two may be one unit under two names.
-    columns = [propose(ColumnProfile(f"x{place}", "integer", 4000, 1600 // 2**place)) for place in range(4)]
+    columns = [propose_role(ColumnProfile(f"x{place}", "integer", 4000, 1600 // 2**place)) for place in range(4)]
     unit = {column.profile.name: min(place, same) for place, column in enumerate(columns)}
 
     def determines(finer: Proposal, coarser: Proposal) -> bool:
@@ -263,22 +263,22 @@ def test_any_name_is_the_same_when_the_job_is_read(name: str) -> None:
 
 @given(st.floats(0, 1e15), st.booleans())
 def test_proposed_widths_nest(span: float, whole: bool) -> None:
-    found = widths(span, whole=whole)
+    found = bin_widths(span, whole=whole)
     assert WidthsHierarchy.model_validate_json(f'{{"widths": [{", ".join(found)}]}}', strict=False).widths
     assert found[0] == "1" or not whole
 
 
 @given(st.integers(0, 10**9))
 def test_proposed_ranks_nest(distinct: int) -> None:
-    assert WidthsHierarchy.model_validate({"widths": [int(rank) for rank in ranks(distinct)], "encode": True})
+    assert WidthsHierarchy.model_validate({"widths": [int(rank) for rank in code_bin_sizes(distinct)], "encode": True})
 
 
 @given(st.text(), st.sampled_from(get_args(Kind)), st.integers(1, 99), st.integers(0, 99))
 def test_what_is_published_as_values_is_shared_and_an_identifiers_name_counts_but_where_it_only_says_whether_there_is_one(
     name: str, kind: Kind, values: int, distinct: int
 ) -> None:
-    assert propose(ColumnProfile(name, kind, values, distinct)).publish in {None, "shared"}
-    named = propose(ColumnProfile(f"{name} email", kind, values, distinct))
+    assert propose_role(ColumnProfile(name, kind, values, distinct)).publish in {None, "shared"}
+    named = propose_role(ColumnProfile(f"{name} email", kind, values, distinct))
     flag = kind == "boolean" or (distinct <= 3 and named.profile.mean_records >= 20)
     assert named.publish is None or flag
 

@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from core.formats.spreadsheets import read_back
+from core.formats.spreadsheets import unescape_csv_text
 from schemas.errors.base import JobError, SourceError, StorageError, VerificationError
 from schemas.errors.storage import OutputError
 from schemas.job.job import job_digest, load_job
@@ -62,7 +62,7 @@ def rows_of_csv(release: Path, delimiter: str = ",") -> list[dict[str, str]]:
     rows = []
     for path in sorted((release / "data").glob("*.csv")):
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows += [{read_back(name): text for name, text in row.items()} for row in csv.DictReader(file, delimiter=delimiter)]
+            rows += [{unescape_csv_text(name): text for name, text in row.items()} for row in csv.DictReader(file, delimiter=delimiter)]
     return rows
 
 
@@ -118,7 +118,7 @@ def test_a_spreadsheet_finds_no_formula_and_every_value_comes_back(anonymise: An
     numbers = {row[2] for row in cells[1:]}
     assert numbers == {"-1", "2", "", "4"}
     assert not any(cell.lstrip()[:1] in {"=", "+", "-", "@"} for row in cells for cell in row[:2])
-    read = [tuple(map(read_back, row)) for row in cells[1:]]
+    read = [tuple(map(unescape_csv_text, row)) for row in cells[1:]]
     assert Counter(read) == Counter(tuple("" if value is None else str(value) for value in row.values()) for row in RISKY.to_pylist())
     # Quotes that begin in the middle of a cell are letters to a spreadsheet that separates cells by another mark.
     assert path.read_text("utf-8-sig").count("c;'=HYPERLINK(2)\t'-1") == 4

@@ -87,13 +87,13 @@ def test_an_exchange_loses_less_of_what_is_published(run: Anonymise, tmp_path: P
 def test_classes_far_larger_than_others_are_left_out_of_an_exchange(
     run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bettered, looked_at = Members.bettered, list[int]()
+    improved, looked_at = Members.improved, list[int]()
 
     def counted(self: Members, classes: Any, effort: Any) -> Any:
         looked_at.append(len(classes))
-        return bettered(self, classes, effort)
+        return improved(self, classes, effort)
 
-    monkeypatch.setattr(Members, "bettered", counted)
+    monkeypatch.setattr(Members, "improved", counted)
     equal = pa.concat_tables([TABLE, *[TABLE.slice(0, 1)] * 200])
     made = run(job_for(tmp_path, "mondrian_cof", table=equal, options={"exchange": True}), "privacy.k=4")
     sizes = class_sizes(released(made.folder), QIDS).values()

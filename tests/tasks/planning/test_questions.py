@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from core.formats.concept_names import concept_names
-from core.formats.proposals import ColumnProfile, Kind, propose
+from core.formats.proposals import ColumnProfile, Kind, propose_role
 from tasks.planning.questions import questions_of
 
 LOOKS: list[tuple[str, ...]] = [(), ("free text",), ("nearly unique",), ("dates of birth",), ("coordinates",), ("telephone numbers",)]
@@ -20,7 +20,7 @@ def test_of_all_concepts_kinds_and_shapes_together_at_most_eight_questions_are_a
     names = [*named, *(f"{name} of x" for name in named), "patient", "x17"]
     shapes = [(1000, 1), (1000, 3), (1000, 40), (1000, 600), (1000, 1000), (0, 0)]
     asked = [
-        propose(ColumnProfile(name, kind, values, distinct, value_patterns=looks, longest=50, mean_length=length, top=top))
+        propose_role(ColumnProfile(name, kind, values, distinct, value_patterns=looks, longest=50, mean_length=length, top=top))
         for name in names
         for kind, (values, distinct) in product(get_args(Kind), shapes)
         for looks, length, top in [*((looks, 5.0, 0.0) for looks in LOOKS), ((), 45.0, 0.0), ((), 5.0, 0.99)]
