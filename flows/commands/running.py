@@ -1,4 +1,4 @@
-"""What runs a job for a command: its flow, in this process or through Prefect."""
+"""Loading of a job's flow for a command, in this process or through Prefect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flows.loading import all_loaded
 
 @contextmanager
 def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., Any]]:
-    """Load a flow as the environment of the block asks for, and yield what runs a job file with settings by it.
+    """Load a flow with Prefect or without, and yield the function that runs a job file with it.
 
     Args:
         load: Returns the flow; whoever imports it decides whether it is one of Prefect's.

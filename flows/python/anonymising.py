@@ -1,4 +1,4 @@
-"""``skald.anonymise``: a table in memory in, a verified table of the same kind out."""
+"""``skald.anonymise`` for one table in memory: returns a verified table of the same kind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ OF_THE_TABLE = ("source", "target", "work", "output")
 
 
 def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[Any, Anonymised]:
-    """Anonymise a table as a run would: written as Parquet into a private folder of the moment, run, and read back.
+    """Anonymise a table in memory, and return a table of the same kind with its evidence.
+
+    The table is written as Parquet into a private temporary folder, run like any job, and read back.
 
     Args:
         frame: The table.
@@ -58,7 +60,9 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
 
 
 def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
-    """Refuse what the table decides, said in the job or in a setting, and what cannot be kept of it.
+    """Raise if a job for a table in memory sets keys that the table decides.
+
+    Nor may it refuse overlaps.
 
     Raises:
         JobError: source, target, work or output is said, or that what overlaps is to be refused.
@@ -78,7 +82,7 @@ def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
 
 
 def _places(folder: Path) -> tuple[str, ...]:
-    """Return where the job's source and target are, and all that is counted: in a folder that goes."""
+    """Return settings that put source, target and work into a temporary folder."""
     # In a path of a source brackets and stars would be a pattern.
     source = {"path": glob.escape(str(folder / "table.parquet")), "format": "parquet"}
     return setting_texts({"source": source, "target": folder / "releases", "work": folder / "work"})

@@ -1,4 +1,7 @@
-"""What the buttons of the page do: each changes the job file, or starts what takes long, and says where to look next."""
+"""Actions of the studio page's buttons.
+
+Each changes the job file or starts long work, and returns the address of the next page.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,13 @@ MOST_QUERIES = 1_000
 
 
 def one(form: Form, key: str) -> str:
-    """Return a field of a form, empty if it is not there."""
+    """Return the first value of a form field, or an empty text."""
     values = form.get(key, [])
     return values[0] if values else ""
 
 
 def current(studio: Studio, form: Form) -> Opened:
-    """Return the job file, if it is what the page showed.
+    """Return the job file, and raise if it changed since the page was shown.
 
     Raises:
         StorageError: it is another by now.
@@ -47,7 +50,7 @@ def current(studio: Studio, form: Form) -> Opened:
 
 
 def open_path(studio: Studio, form: Form) -> str:
-    """Open a job file, or drafts one from a source.
+    """Open the job file or draft a job from the source that the form names.
 
     Raises:
         StorageError: nothing is named, or something is worked on already.
@@ -59,7 +62,7 @@ def open_path(studio: Studio, form: Form) -> str:
 
 
 def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
-    """Open a job file, or drafts one from sources into a folder.
+    """Open a job file, or start drafting a job from sources into a folder.
 
     Raises:
         StorageError: something is worked on already.
@@ -76,7 +79,7 @@ def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
 
 
 def change_role(studio: Studio, form: Form) -> str:
-    """Give a column another role.
+    """Set the role of a column in the job file.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -92,7 +95,7 @@ def change_role(studio: Studio, form: Form) -> str:
 
 
 def change_text(studio: Studio, form: Form) -> str:
-    """Write the job file as its text was edited.
+    """Save the edited text of the job file.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -107,7 +110,7 @@ def change_text(studio: Studio, form: Form) -> str:
 
 
 def change_choices(studio: Studio, form: Form) -> str:
-    """Change what the job promises, and by which method.
+    """Set the job's privacy models and method from the form.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -118,7 +121,7 @@ def change_choices(studio: Studio, form: Form) -> str:
 
 
 def take_node(studio: Studio, form: Form) -> str:
-    """Let the job publish the levels of a node.
+    """Set the levels of a lattice node in the job file.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -136,7 +139,7 @@ def take_node(studio: Studio, form: Form) -> str:
 
 
 def take_method(studio: Studio, form: Form) -> str:
-    """Let the job use a method as it was tried; or look for levels, where it names some.
+    """Set the method in the job file; remove fixed levels.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -151,7 +154,7 @@ def take_method(studio: Studio, form: Form) -> str:
 
 
 def change_steps(studio: Studio, form: Form) -> str:
-    """Change widths, prefixes or units of a hierarchy.
+    """Set the widths, prefixes or date units of a column's hierarchy.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -162,7 +165,9 @@ def change_steps(studio: Studio, form: Form) -> str:
 
 
 def change_kind(studio: Studio, form: Form) -> str:
-    """Give a quasi-identifier a first hierarchy of another kind: what fits its type, or a list of groups.
+    """Replace a quasi-identifier's hierarchy by a first one of another kind.
+
+    It fits the column's type, or is a list of groups.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -183,7 +188,7 @@ def change_kind(studio: Studio, form: Form) -> str:
 
 
 def move_values(studio: Studio, form: Form) -> str:
-    """Move values of a list into another group.
+    """Move values of a listed hierarchy into another group.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -209,7 +214,7 @@ def move_values(studio: Studio, form: Form) -> str:
 
 
 def take_file(studio: Studio, form: Form) -> str:
-    """Take a file of groups that is there, such as one of ARX.
+    """Use an existing CSV file of groups as a column's hierarchy, such as one of ARX.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -222,7 +227,9 @@ def take_file(studio: Studio, form: Form) -> str:
 
 
 def start_work(studio: Studio, form: Form) -> str:
-    """Start what takes long: the run, the risk or the front of all records, missing values of a list, the utility of a release.
+    """Start long work in a worker process, such as a run, a plan or a Pareto front.
+
+    Other kinds are missing values of a list and the utility of a release.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -245,19 +252,19 @@ def start_work(studio: Studio, form: Form) -> str:
 
 
 def cancel_work(studio: Studio, form: Form) -> str:
-    """Cancel what is worked on."""
+    """Cancel the work in progress."""
     studio.works.cancel()
     return back(form)
 
 
 def back(form: Form) -> str:
-    """Return the page from which a form was sent, which is one of ours."""
+    """Return the page from which a form was sent; the start page for unknown pages."""
     page = one(form, "page")
     return page if page in {"/", "/columns", "/choices", "/run", "/compare"} or page.startswith(("/hierarchies?", "/compare?")) else "/"
 
 
 def at_column(name: str) -> str:
-    """Return the page of a column's hierarchy."""
+    """Return the address of a column's hierarchy page."""
     return f"/hierarchies?column={quote(name, safe='')}"
 
 
