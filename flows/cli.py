@@ -30,7 +30,7 @@ from flows.commands.schema import schema
 from flows.commands.studio import studio
 from flows.commands.utility import utility
 from flows.commands.verify import verify
-from flows.loading import ended_at_once, load_less
+from flows.loading import load_less, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.runners import RunnerName
@@ -181,9 +181,9 @@ def run(
         with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars(loaded.method.name):
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
-    from flows.terminal.printed_release import say_what_was_published
+    from flows.terminal.printed_release import print_published
 
-    say_what_was_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
+    print_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
 
 
 @contextmanager
@@ -304,4 +304,4 @@ app.command()(verify)
 
 if __name__ == "__main__":
     load_less()
-    ended_at_once(main)
+    run_and_exit(main)

@@ -51,7 +51,7 @@ def load_less() -> None:
     gc.set_threshold(WHILE_LOADING, *gc.get_threshold()[1:])
 
 
-def all_loaded() -> None:
+def restore_collector() -> None:
     """Restore the garbage collector's normal frequency after all imports.
 
     New objects may belong to records, and must be freed again. In a process of its own the loaded modules stay, and are not searched
@@ -64,7 +64,7 @@ def all_loaded() -> None:
     gc.set_threshold(*USUAL)
 
 
-def ended_at_once(main: Callable[[], None]) -> None:
+def run_and_exit(main: Callable[[], None]) -> None:
     """Run a main function, and end the process right after it and the exit handlers.
 
     What Python would do then, taking modules apart, costs a quarter of a small run. Threads that serve until the end (Prefect and Dask

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from flows.loading import ended_at_once, load_less
+from flows.loading import load_less, run_and_exit
 
 
 def as_process() -> None:
     """Run the command line in a process of its own, with a quick start and end."""
     load_less()
-    ended_at_once(_command_line)
+    run_and_exit(_command_line)
 
 
 def _command_line() -> None:

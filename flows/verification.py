@@ -95,7 +95,7 @@ def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> 
 
 
 def figures_of(verified: Verified) -> dict[str, Any]:
-    """Return the counts of a verification as JSON data."""
+    """Return the counts and findings of a verification as JSON data."""
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     figures = {name: value for name, value in vars(recount).items() if name not in NOT_PLAIN}

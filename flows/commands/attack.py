@@ -23,8 +23,8 @@ def attack(
 
     Singling out, linkage, inference, membership, downcoding and joins.
 
-    Exits with 0 if nothing is to be refused, with 3 if an attack wins more than the job accepts and the job or the policy says to refuse
-    that, and with 4 if the release does not verify. The figures follow from the source: do not hand them on with the release.
+    Exits with 0 if nothing is to be refused, and with 4 if the release does not verify. Exits with 3 if an attack wins more than the job
+    accepts and the job or the policy says to refuse that. The figures follow from the source: do not hand them on with the release.
     """
     from flows.commands.tables import is_about_tables
     from schemas.job.job import load_job

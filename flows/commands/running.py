@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flows.loading import all_loaded
+from flows.loading import restore_collector
 
 # ruff: noqa: PLC0415 - a command imports what it needs
 
@@ -25,7 +25,7 @@ def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., 
 
         os.environ[SWITCH] = "1"
         flow = load()
-        all_loaded()
+        restore_collector()
         yield flow
         return
     from flows.server.local_api import api, prepare
@@ -33,5 +33,5 @@ def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., 
 
     with api(prepare()):
         flow = load()
-        all_loaded()
+        restore_collector()
         yield lambda job, settings: flow(RunParameters.of(job, settings))

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from flows.python.calls import run_job, within
+from flows.python.calls import run_as_guest, run_job
 from flows.python.shown import Anonymised
 from schemas.errors.base import JobError
 from schemas.reading.given_jobs import GivenJob, scratch_job, setting_texts
@@ -56,7 +56,7 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
                 published.manifest, documents
             )
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:

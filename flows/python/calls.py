@@ -61,7 +61,7 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
         place = loaded.target_path / release if loaded.target_address is None else loaded.release_location(release)
         return Published(done.manifest.model_dump(mode="json"), release, place, done.new)
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) ->
             return plan_tables(load_tables_job(job, settings), quick=quick).model_dump(mode="json")
         return make_plan(load_job(job, settings), quick=quick).model_dump(mode="json")
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: str, key: Path | None) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: 
             return figures_of_tables(verified_tables(of_tables, Path(release), read_public_key(key) if key else None))
         return figures_of(verified_release(load_job(job, settings) if job is not None else None, release, key))
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bool) -> Callable[[], Any]:
@@ -185,7 +185,7 @@ def _variable(name: str, value: str) -> Iterator[None]:
             os.environ[name] = before
 
 
-def within(make: Callable[[], Result]) -> Result:
+def run_as_guest(make: Callable[[], Result]) -> Result:
     """Call a function so that every error is a SkaldError, and other code's file modes stay.
 
     The function runs as a guest in the user's process, whose files must get their own mode.

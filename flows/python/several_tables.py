@@ -10,7 +10,7 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from flows.python.anonymising import TEMPORARY_TABLE
-from flows.python.calls import JobFile, tables_flow, within
+from flows.python.calls import JobFile, run_as_guest, tables_flow
 from flows.python.shown import AnonymisedTables
 from schemas.errors.base import JobError, listed
 from schemas.reading.given_jobs import GivenJob, given_job, scratch_job
@@ -63,7 +63,7 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
                 files[one.path.split("/")[1]].append(published.folder / one.path)
             return {name: read_frame(files[name], kind) for name, kind in kinds.items()}, AnonymisedTables(manifest, documents)
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def names_tables(job: JobFile) -> bool:

@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from core.charts.chart import DARK_STYLE
-from flows.studio.actions import ACTIONS, Form, back
+from flows.studio.actions import ACTIONS, Form, page_of_form
 from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered, work_state
 from flows.studio.security import Gate, SessionKeys, report_policy
 from flows.studio.state import PageMessage, Studio
@@ -90,7 +90,7 @@ def _act(studio: Studio, name: str, form: Form) -> str:
         return guarded(ACTIONS[name])(studio, form)
     except SkaldError as error:
         studio.messages.append(PageMessage("bad", str(error)))
-        return back(form)
+        return page_of_form(form)
 
 
 def _sure(page: Callable[[Studio, Query], str], studio: Studio, query: Query) -> str:

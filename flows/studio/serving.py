@@ -14,7 +14,7 @@ from tempfile import mkstemp
 
 import uvicorn
 
-from flows.loading import all_loaded
+from flows.loading import restore_collector
 from flows.studio.actions import open_named
 from flows.studio.app import application
 from flows.studio.security import HOST, SessionKeys
@@ -45,7 +45,7 @@ def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
     config = uvicorn.Config(application(studio, keys), loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None)
     config.access_log, config.server_header, config.timeout_graceful_shutdown = False, False, 1
     server = uvicorn.Server(config)
-    all_loaded()
+    restore_collector()
     # A terminal that closes says so by this signal, which would end the process and leave a run without it.
     signal.signal(signal.SIGHUP, lambda *_: _terminate())
     if _has_terminal():

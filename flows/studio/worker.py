@@ -18,7 +18,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from flows.loading import ended_at_once, load_less
+from flows.loading import load_less, run_and_exit
 
 # ruff: noqa: PLC0415 - each kind of work imports what it needs
 
@@ -172,7 +172,7 @@ WORKS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 def as_worker() -> None:
     """Run the worker as the only task of this process."""
     load_less()
-    ended_at_once(work_once)
+    run_and_exit(work_once)
 
 
 if __name__ == "__main__":

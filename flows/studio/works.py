@@ -71,7 +71,7 @@ class Work:
         """Description of the work."""
         return WORDS[self.kind]
 
-    def hear(self, said: Mapping[str, Any]) -> None:
+    def record_message(self, said: Mapping[str, Any]) -> None:
         """Store a message of the worker process."""
         if "step" in said:
             known = STEPS.get(said["step"])
@@ -135,7 +135,7 @@ class Works:
         assert process.stdout is not None
         for line in process.stdout:
             try:
-                work.hear(json.loads(line))
+                work.record_message(json.loads(line))
             except (ValueError, KeyError, TypeError):
                 continue
         code = process.wait()

@@ -13,7 +13,7 @@ from schemas.release.terms import Unreported
 from tasks.report.sentences import warning_sentences
 
 
-def say_what_was_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
+def print_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
     """Print the summary or the manifest of a published release.
 
     Args:

@@ -323,7 +323,7 @@ class StorageError(SkaldError):
         return cls(f"'{folder}' is not a release ({reason}). Give the folder that holds manifest.json and data/.")
 
     @classmethod
-    def no_terms(cls, release: str) -> StorageError:
+    def no_job_settings(cls, release: str) -> StorageError:
         """Manifest of an earlier version does not hold the settings of its job."""
         return cls(
             f"The manifest of '{release}' does not hold what its job asked: an earlier version made it. Give the job with --job, and the "

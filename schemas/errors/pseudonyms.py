@@ -70,7 +70,7 @@ class PseudonymError(SkaldError):
         return cls(f"The pseudonyms to reveal cannot be read: {reason}.")
 
     @classmethod
-    def not_here(cls, path: str, reason: str) -> Self:
+    def originals_not_writable(cls, path: str, reason: str) -> Self:
         """Originals may not be written to this path."""
         return cls(f"'{path}' cannot take the originals: {reason}.")
 

@@ -33,4 +33,5 @@ def printable(text: str, *, lines: bool = True) -> str:
 
 
 def _escaped(letter: str) -> str:
+    """Return a character as its escape sequence."""
     return letter.encode("unicode_escape").decode("ascii")

@@ -12,6 +12,7 @@ from schemas.errors.shown import shown_path
 
 
 def _published(release: str) -> str:
+    """Return the beginning of a message about a release that is published and complete."""
     return f"Release '{release}' is published, verified and whole, but"
 
 
@@ -32,7 +33,7 @@ class AfterPublicationError(StorageError):
 
     @classmethod
     def of_release(cls, release: str, what: str, reason: str) -> AfterPublicationError:
-        """One step after publication failed.
+        """One step after the publication of a release failed.
 
         ``what`` is a clause about it, as in 'the registry could not be written'.
         """
@@ -149,7 +150,7 @@ class DatabaseError(SourceError):
         return cls(f"{listed(names)} is numeric in PostgreSQL, without a fixed number of digits. Say it as in source.types: {example}.")
 
     @classmethod
-    def misfits(cls, faults: Sequence[str]) -> DatabaseError:
+    def values_do_not_fit(cls, faults: Sequence[str]) -> DatabaseError:
         """Values of the query do not fit exactly into their type.
 
         The type is that of ``source.types``, or no type fits. Each fault names a column and a count.

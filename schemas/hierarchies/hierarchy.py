@@ -92,7 +92,7 @@ class HierarchySpec(StrictModel):
             raise HierarchyError.changed(path)
         return content
 
-    def has_copy(self, path: Path | None) -> None:
+    def use_copy(self, path: Path | None) -> None:
         """Set a copy to read in place of the hierarchy's file, or None to remove it.
 
         Steps that run without the folder of jobs need the copy.
@@ -158,12 +158,14 @@ class WidthsHierarchy(HierarchySpec):
     @field_validator("widths")
     @classmethod
     def _nested(cls, widths: list[Decimal]) -> list[Decimal]:
+        """Check that the bin widths nest."""
         if faults := width_faults(widths):
             raise fault(*faults)
         return widths
 
     @model_validator(mode="after")
     def _ranks_are_whole(self) -> Self:
+        """Check that bins of ranks have whole widths, and that ``bottom`` lies below ``top``."""
         if self.encode and any(number != number.to_integral_value() for number in (*self.widths, self.origin)):
             raise fault("encode: true counts ranks, so widths and origin must be whole numbers")
         ends = [end for end in (self.bottom, self.top) if end is not None]
@@ -219,6 +221,7 @@ class PrefixHierarchy(HierarchySpec):
     @field_validator("prefix")
     @classmethod
     def _shrinking(cls, prefix: list[int]) -> list[int]:
+        """Check that the numbers of kept characters fall from level to level."""
         if any(kept < 1 for kept in prefix):
             raise fault("every number of kept characters must be at least 1; the level that keeps none is added by itself")
         if any(fine <= coarse for fine, coarse in pairwise(prefix)):
@@ -261,12 +264,14 @@ class DateHierarchy(HierarchySpec):
     @field_validator("date")
     @classmethod
     def _coarsening(cls, units: list[DateUnit]) -> list[DateUnit]:
+        """Check that the date units grow coarser from level to level."""
         if any(DATE_UNITS.index(fine) >= DATE_UNITS.index(coarse) for fine, coarse in pairwise(units)):
             raise fault("units must grow coarser from level to level, in the order " + ", ".join(DATE_UNITS))
         return units
 
     @model_validator(mode="after")
     def _ends_apart(self) -> Self:
+        """Check that ``bottom`` lies before ``top``."""
         last, first = self.last_below, self.first_above
         if last is not None and first is not None and last >= first:
             raise fault("bottom must be before top")

@@ -20,7 +20,7 @@ Route: TypeAlias = tuple[str, ...]
 """A leaf's place in the tree: the value itself, then its groups from the finest to the coarsest."""
 
 
-def label(value: object) -> str | None:
+def scalar_text(value: object) -> str | None:
     """Return the text of a tree's leaf or key, or None if it is no scalar.
 
     Leaves are compared with the column's values by this text.
@@ -42,14 +42,14 @@ def tree_ends(node: object, groups: Route = ()) -> Iterator[tuple[object, Route]
     """Yield every leaf of a tree with its groups, finest first, and a ``Gap`` for a missing list."""
     if isinstance(node, dict) and node:
         for key, below in node.items():
-            yield from tree_ends(below, (str(label(key)), *groups))
+            yield from tree_ends(below, (str(scalar_text(key)), *groups))
     elif isinstance(node, list) and node:
         yield from ((leaf, groups) for leaf in node)
     else:
         yield Gap.EMPTY if isinstance(node, dict | list) else Gap.LOOSE, groups
 
 
-def misplaced(found: list[object]) -> list[str]:
+def tree_end_faults(found: list[object]) -> list[str]:
     """Return the faults of a tree's ends: missing lists, empty groups, empty or nested leaves."""
     loose = sum(end is Gap.LOOSE for end in found)
     empty = sum(end is Gap.EMPTY for end in found)
@@ -89,20 +89,20 @@ def tree_faults(tree: object) -> list[str]:
         return ["must be a mapping of groups that ends in lists of values"]
     found = list(tree_ends(tree))
     # Depths and repetitions can only be told of ends that are leaves.
-    if faults := misplaced([end for end, _ in found]):
+    if faults := tree_end_faults([end for end, _ in found]):
         return faults
-    routes = [(str(label(leaf)), *groups) for leaf, groups in found]
+    routes = [(str(scalar_text(leaf)), *groups) for leaf, groups in found]
     depths = Counter(map(len, routes))
     if uneven := len(routes) - depths.most_common(1)[0][1]:
         faults.append(f"{uneven:,} of {leaves(len(routes))} {be(uneven)} at another depth than the rest; put all at the same depth")
     if repeated := len(routes) - len({route[0] for route in routes}):
         faults.append(f"{leaves(repeated)} repeat{'s' if repeated == 1 else ''} another one; list every value once")
     if not faults:
-        faults.extend(torn(routes))
+        faults.extend(repeated_group_faults(routes))
     return faults
 
 
-def torn(routes: list[Route]) -> list[str]:
+def repeated_group_faults(routes: list[Route]) -> list[str]:
     """Return a fault for each level where one group name has several parents, values being level 0."""
     faults = []
     for level in range(1, len(routes[0]) - 1):
@@ -118,14 +118,14 @@ def checked_tree(tree: object) -> object:
     """Return a tree with all keys and leaves as text, and raise if it has faults."""
     if faults := tree_faults(tree):
         raise fault(*faults)
-    return texts(tree)
+    return tree_texts(tree)
 
 
-def texts(node: Any) -> Any:
+def tree_texts(node: Any) -> Any:
     """Return a tree with its keys and leaves converted to text."""
     if isinstance(node, dict):
-        return {str(label(key)): texts(below) for key, below in node.items()}
-    return [label(leaf) for leaf in node]
+        return {str(scalar_text(key)): tree_texts(below) for key, below in node.items()}
+    return [scalar_text(leaf) for leaf in node]
 
 
 TREE_SCHEMA = {"type": "object", "minProperties": 1, "description": "groups, coarsest first, that end in lists of values"}
@@ -147,6 +147,7 @@ class TreeHierarchy(HierarchySpec):
 
     @model_validator(mode="after")
     def _null_is_a_leaf(self) -> Self:
+        """Check that the value for nulls is a leaf of the tree."""
         if self.nulls is not None and all(leaf != self.nulls for leaf, *_ in self.routes()):
             raise fault("nulls must be a leaf of the tree, so that nulls have a place among its groups")
         return self
@@ -279,7 +280,7 @@ SCHEMAS = Schemas(HIERARCHIES)
 
 
 def kind_of(value: object) -> str | None:
-    """Return the kind of a hierarchy's settings, by the key in them, or None."""
+    """Return the name of the hierarchy kind whose key the settings have, or None."""
     return kind_named(value, SCHEMAS)
 
 

@@ -92,7 +92,7 @@ def column_names_or_rest(value: object) -> object:
     return column_names(_only_names(value))
 
 
-def each_once(value: object) -> object:
+def checked_distinct(value: object) -> object:
     """Check that a list holds no value twice, and return it."""
     if not isinstance(value, list):
         raise fault("must be a list, of case, space and empty")
@@ -108,7 +108,7 @@ ColumnNames = Annotated[list[str], BeforeValidator(column_names), WithJsonSchema
 Residual: TypeAlias = Literal["rest"]
 
 
-Normalise = Annotated[list[Literal["case", "space", "empty"]], BeforeValidator(each_once)]
+Normalise = Annotated[list[Literal["case", "space", "empty"]], BeforeValidator(checked_distinct)]
 """What the texts of a column are read without."""
 
 
@@ -159,14 +159,14 @@ def published_entries(value: object) -> list[PublishedEntry]:
     return [PublishedEntry.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
-def spelled(value: object) -> list[Spelled]:
+def sensitive_entries(value: object) -> list[Spelled]:
     """Validate and return the entries of sensitive columns that have more than a name."""
     return [Spelled.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def sensitive_names(value: object) -> list[str]:
     """Return the names of sensitive columns from a list of names and entries."""
-    spelled(value)
+    sensitive_entries(value)
     return column_names(_only_names(value))
 
 
@@ -224,16 +224,18 @@ class Columns(StrictModel):
     @model_validator(mode="wrap")
     @classmethod
     def _as_said(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Store the settings of column entries that the lists of names do not keep."""
         read = handler(data)
         if isinstance(data, Mapping):
             read._none = data.get("person") == NONE
-            sensitive, others = spelled(data.get("sensitive")), published_entries(data.get("insensitive"))
+            sensitive, others = sensitive_entries(data.get("sensitive")), published_entries(data.get("insensitive"))
             read._spelled = {one.name: list(one.normalise) for one in sensitive if one.normalise}
             read._ways = {one.name: one.publish for one in (*sensitive, *others) if one.publish != EXACT}
         return read
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
+        """Check that every column has one role."""
         faults = role_faults({role: getattr(self, role) for role in ROLES})
         if self.most_records is not None and not self.person:
             faults.append("most_records bounds the records of a person, and no person is named; say which column names one (person)")
@@ -325,7 +327,7 @@ def treatments_given(columns: Mapping[str, object]) -> Iterator[str]:
                 yield str(one["name"])
 
 
-def hidden(quasi_identifiers: object) -> Iterator[str]:
+def hidden_qids(quasi_identifiers: object) -> Iterator[str]:
     """Yield the quasi-identifiers, validated or raw, whose original values may not be published."""
     for qid, name in zip(quasi_identifiers if isinstance(quasi_identifiers, list) else [], names(quasi_identifiers), strict=False):
         if isinstance(qid, QuasiIdentifier):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors.base import listed, nearest
-from schemas.job.columns import NONE, hidden, names
+from schemas.job.columns import NONE, hidden_qids, names
 from schemas.job.method import METHODS, has_ways, one_level
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.privacy.kinds import models_in_job
@@ -39,7 +39,7 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
     # Levels of whole columns come of the hierarchy, which withholds by itself; ranges and sets are made of the values in a class.
     if one_level(method):
         return []
-    ways, concerned = method.get("generalisation"), list(hidden(qids))
+    ways, concerned = method.get("generalisation"), list(hidden_qids(qids))
     chosen = {name: ways.get(name) if isinstance(ways, Mapping) else ways for name in concerned}
     faults = [
         f"method.generalisation: '{name}' may not be published exactly, so it must be hierarchy, or be left open"

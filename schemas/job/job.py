@@ -27,7 +27,7 @@ from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, names_tables, read_job
 from schemas.reading.model import MEMORY_SCHEMA, OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name, memory_bytes
-from schemas.reading.registry import watch
+from schemas.reading.registry import call_on_change
 
 
 class Job(JobModel):
@@ -95,6 +95,7 @@ class Job(JobModel):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        """Check that the parts of the job fit together."""
         if faults := fit_faults(dict(self)):
             raise fault(*faults)
         return self
@@ -140,7 +141,7 @@ class Job(JobModel):
         """Memory in bytes that one task of chunks may take, on any worker."""
         return min(self.memory, self.worker_memory or self.memory)
 
-    def in_task(self) -> Self:
+    def with_task_memory(self) -> Self:
         """Return the job with the memory of one task of chunks."""
         return self if self.task_memory == self.memory else self.model_copy(update={"memory": self.task_memory})
 
@@ -200,7 +201,7 @@ class Job(JobModel):
         """Location of the artefacts for other runs and machines: an absolute path or an address."""
         return self.work_address or str(self.work_path)
 
-    def has_at_hand(self, folder: Path | None) -> None:
+    def set_local_work(self, folder: Path | None) -> None:
         """Store the local folder of work in a bucket, or None when the work ends."""
         self._at_hand.folder = folder
 
@@ -299,7 +300,7 @@ def _rebuild() -> None:
         model.model_rebuild(force=True)
 
 
-watch(_rebuild)
+call_on_change(_rebuild)
 
 
 def job_json_schema() -> dict[str, Any]:

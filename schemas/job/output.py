@@ -27,6 +27,7 @@ class Output(StrictModel):
 
     @model_validator(mode="after")
     def _keys_fit_the_format(self) -> Self:
+        """Check that the output settings fit the format."""
         faults = []
         if self.partition_by and self.format != "parquet":
             faults.append(f"partition_by only fits Parquet, but the format is {self.format}; remove one of them")

@@ -120,6 +120,7 @@ class Connection(StrictModel):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
+        """Check that exactly one of uri, env and file is set."""
         if sum(way is not None for way in (self.uri, self.env, self.file)) != 1:
             raise fault("needs one of uri, env and file")
         return self
@@ -248,6 +249,7 @@ class Source(StrictModel):
 
     @model_validator(mode="after")
     def _keys_fit_the_format(self) -> Self:
+        """Check that the source settings fit the format."""
         if faults := self._faults():
             raise fault(*faults)
         return self

@@ -22,7 +22,7 @@ from schemas.job.method import METHODS
 from schemas.job.privacy import share_of_records
 from schemas.reading.faults import fault_lines
 from schemas.reading.model import ExactDecimal, FormatVersion, StrictModel, plain
-from schemas.reading.registry import OneOf, watch
+from schemas.reading.registry import OneOf, call_on_change
 from schemas.reading.regular_files import content_of
 from schemas.reading.yaml_reading import parse
 
@@ -299,4 +299,4 @@ def _rebuild() -> None:
     Policy.model_rebuild(force=True)
 
 
-watch(_rebuild)
+call_on_change(_rebuild)

@@ -34,6 +34,7 @@ class Publishing(StrictModel):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
+        """Check that exactly one form of publication is set."""
         named = [
             *(["round"] if self.round is not None else []),
             *(["top and bottom"] if self.top is not None or self.bottom is not None else []),

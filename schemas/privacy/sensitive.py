@@ -106,6 +106,7 @@ class ClosenessSpec(StrictModel):
 
     @model_validator(mode="after")
     def _hierarchy_where_needed(self) -> Self:
+        """Check that the hierarchical distance, and no other, has a hierarchy."""
         if self.grouped != (self.hierarchy is not None):
             raise fault("distance: hierarchical needs a hierarchy, and only that one does")
         return self

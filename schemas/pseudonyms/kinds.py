@@ -159,7 +159,7 @@ SCHEMAS = Schemas(TREATMENTS)
 
 
 def treatment_of(value: object) -> str | None:
-    """Return the kind of a treatment's settings, by the key in them, or None."""
+    """Return the name of the treatment whose key the settings have, or None."""
     return kind_named(value, SCHEMAS)
 
 

@@ -115,6 +115,7 @@ class MaskSettings(StrictModel):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
+        """Check that a mask has either kept characters or a pattern with its replacement."""
         if (self.keep is None) == (self.pattern is None):
             raise fault("must say either keep or pattern")
         if (self.pattern is None) != (self.replacement is None):
@@ -177,6 +178,7 @@ class EncryptSettings(StrictModel):
 
     @model_validator(mode="after")
     def _letters(self) -> Self:
+        """Check that the encrypted characters are distinct and not among the separators."""
         if (self.alphabet is None) == (self.characters is None):
             raise fault("must say either alphabet or characters")
         if len(self.letters) < 2 or len(set(self.letters)) < len(self.letters):

@@ -94,16 +94,16 @@ def fault_lines(errors: Iterable[ErrorDetails], root: type[StrictModel], data: o
     for error in errors:
         if error["type"] in _PASSED_OVER:
             continue
-        loc, owner = walk(error["loc"], root)
+        loc, owner = file_location(error["loc"], root)
         if error["type"] == "extra_forbidden":
             lines.append(unknown_key(loc, owner, data))
             continue
         where = key_path(loc, data)
-        lines += [f"{where}: {sentence}" if where else sentence for sentence in sentences(error)]
+        lines += [f"{where}: {sentence}" if where else sentence for sentence in error_sentences(error)]
     return lines
 
 
-def walk(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | None]:
+def file_location(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | None]:
     """Return an error's location without Pydantic's union tags, and the model with that field."""
     kept: list[str | int] = []
     model: type[StrictModel] | None = root
@@ -122,11 +122,11 @@ def walk(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | No
         kept.append(part)
         if isinstance(part, str):
             owner = model
-            model, choice, named = inner(model.model_fields.get(part) if model else None)
+            model, choice, named = field_model(model.model_fields.get(part) if model else None)
     return tuple(kept), owner
 
 
-def inner(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | None, bool]:
+def field_model(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | None, bool]:
     """Return the model or the choice of models of a field, and whether the field is a dict of them."""
     if field is None:
         return None, None, False
@@ -161,7 +161,7 @@ def unknown_key(loc: Loc, owner: type[StrictModel] | None, data: object) -> str:
     return f"{key_path(loc[:-1], data)}: a key that is not known; known here: {listed(known, most=len(known))}"
 
 
-def sentences(error: ErrorDetails) -> list[str]:
+def error_sentences(error: ErrorDetails) -> list[str]:
     """Return the messages of one Pydantic error, without the location."""
     kind, given, context = error["type"], error.get("input"), error.get("ctx", {})
     # YAML has null where nothing stands behind a key; whatever type Pydantic misses, that is what its author should hear.

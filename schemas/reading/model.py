@@ -285,6 +285,7 @@ def memory_bytes(value: object) -> int:
 
 
 def _size(value: object) -> int | None:
+    """Return a memory size in bytes, or None if it cannot be read."""
     # To Python true is an int.
     if isinstance(value, int) and not isinstance(value, bool):
         return value

@@ -69,6 +69,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             _tell()
 
     def _add(self, entry: Entry) -> None:
+        """Add an entry, and raise ValueError if its name is taken."""
         if entry.name in self._entries:
             raise ValueError(f"there is a {self.what} '{entry.name}' already")
         self._entries[entry.name] = entry
@@ -163,7 +164,7 @@ class Code:
         return self.load()(*arguments, **named)
 
 
-def watch(rebuild: Callable[[], None]) -> None:
+def call_on_change(rebuild: Callable[[], None]) -> None:
     """Register a function to be called whenever an entry is added to or removed from a registry."""
     _watching.append(rebuild)
 

@@ -155,7 +155,7 @@ class TablesManifest(BaseModel):
 
     @property
     def source_name(self) -> None:
-        """None, because each table has a source of its own."""
+        """Name of the source: always None, because each table has a source of its own."""
 
     @property
     def records(self) -> int:

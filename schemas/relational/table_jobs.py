@@ -59,7 +59,7 @@ def persons_job(job: TablesJob) -> Job:
     unit = job.tree.unit
     columns = {name: table.columns for name, table in job.tables.items()}
     models: dict[str, Any] = {
-        section: {of_persons(job, name, column): spec for name, specs in by_table.items() for column, spec in specs.items()}
+        section: {column_of_persons(job, name, column): spec for name, specs in by_table.items() for column, spec in specs.items()}
         for section, by_table in (("l", job.privacy.l), ("t", job.privacy.t))
     }
     made = unit_job(job)
@@ -68,11 +68,11 @@ def persons_job(job: TablesJob) -> Job:
             "person": job.tables[unit].key,
             "identifiers": columns[unit].identifiers,
             "quasi_identifiers": [
-                qid.model_copy(update={"name": of_persons(job, name, qid.name)})
+                qid.model_copy(update={"name": column_of_persons(job, name, qid.name)})
                 for name, of_table in columns.items()
                 for qid in of_table.quasi_identifiers
             ],
-            "sensitive": [of_persons(job, name, column) for name, of_table in columns.items() for column in of_table.sensitive],
+            "sensitive": [column_of_persons(job, name, column) for name, of_table in columns.items() for column in of_table.sensitive],
         }
     )
     joined = made.model_copy(update={"columns": seen, "privacy": Privacy(k=job.privacy.k, **models), "overlaps": job.overlaps})
@@ -80,12 +80,12 @@ def persons_job(job: TablesJob) -> Job:
     return joined
 
 
-def of_persons(job: TablesJob, table: str, column: str) -> str:
+def column_of_persons(job: TablesJob, table: str, column: str) -> str:
     """Return the name of a table's column in the job joined by person."""
-    return named(job.tree.unit, table, column)
+    return joined_column_name(job.tree.unit, table, column)
 
 
-def named(unit: str, table: str, column: str) -> str:
+def joined_column_name(unit: str, table: str, column: str) -> str:
     """Return the name ``column`` for the unit's table, and ``table.column`` for other tables."""
     return column if table == unit else f"{table}.{column}"
 
@@ -98,7 +98,7 @@ def lasting_key(job: TablesJob) -> Identifier | None:
     return next(iter(job.tables[job.tree.unit].columns.pseudonyms), None)
 
 
-def words_of_key(job: TablesJob) -> dict[str, str]:
+def unit_key_words(job: TablesJob) -> dict[str, str]:
     """Return a description of the unit key's pseudonyms, by column; empty without a treatment."""
     one = lasting_key(job)
     return {one.name: treatment_kind(one.treatment).words} if one else {}

@@ -184,6 +184,7 @@ class TablesJob(JobModel):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        """Check that the parts of the job fit together."""
         if faults := table_faults(self.model_dump(mode="python") | {"tables": _as_mappings(self.tables)}):
             raise fault(*faults)
         return self

@@ -37,12 +37,12 @@ class TableTree:
         """Names of the tables right below the unit."""
         return [table for table, chain in self.chains.items() if len(chain) == 1]
 
-    def within(self, branch: str) -> list[str]:
+    def branch_tables(self, branch: str) -> list[str]:
         """Return a table right below the unit and all tables below it, parents first."""
         return [table for table in self.chains if table != self.unit and self.branch_of(table) == branch]
 
-    def hangs_from(self, table: str) -> list[str]:
-        """Return the tables below a table in the tree."""
+    def tables_below(self, table: str) -> list[str]:
+        """Return the tables whose rows reference a table, directly or through other tables."""
         return [other for other, chain in self.chains.items() if table in chain]
 
 

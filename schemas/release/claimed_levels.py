@@ -111,7 +111,7 @@ def endpoints_of(
 
 
 def endpoint_sentences(endpoints: Mapping[str, Endpoints], unit: str) -> tuple[str, ...]:
-    """Return one sentence per kind of range end, with its quasi-identifiers."""
+    """Return sentences about where published ranges end, with the names of the quasi-identifiers."""
     told = []
     for way, words in SENTENCES.items():
         if names := [f"'{name}'" for name, mine in endpoints.items() if mine == way]:

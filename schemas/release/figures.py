@@ -31,7 +31,9 @@ def tellable(count: int, k: int, *totals: int) -> bool:
 
 
 def reported_count(count: int, k: int) -> int:
-    """Return a count in its published form: k in place of 1 to k - 1, which so reads "at most k".
+    """Return a count in its published form, which is k for counts from 1 to k - 1.
+
+    A published k so reads "at most k".
 
     Args:
         count: Of the unit of k, 0 or more.
@@ -234,12 +236,12 @@ class Together(BaseModel):
 
     @classmethod
     def from_counts(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
-        """Return the figures with counts below k reported as k."""
+        """Return the joint risk of columns from exact counts, with counts below k reported as k."""
         unique, below, classes = (reported_count(one, k) for one in counts)
         return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=whole)
 
     def sentence(self, kind: Kind, k: int) -> str:
-        """Return the figures as a sentence, without advice."""
+        """Return the joint risk of the columns as a sentence, without advice."""
         few, alone, labelled = (reported_sentence(one, k) for one in (self.below_k, self.unique_records, self.with_classes))
         return (
             f"By the {KINDS[kind]} together {few} of {self.all:,} {self.unit}s share their values with fewer than k = {k:,}, and {alone} "

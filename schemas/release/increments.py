@@ -15,8 +15,8 @@ class SourceDigest(BaseModel):
 
     Attributes:
         digest: Of its content, in hex, keyed with the secret of the work folder.
-        records: How many it holds; None of all files where one of them holds fewer than k, whose number would be the difference, and of
-            several files where k counts people, of whom one may have all the records of a file.
+        records: How many it holds. None of all files where one of them holds fewer than k, whose number would be the difference. None too
+            of several files where k counts people, of whom one may have all the records of a file.
     """
 
     model_config = ConfigDict(frozen=True)
