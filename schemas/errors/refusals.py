@@ -67,7 +67,7 @@ class UntreatedError(PrivacyError):
 
     @classmethod
     def below_k(cls, below: str, whole: int, unit: str, k: int, policy: str) -> UntreatedError:
-        """Fewer than k people share the untreated values of some records.
+        """Fewer than k people share their untreated values in some records.
 
         ``below`` is their count in a form that may be published.
         """

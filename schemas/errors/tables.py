@@ -114,7 +114,7 @@ class HistoryError(PrivacyError):
 
     @classmethod
     def choices_fail(cls, k: int, rows: int, most: int) -> HistoryError:
-        """Too many persons have a rare choice of rows even at the coarsest levels."""
+        """Too many persons have a choice of known rows that fewer than k share, at all levels."""
         return cls(
             f"Even with every value generalised to * more than {counted(most, 'person')} have a choice of at most {counted(rows, 'row')} "
             f"of each table that fewer than {k:,} share, by numbers of rows alone. Bound the rows of a person (rows: {{most: n}}), "

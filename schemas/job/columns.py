@@ -263,11 +263,8 @@ class Columns(StrictModel):
         return self._ways
 
     @property
-    def values_published_as_is(self) -> list[str]:
-        """Sensitive columns, and columns whose published values are counted by persons.
-
-        Their values are kept with persons for the recount.
-        """
+    def recounted_value_columns(self) -> list[str]:
+        """Columns whose values the recount counts with persons: sensitive ones, and changed ones."""
         return list(dict.fromkeys([*self.sensitive, *self._ways]))
 
     @property

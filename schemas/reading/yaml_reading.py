@@ -74,7 +74,7 @@ class _Reading:
         self.open: set[int] = set()
 
     def value(self, node: yaml.Node, loc: Loc) -> object:
-        """Return the data of a node, and convert an alias again wherever it occurs."""
+        """Return the data of a YAML node; an alias is converted again at each use."""
         self.count += 1
         if id(node) in self.open or self.count > _MOST_NODES:
             raise UnreadableError(f"an alias makes the job endless or too large (line {node.start_mark.line + 1}); write it out")

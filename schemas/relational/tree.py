@@ -29,16 +29,16 @@ class TableTree:
         return list(self.chains)
 
     def branch_of(self, table: str) -> str:
-        """Return the table right below the unit in the chain of a table."""
+        """Return the child table of the unit whose branch has the given table."""
         return (*self.chains[table], table)[1]
 
     @property
     def branches(self) -> list[str]:
-        """Names of the tables right below the unit."""
+        """Names of the unit's child tables, one per branch of the tree."""
         return [table for table, chain in self.chains.items() if len(chain) == 1]
 
     def branch_tables(self, branch: str) -> list[str]:
-        """Return a table right below the unit and all tables below it, parents first."""
+        """Return all tables of a branch, from the unit's child table down, parents first."""
         return [table for table in self.chains if table != self.unit and self.branch_of(table) == branch]
 
     def tables_below(self, table: str) -> list[str]:
