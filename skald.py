@@ -29,7 +29,9 @@ __all__ = ["Anonymised", "Published", "SkaldError", "anonymise", "plan", "run", 
 
 
 def run(job: JobFile, settings: Mapping[str, Any] | None = None, *, direct: bool = True) -> Published:
-    """Anonymise, verifies and publish, as ``skald run`` does. A run that was killed continues with the same call.
+    """Anonymise a source, verify the release and publish it, as ``skald run`` does.
+
+    A run that was killed continues with the same call.
 
     Args:
         job: Path of the job file, or its content.
@@ -43,7 +45,9 @@ def run(job: JobFile, settings: Mapping[str, Any] | None = None, *, direct: bool
 
 
 def plan(job: JobFile, settings: Mapping[str, Any] | None = None, *, quick: bool = False) -> dict[str, Any]:
-    """Tells sizes, lattice, memory, how unique the records are and which columns make them so: what ``skald plan --json`` prints.
+    """Return the plan of a run, as ``skald plan --json`` prints it.
+
+    It holds sizes, lattice, memory, how unique the records are and which columns make them so.
 
     Args:
         job: Path of the job file, or its content.
@@ -63,7 +67,9 @@ def verify(
     *,
     key: str | PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Recount the files of a release and look at every byte of it: what ``skald verify --json`` prints.
+    """Verify a release and return the counts, as ``skald verify --json`` prints them.
+
+    The files are recounted, and every byte is checked.
 
     Args:
         release: Its folder, or its address in an object store.
@@ -79,9 +85,10 @@ def verify(
 
 
 def anonymise(frame: Any, job: JobFile, settings: Mapping[str, Any] | None = None) -> tuple[Any, Anonymised]:
-    """Anonymise a table, and verify what came out as every release is verified.
+    """Anonymise a table in memory, and return it with its verified manifest and report.
 
-    The table lies in a private temporary folder meanwhile, together with what is counted of it, and nothing of it stays.
+    The released table is verified like every release. The table is in a private temporary folder meanwhile, together with the counts made
+    from it, and nothing of it stays.
 
     Args:
         frame: A table of Polars, pandas or Arrow, or whatever else gives a stream of Arrow's; an index of pandas is left out. Several

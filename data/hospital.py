@@ -1,7 +1,7 @@
-"""A synthetic hospital in three tables: persons, their visits, and the conditions that visits find.
+"""Synthetic hospital in three tables: persons, visits and conditions.
 
-Of every four visits three are further ones of somebody, so that some people come once and some often; two visits of three find a condition.
-A few conditions are known of the person and of no visit.
+Of every four visits three are further ones of a person, so that some people come once and some often; two visits of three find a
+condition. A few conditions are known of the person and of no visit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ SEXES = ["female", "male"]
 
 
 def make_hospital(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Write ``out/person``, ``out/visit`` and ``out/condition``, each with files ``part-00001.parquet`` and so on.
+    """Write the synthetic hospital as Parquet files in three folders.
+
+    The folders are ``out/person``, ``out/visit`` and ``out/condition``, each with files ``part-00001.parquet`` and so on.
 
     Args:
         out: Folder for the tables, made if it is not there.
@@ -56,6 +58,7 @@ def make_hospital(out: Path, rows: int, files: int | None = None, seed: int = 0)
 
 
 def _persons(random: np.random.Generator, rows: int) -> pa.Table:
+    """Return the table of persons."""
     ages = np.clip(np.rint(random.normal(48, 22, rows)), 0, 99).astype(np.int64)
     areas = random.zipf(1.3, rows) % 400
     return pa.table(
@@ -70,6 +73,7 @@ def _persons(random: np.random.Generator, rows: int) -> pa.Table:
 
 
 def _visits(random: np.random.Generator, rows: int) -> pa.Table:
+    """Return the table of visits."""
     many = max(int(VISITS * rows), 1)
     whose = (rows * random.random(many) ** (1 + OFTEN)).astype(np.int64)
     # The identifiers of persons are shuffled, so that the places of those who come often tell nothing.
@@ -87,6 +91,7 @@ def _visits(random: np.random.Generator, rows: int) -> pa.Table:
 
 
 def _conditions(random: np.random.Generator, rows: int, visits: pa.Table) -> pa.Table:
+    """Return the table of conditions."""
     many = max(int(CONDITIONS * len(visits)), 1)
     found_in = random.integers(0, len(visits), many)
     visit_ids = pa.array(visits["visit_id"].to_numpy()[found_in], mask=random.random(many) < 0.02)
@@ -94,17 +99,20 @@ def _conditions(random: np.random.Generator, rows: int, visits: pa.Table) -> pa.
 
 
 def _shuffled(random: np.random.Generator, rows: int) -> NDArray[np.int64]:
+    """Return the numbers from 1 to ``rows`` in random order."""
     numbers = np.arange(1, rows + 1, dtype=np.int64)
     random.shuffle(numbers)
     return numbers
 
 
 def _some(random: np.random.Generator, values: list[str], rows: int) -> pa.Array:
+    """Return random values from a list, earlier ones more often."""
     picked = (random.beta(1, 1.7, rows) * len(values)).astype(np.int32)
     return pa.array(values).take(pa.array(picked))
 
 
 def _write(folder: Path, table: pa.Table, files: int) -> list[Path]:
+    """Write a table as Parquet files into a folder, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"part-{number:05d}.parquet" for number in range(1, files + 1)]
     if strange := len(set(folder.iterdir()) - set(paths)):

@@ -1,7 +1,7 @@
-"""Who the patients are: numbers, names and addresses in the look of the SKALD paper's Table I.
+"""Patient numbers, names and addresses in the style of the SKALD paper's Table I.
 
-Names and streets are Faker's for India. Faker makes one word at a time, so it fills small pools once and Arrow combines
-them; a patient's number is written digit by digit into one byte matrix, which becomes an Arrow string column without a copy.
+Names and streets are Faker's for India. Faker makes one word at a time, so it fills small pools once and Arrow combines them; a patient's
+number is written digit by digit into one byte matrix, which becomes an Arrow string column without a copy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pools(NamedTuple):
 
 @lru_cache(maxsize=1)
 def pools() -> Pools:
-    """Return the pools of words, drawn from Faker's locale en_IN with a seed of their own."""
+    """Return the pools of words, drawn from Faker's locale en_IN with a fixed seed."""
     from faker import Faker  # noqa: PLC0415 - start-up that only who makes data should pay
 
     fake = Faker("en_IN")
@@ -59,9 +59,9 @@ def addresses(count: int, rng: np.random.Generator) -> pa.Array:
 
 
 def patient_ids(first: int, ages: NDArray[np.int16], rng: np.random.Generator) -> pa.Array:
-    """Return patient numbers such as ``P000000001-9112-1``: running number, year and month of birth, a digit from 1 to 3.
+    """Return patient numbers such as ``P000000001-9112-1``.
 
-    The running number alone makes them unique.
+    Running number, year and month of birth, a digit from 1 to 3. The running number alone makes them unique.
 
     Args:
         first: running number of the first patient; numbers past `MAX_NUMBER` begin again at 0.
@@ -84,6 +84,7 @@ def patient_ids(first: int, ages: NDArray[np.int16], rng: np.random.Generator) -
 
 
 def _combined(left: pa.Array, between: str, right: pa.Array, count: int, rng: np.random.Generator) -> pa.Array:
+    """Return random pairs of words, joined by a separator."""
     some = left.take(pa.array(rng.integers(0, len(left), count, np.int32)))
     others = right.take(pa.array(rng.integers(0, len(right), count, np.int32)))
     return pc.binary_join_element_wise(some, others, between)
@@ -91,6 +92,6 @@ def _combined(left: pa.Array, between: str, right: pa.Array, count: int, rng: np
 
 @lru_cache(maxsize=2)
 def _digits(width: int) -> NDArray[np.uint8]:
-    """Return shape (10**width, width): the ASCII digits of every number of that width, with leading zeros."""
+    """Return the ASCII digits of all numbers of a width, zero-padded, shape (10**width, width)."""
     text = "".join(f"{number:0{width}d}" for number in range(10**width))
     return np.frombuffer(text.encode("ascii"), np.uint8).reshape(-1, width)

@@ -1,4 +1,4 @@
-"""Drawing from a skewed distribution by one table look-up per record."""
+"""Drawing from a skewed distribution with one table look-up per record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TICKETS = 65_536
 
 
 def tickets(weights: NDArray[np.float64], count: int = TICKETS) -> NDArray[np.intp]:
-    """Share ``count`` tickets out among weighted items; drawing a ticket draws its item.
+    """Distribute ``count`` tickets among weighted items, so that drawing a ticket draws its item.
 
     An item holds its share of the tickets to within one, and at least one ticket if its share is one or more, so an item
     that is listed is an item that can occur. A draw is one look-up, where cumulative weights would take a search.

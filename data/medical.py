@@ -1,7 +1,7 @@
-"""The synthetic medical data set of the SKALD paper (section IV-A, Table I), as many records of it as one asks for.
+"""Synthetic medical data set of the SKALD paper (section IV-A, Table I), with any number of records.
 
-Record i depends on the seed and on i alone. So a data set of two million records begins with the data set of one million, the number
-of files does not change what is in them taken together, and a file that got lost can be made again.
+Record i depends on the seed and on i alone. So a data set of two million records begins with the data set of one million, the number of
+files does not change their joint content, and a lost file can be made again.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ QIDS = ("blood_group", "profession", "age", "bmi", "pin_code")
 
 
 def make_medical(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Write ``out/medical-00001.parquet`` and so on; memory holds one block, whatever ``rows`` is.
+    """Write synthetic medical records as Parquet files.
 
-    Files of an earlier data set are written over. A file appears under its name when it is whole.
+    The files are ``out/medical-00001.parquet`` and so on. Memory holds one block, whatever ``rows`` is. Files of an earlier data set are
+    written over. A file appears under its name when it is complete.
 
     Args:
         out: folder for the files, made if it is not there.
@@ -46,7 +47,9 @@ def make_medical(out: Path, rows: int, files: int | None = None, seed: int = 0) 
 
 
 def files_of(kind: str, out: Path, rows: int, files: int | None, seed: int) -> list[tuple[Path, int, int]]:
-    """Make the folder of a data set; return each of its files with the first record that it holds and the first that it does not.
+    """Create the folder of a data set, and return its files with their record ranges.
+
+    Each entry has the path, the first record in the file, and the first record after it.
 
     Raises:
         ValueError: an argument is out of range, or ``out`` holds files of a data set of more files, which would mix with this one.
@@ -61,7 +64,10 @@ def files_of(kind: str, out: Path, rows: int, files: int | None, seed: int) -> l
 
 
 def _file_ends(kind: str, rows: int, files: int | None) -> list[int]:
-    """Return where files begin and end: file f holds the records from the f-th of these numbers to the next, from 0 to ``rows``."""
+    """Return the positions where files begin and end, from 0 to ``rows``.
+
+    File f holds the records from the f-th of these numbers to the next.
+    """
     if not 1 <= rows <= MAX_NUMBER:
         raise ValueError(f"{rows:,} records are asked for; the {kind} data set has 1 to {MAX_NUMBER:,}")
     if files is None:
@@ -72,7 +78,10 @@ def _file_ends(kind: str, rows: int, files: int | None) -> list[int]:
 
 
 def _refuse_strangers(kind: str, out: Path, paths: list[Path]) -> None:
-    """Raise ValueError if a file would stay beside ``paths`` that a reader of ``medical-*.parquet`` or the like takes for one of them."""
+    """Raise ValueError if other files in the folder would be read as part of the data set.
+
+    A reader of ``medical-*.parquet`` or the like would take them for its files.
+    """
     strangers = sorted({path.name for path in out.glob(f"{kind}-*.parquet")} - {path.name for path in paths})
     if strangers:
         raise ValueError(
@@ -88,6 +97,7 @@ def _records(seed: int, first: int, end: int) -> Iterator[pa.Table]:
 
 
 def _write(path: Path, tables: Iterator[pa.Table]) -> None:
+    """Write tables to one Parquet file, which gets its name when it is complete."""
     part = path.with_name(f".{path.name}.part")
     # Statistics and dictionaries only for the columns that are read again; numbers, names and addresses hardly repeat.
     columns = [*QIDS, "health_condition"]

@@ -1,7 +1,8 @@
-"""One block of synthetic patients: what they are and how often, after Table I and section IV of the SKALD paper.
+"""One block of synthetic patients, after Table I and section IV of the SKALD paper.
 
-Nobody's data: shares are set by hand to look like an Indian hospital's, skewed where life is (blood groups, cities, illnesses), with
-BMI and health condition leaning a little on age. Every column takes the paper's number of distinct values: 8, 16, 67, 241 and 1,347.
+No person's data: frequencies are set by hand to look like an Indian hospital's, skewed where real ones are (blood groups, cities,
+illnesses), with BMI and health condition depending a little on age. Every column takes the paper's number of distinct values: 8, 16, 67,
+241 and 1,347.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ SCHEMA = pa.schema(
 
 
 class Lots(NamedTuple):
-    """For every ticket what it draws: a code, or the value itself where values are numbers."""
+    """Drawn item of every ticket, per column: a code, or the value itself for numbers."""
 
     blood_group: NDArray[np.uint8]  # (65536,)
     profession: NDArray[np.uint8]  # (65536,)
@@ -74,13 +75,13 @@ class Lots(NamedTuple):
 
 
 def professions() -> dict[str, float]:
-    """Return the 16 professions with their shares, domain by domain."""
+    """Return the 16 professions with their frequencies, domain by domain."""
     return {name: share for domains in PROFESSIONS.values() for jobs in domains.values() for name, share in jobs.items()}
 
 
 @lru_cache(maxsize=1)
 def draw_block(seed: int, number: int) -> pa.Table:
-    """Draw block ``number`` of the data set: records ``number * BLOCK`` up to ``(number + 1) * BLOCK``.
+    """Draw one block of synthetic patients: records ``number * BLOCK`` to ``(number + 1) * BLOCK``.
 
     A block depends on the seed and its number and on nothing else. The last one drawn is kept because a file may end inside it.
 
@@ -106,6 +107,7 @@ def draw_block(seed: int, number: int) -> pa.Table:
 
 @lru_cache(maxsize=1)
 def _lots() -> Lots:
+    """Return the tickets of all columns."""
     ages = np.arange(YOUNGEST, OLDEST + 1)
     age_weights = np.exp(-(((ages - YOUNGEST) / 38.0) ** 2)) + 0.02
     base, slope = np.array(list(CONDITIONS.values())).T
@@ -120,14 +122,15 @@ def _lots() -> Lots:
 
 
 def _draw(rng: np.random.Generator, count: int = TICKETS) -> NDArray[np.uint16]:
+    """Return random ticket numbers for one block."""
     return rng.integers(0, count, BLOCK, np.uint16)
 
 
 def _bmi(ages: NDArray[np.int16], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return BMI on a grid of 0.1, near normal around 24 and 0.3 more per ten years of age.
+    """Return the BMI of each patient, near normal around 24, in steps of 0.1.
 
-    What falls outside [12, 36] is mirrored at the end, so that the ends gather no heap. A tenth is an integer divided by ten, hence
-    exactly the double that prints as 23.8.
+    It grows by 0.3 per ten years of age. Values outside [12, 36] are mirrored at the end, so that the ends gather no heap. A tenth is an
+    integer divided by ten, hence exactly the double that prints as 23.8.
     """
     drawn = np.float32(240) + np.float32(0.3) * (ages - np.float32(45)) + np.float32(38) * rng.standard_normal(BLOCK, np.float32)
     mirrored = HEAVIEST - np.abs(HEAVIEST - (LIGHTEST + np.abs(np.rint(drawn) - LIGHTEST)))
@@ -135,4 +138,5 @@ def _bmi(ages: NDArray[np.int16], rng: np.random.Generator) -> NDArray[np.float6
 
 
 def _category(codes: NDArray[np.uint8], values: list[str]) -> pa.DictionaryArray:
+    """Return codes as an Arrow dictionary column of texts."""
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))

@@ -1,4 +1,4 @@
-"""The 1,347 PIN codes of the medical data set, after the postal map of Karnataka, and how many patients each has."""
+"""The 1,347 PIN codes of the medical data set, after Karnataka's postal map, with their weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ DISTRICT_OFFICES = (111, 350)
 
 
 def pin_codes() -> NDArray[np.int32]:
-    """Return the codes from the most to the least populous, shape (1347,): Bengaluru, the other cities, then the country."""
+    """Return the PIN codes from the most to the least populous, shape (1347,).
+
+    Bengaluru, the other cities, then the country.
+    """
     rng = np.random.default_rng(MAP_SEED)
     capital = np.arange(BENGALURU[0], BENGALURU[1] + 1)
     cities = np.concatenate([np.arange(first, last + 1) for first, last in CITIES])
@@ -27,8 +30,9 @@ def pin_codes() -> NDArray[np.int32]:
 
 
 def pin_weights() -> NDArray[np.float64]:
-    """Return one weight per code of `pin_codes`, shape (1347,): Zipf's law with its head flattened (Zipf-Mandelbrot).
+    """Return one weight per code of `pin_codes`, shape (1347,).
 
-    The first code has 1.9 % of the patients and the last 0.015 %, so that all of them occur in some ten thousand records.
+    Zipf's law with its head flattened (Zipf-Mandelbrot). The first code has 1.9 % of the patients and the last 0.015 %, so that all of
+    them occur in some ten thousand records.
     """
     return np.asarray(1.0 / (10.0 + np.arange(1, PIN_CODES + 1)))

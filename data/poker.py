@@ -1,7 +1,8 @@
-"""Poker hands, as in papers/distributed-mondrian.txt (section 8.1): five cards, each a suit and a rank, and the class of the hand.
+"""Random poker hands: five cards and the class of the hand.
 
-The paper's table is the one of the UCI repository (Cattral and Oppacher 2007), which was drawn at random; so is this one, with the same
-columns and codes. Record i depends on the seed and on i alone.
+As in papers/distributed-mondrian.txt (section 8.1), each card has a suit and a rank. The paper's table is the one of the UCI repository
+(Cattral and Oppacher 2007), which was drawn at random; so is this one, with the same columns and codes. Record i depends on the seed and
+on i alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ SCHEMA = pa.schema([*((name, pa.int8()) for name in QIDS), ("hand", pa.int8())])
 
 
 def make_poker(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Write ``out/poker-00001.parquet`` and so on; memory holds one block.
+    """Write random poker hands as Parquet files.
+
+    The files are ``out/poker-00001.parquet`` and so on. Memory holds one block.
 
     Args:
         out: Folder for the files, made if it is not there.
@@ -55,6 +58,7 @@ def make_poker(out: Path, rows: int, files: int | None = None, seed: int = 0) ->
 
 
 def _write(path: Path, seed: int, first: int, end: int) -> None:
+    """Write a range of hands to one Parquet file, which gets its name when it is complete."""
     part = path.with_name(f".{path.name}.part")
     try:
         with pq.ParquetWriter(part, SCHEMA, compression="zstd", store_schema=False) as writer:
@@ -67,7 +71,10 @@ def _write(path: Path, seed: int, first: int, end: int) -> None:
 
 
 def draw_hands(seed: int, block: int) -> pa.Table:
-    """Deal a block of hands: columns ``suit_1`` (1 to 4), ``rank_1`` (1 to 13, the ace is 1), …, ``hand`` (0 to 9)."""
+    """Draw a block of poker hands as an Arrow table.
+
+    Columns ``suit_1`` (1 to 4), ``rank_1`` (1 to 13, the ace is 1), …, ``hand`` (0 to 9).
+    """
     random = np.random.default_rng([seed, block])
     cards = np.zeros((BLOCK, CARDS), np.int64)
     # Floyd's way to draw five different cards out of 52 without shuffling the pack; then they are put into any order.
@@ -83,8 +90,10 @@ def draw_hands(seed: int, block: int) -> pa.Table:
 
 
 def hand_classes(suits: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the class of each hand: 0 nothing, 1 a pair, 2 two pairs, 3 three of a kind, 4 straight, 5 flush, 6 full house, 7 four of a
-    kind, 8 straight flush, 9 royal flush.
+    """Return the class of each poker hand, from 0 (nothing) to 9 (royal flush).
+
+    0 nothing, 1 a pair, 2 two pairs, 3 three of a kind, 4 straight, 5 flush, 6 full house, 7 four of a kind, 8 straight flush, 9 royal
+    flush.
 
     Args:
         suits: Shape (hands, 5).

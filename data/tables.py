@@ -1,4 +1,4 @@
-"""The data sets that ``skald make-data`` can make, by name, and where their example jobs are."""
+"""Registry of the data sets of ``skald make-data``, and the folder of their example jobs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ JOBS = Path(__file__).parent / "jobs"
 
 
 class Maker(Protocol):
-    """Writes a data set of ``rows`` records as ``files`` Parquet files into ``out`` and returns their paths."""
+    """Protocol of functions that write a data set as Parquet files and return their paths.
+
+    It writes ``rows`` records as ``files`` files into ``out``.
+    """
 
     def __call__(self, out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-        """Raise ValueError, with a sentence for the user, if an argument is out of range."""
+        """Write the data set, or raise ValueError with a sentence if an argument is out of range."""
         ...
 
 
@@ -31,7 +34,7 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
 
 
 def maker(name: str) -> Maker:
-    """Return the maker of data set ``name``.
+    """Return the function that writes the data set ``name``.
 
     Raises:
         ValueError: there is no such data set.

@@ -1,7 +1,8 @@
-"""Visits of the synthetic patients: a table in which people have several records, as claims, stays and payments do.
+"""Synthetic visits of patients: a table with several records per person.
 
-Of four visits three are further ones of somebody: some people come once, some often. Between two visits somebody grows older, gains or
-loses weight, and may move or change the profession, so that the visits of one person differ in their quasi-identifiers.
+Claims, stays and payments are such tables too. Of four visits three are further ones of a person: some people come once, some often.
+Between two visits a person grows older, gains or loses weight, and may move or change the profession, so that the visits of one person
+differ in their quasi-identifiers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ FIELDS = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 
 
 def make_visits(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Write ``out/visits-00001.parquet`` and so on; memory holds the patients, about 40 bytes each, and 4 bytes a visit.
+    """Write synthetic visits as Parquet files.
+
+    The files are ``out/visits-00001.parquet`` and so on. Memory holds the patients, about 40 bytes each, and 4 bytes a visit.
 
     Args:
         out: Folder for the files, made if it is not there.
@@ -49,7 +52,10 @@ def make_visits(out: Path, rows: int, files: int | None = None, seed: int = 0) -
 
 
 def _whose(rows: int, persons: int, seed: int) -> NDArray[np.int32]:
-    """Return the person of each visit, shape (rows,): everybody has one, and who has a low number has more of the others."""
+    """Return the person of each visit, shape (rows,).
+
+    Every person has one visit, and persons with low numbers have more of the others.
+    """
     rng = np.random.default_rng([seed, rows])
     further = (persons * rng.random(rows - persons) ** 2).astype(np.int32)
     whose = np.concatenate([np.arange(persons, dtype=np.int32), further])
@@ -58,12 +64,16 @@ def _whose(rows: int, persons: int, seed: int) -> NDArray[np.int32]:
 
 
 def _patients(persons: int, seed: int) -> pa.Table:
+    """Return the patients of the visits as one table."""
     blocks = (draw_block(seed, number).select(COLUMNS) for number in range(-(-persons // BLOCK)))
     return pa.concat_tables(list(blocks)).slice(0, persons).combine_chunks()
 
 
 def _visits(patients: pa.Table, whose: NDArray[np.int32], seed: int, first: int, end: int) -> Iterator[pa.Table]:
-    """Yield the visits ``first`` to ``end`` (not included); what is drawn for one depends on the block that its number is in."""
+    """Yield the visits ``first`` to ``end`` (not included) block by block.
+
+    The draws of a visit depend on the block that its number is in.
+    """
     for number in range(first // BLOCK, (end - 1) // BLOCK + 1):
         start = max(first - number * BLOCK, 0)
         stop = min(end - number * BLOCK, BLOCK)
@@ -72,6 +82,7 @@ def _visits(patients: pa.Table, whose: NDArray[np.int32], seed: int, first: int,
 
 
 def _drawn(visitors: pa.Table, seed: int, number: int) -> pa.Table:
+    """Return a block of visits, with ages, weights and homes changed at random."""
     rng = np.random.default_rng([seed, number, len(COLUMNS)])
     # Where somebody moved to, what he does now and what he comes with is taken from patients beyond the last one.
     others = draw_block(seed, (1 << 20) + number).slice(0, len(visitors))
@@ -89,6 +100,7 @@ def _drawn(visitors: pa.Table, seed: int, number: int) -> pa.Table:
 
 
 def _write(path: Path, tables: Iterator[pa.Table]) -> None:
+    """Write tables to one Parquet file, which gets its name when it is complete."""
     part = path.with_name(f".{path.name}.part")
     try:
         with pq.ParquetWriter(part, FIELDS, compression="zstd", compression_level=1, store_schema=False) as writer:

@@ -1,9 +1,9 @@
-"""How the project is built: setuptools' own backend (PEP 517, PEP 660), but for a wheel, which has one name at the top.
+"""Build backend: setuptools' own (PEP 517, PEP 660), with all modules of a wheel in one package.
 
-In the checkout the floors lie at the top and the import path is the file path. Beside other projects
-``tasks`` and ``data`` would be anybody's, so a wheel is built of a copy in which they lie in a package: ``core/`` becomes ``skald/core/``,
-``skald.py`` its ``__init__``, and what names a module of ours names it there. That is imports, and texts that are a module's path, as
-registries and steps have them. An editable installation is the checkout as it is.
+In the checkout the layers lie at the top and the import path is the file path. Next to other projects the names ``tasks`` and ``data``
+would not be unique, so a wheel is built of a copy in which they lie in a package: ``core/`` becomes ``skald/core/``, ``skald.py`` its
+``__init__``, and every name of one of our modules is changed to its name there. These names are in imports, and in texts that are a
+module's path, as registries and steps have them. An editable installation is the checkout as it is.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ get_requires_for_build_editable = build_meta.get_requires_for_build_editable
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """Return nothing: setuptools is required already."""
+    """Return an empty list, because setuptools is required already."""
     return []
 
 
@@ -51,21 +51,27 @@ get_requires_for_build_sdist = get_requires_for_build_wheel
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Build the wheel of a relocated copy; return its name."""
+    """Build the wheel from a relocated copy, and return its name."""
     target = str(Path(wheel_directory).absolute())
     with _in_copy(relocate):
         return str(build_meta.build_wheel(target, config_settings, metadata_directory))
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
-    """Write the wheel's metadata, whose commands are those of the relocated copy; return the folder's name."""
+    """Write the wheel's metadata, and return the folder's name.
+
+    Its commands are those of the relocated copy.
+    """
     target = str(Path(metadata_directory).absolute())
     with _in_copy(relocate):
         return str(build_meta.prepare_metadata_for_build_wheel(target, config_settings))
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
-    """Build the source archive, of which the same wheel can be built; return its name."""
+    """Build the source archive, and return its name.
+
+    The same wheel can be built from it.
+    """
     target = str(Path(sdist_directory).absolute())
     with _in_copy(copy_sources):
         return str(build_meta.build_sdist(target, config_settings))
@@ -73,7 +79,10 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 @contextmanager
 def _in_copy(made: Callable[[Path, Path], None]) -> Iterator[None]:
-    """Make a copy of the checkout and works in it, so that a build leaves nothing in the checkout."""
+    """Work in a temporary copy of the checkout during the block.
+
+    So a build leaves nothing in the checkout.
+    """
     with TemporaryDirectory(prefix=f"{NAME}-build-") as folder:
         made(Path.cwd(), Path(folder))
         with chdir(folder):
@@ -81,7 +90,7 @@ def _in_copy(made: Callable[[Path, Path], None]) -> Iterator[None]:
 
 
 def copy_sources(checkout: Path, target: Path) -> None:
-    """Copy what belongs to the project as it is, and nothing else that lies beside it."""
+    """Copy the project's files unchanged, and no other files next to them."""
     for path in (*(checkout / name for name in BESIDE), *_files(checkout)):
         copy = target / path.relative_to(checkout)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +99,7 @@ def copy_sources(checkout: Path, target: Path) -> None:
 
 
 def relocate(checkout: Path, target: Path) -> None:
-    """Copy what belongs to the project to where a wheel has it, under one name."""
+    """Copy the project's files into one package, as in a wheel."""
     known = {_module(path.relative_to(checkout)) for path in _files(checkout)}
     for path in (checkout / f"{NAME}.py", *_files(checkout)):
         inside = Path("__init__.py") if path.stem == NAME and path.parent == checkout else path.relative_to(checkout)
@@ -107,7 +116,7 @@ def relocate(checkout: Path, target: Path) -> None:
 
 
 def _files(checkout: Path) -> Iterator[Path]:
-    """Yield the modules of the floors, and the files that the project says belong to them."""
+    """Yield the modules of all layers, and the data files that pyproject.toml lists."""
     patterns: dict[str, list[str]] = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-data"]
     for floor in FLOORS:
         yield from sorted((checkout / floor).rglob("*.py"))
@@ -117,11 +126,14 @@ def _files(checkout: Path) -> Iterator[Path]:
 
 
 def _module(path: Path) -> str:
+    """Return the dotted module name of a file path."""
     return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
 def relocated(source: bytes, known: set[str], name: str) -> bytes:
-    """Return a module's source as it is below the one name; every line stays where it was.
+    """Return a module's source with its imports changed to the one package.
+
+    Every line stays where it was.
 
     Args:
         source: UTF-8.
@@ -152,6 +164,6 @@ def relocated(source: bytes, known: set[str], name: str) -> bytes:
 
 
 def _names_module(text: str, known: set[str]) -> bool:
-    """Return whether a text is the path of a module of ours, of something in one, or what such paths begin with."""
+    """Return whether a text is the dotted path of one of our modules, or of something in one."""
     found = _PATH.fullmatch(text)
     return found is not None and "." in text and found[1] + found[2] in known

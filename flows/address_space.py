@@ -1,4 +1,4 @@
-"""What is done where the system limits a process's address space (``ulimit -v``), before any library is loaded that takes much of it."""
+"""Check of the limit of a process's address space (``ulimit -v``), before large libraries are loaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ LEAST = 3_000_000_000
 
 
 def check_address_space() -> None:
-    """Refuse a limit below which libraries cannot be loaded: some of them end the process then, or wait for ever.
+    """Raise if the address space limit is too small to load the libraries.
+
+    With such a limit some libraries end the process, or wait for ever.
 
     Raises:
         MachineError: there is such a limit.

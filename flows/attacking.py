@@ -1,4 +1,4 @@
-"""A published release attacked with all that is at hand, for the command and for programs."""
+"""Verification and simulated attacks of a published release, for the command and for programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tasks.store.work_folder import temporary_folder_of
 
 
 class AttackOutcome(NamedTuple):
-    """A release that was verified and attacked.
+    """The results of all attacks on a verified release.
 
     Attributes:
         release: Its name.
@@ -40,11 +40,11 @@ class AttackOutcome(NamedTuple):
 
     @property
     def broken(self) -> list[AttackFigures]:
-        """The attacks that win more than the job accepts."""
+        """Attacks that succeed more than the job accepts."""
         return broken_attacks(self.attacks)
 
     def content(self) -> dict[str, Any]:
-        """Return the same as JSON can say it."""
+        """Return the results as JSON data."""
         return {
             "release": self.release,
             "attacks": [one.model_dump(mode="json") for one in self.attacks],
@@ -53,7 +53,7 @@ class AttackOutcome(NamedTuple):
 
 
 def attacked_release(job: Job, release: str, *, everybody: bool = False) -> AttackOutcome:
-    """Verify a release and play all attacks against it.
+    """Verify a release and run all simulated attacks against it.
 
     Args:
         job: The job that made it.
@@ -77,7 +77,10 @@ def attacked_release(job: Job, release: str, *, everybody: bool = False) -> Atta
 
 
 def _attacked(job: Job, folder: Path, manifest: Manifest | None) -> tuple[AttackedFiles, str]:
-    """Return what is attacked, and why people of the source are not, in a sentence; empty where they are."""
+    """Return the attacked files of a release, and why persons of the source are not attacked.
+
+    The reason is a sentence; empty where the source is attacked.
+    """
     original = original_of(job)
     reason = unproved_reason(job, manifest, original)
     files = data_files(folder)
@@ -89,14 +92,17 @@ def _attacked(job: Job, folder: Path, manifest: Manifest | None) -> tuple[Attack
 
 
 def _together(played: PlayedAttacks) -> tuple[AttackFigures, ...]:
-    """Return attacks of both readings; of one that both know, that on the source, and that on labels too where it breaks the release."""
+    """Return the attacks on the source and on the labels as one list.
+
+    Of an attack that was run on both, the one on the source stays, and the one on labels too where it breaks the release.
+    """
     known = {(one.name, one.target, one.knows) for one in played.source}
     others = [one for one in played.labels if (one.name, one.target, one.knows) not in known or one.verdict == "broken"]
     return (*played.source, *others)
 
 
 def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
-    """Verify a release of several tables and attacks it by joining them.
+    """Verify a release of several tables and attack it by joining its tables.
 
     Args:
         job: The job that made it.
@@ -116,7 +122,7 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
 
 
 def check_attacked(job: Job, attacked: AttackOutcome) -> None:
-    """Refuse a release that attacks break, where the job or the policy says so.
+    """Raise if attacks break a release and the job or the policy refuses such releases.
 
     Raises:
         AttackError: they do.

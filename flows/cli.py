@@ -30,7 +30,7 @@ from flows.commands.schema import schema
 from flows.commands.studio import studio
 from flows.commands.utility import utility
 from flows.commands.verify import verify
-from flows.loading import ended_at_once, load_less
+from flows.loading import load_less, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.runners import RunnerName
@@ -54,7 +54,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON as the last thi
 
 
 def main() -> None:
-    """Run the command line and ends the process with its exit code."""
+    """Run the command line and exit with its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A path may hold bytes that are no text, and to say it must not fail.
@@ -89,7 +89,10 @@ def main() -> None:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[list[int]]:
-    """Let SIGTERM, which services and containers send, end a run as Ctrl-C does; yield the signals that came."""
+    """Make SIGTERM end a run like Ctrl-C, and yield the list of received signals.
+
+    Services and containers send SIGTERM.
+    """
     came: list[int] = []
 
     def interrupt(number: int, _frame: object) -> None:
@@ -106,6 +109,7 @@ def _terminated_like_interrupted() -> Iterator[list[int]]:
 
 
 def _version(asked: bool) -> None:
+    """Print the version and exit, if ``--version`` is given."""
     if asked:
         from importlib.metadata import version
 
@@ -117,7 +121,7 @@ def _version(asked: bool) -> None:
 def options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
 ) -> None:
-    """Verified k-anonymous releases from a job file."""
+    """Make verified k-anonymous releases from a job file."""
 
 
 @app.command()
@@ -136,7 +140,10 @@ def run(
     ] = None,
     scratch: Annotated[bool, typer.Option("--scratch", hidden=True)] = False,
 ) -> None:
-    """Anonymise a source, verify the release and publish it. A run that was killed continues with the same command."""
+    """Anonymise a source, verify the release and publish it.
+
+    A run that was killed continues with the same command.
+    """
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
 
@@ -174,13 +181,14 @@ def run(
         with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars(loaded.method.name):
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
-    from flows.terminal.printed_release import say_what_was_published
+    from flows.terminal.printed_release import print_published
 
-    say_what_was_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
+    print_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
 
 
 @contextmanager
 def _bars(method: str | None = None) -> Iterator[None]:
+    """Show progress bars on standard error while the block runs."""
     from flows.terminal.runs import progress_bars
 
     with progress_bars(Console(stderr=True), method):
@@ -194,7 +202,10 @@ def plan(
     as_json: AsJson = False,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out how unique records are, which takes a scan.")] = False,
 ) -> None:
-    """Show what a run would do. Sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
+    """Show what a run would do, without touching the target.
+
+    Sizes, lattice, memory, how unique the records are and which columns make them so.
+    """
     from flows.terminal.plans import plan_summary
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
@@ -223,7 +234,10 @@ def clean(
         float | None, typer.Option(min=0, help="Keep what a run has used within so many days.", show_default=False)
     ] = None,
 ) -> None:
-    """Remove the artefacts of a job. They hold raw values. The secret of its ids goes too. Releases stay, and stay registered."""
+    """Remove the artefacts of a job, which hold raw values.
+
+    The secret of its ids goes too. Releases stay, and stay registered.
+    """
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
     from tasks.engine.runs import remove_artifacts
@@ -262,7 +276,10 @@ def make_data(
     files: Annotated[int | None, typer.Option(help="Number of files; one per million records if left out.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed makes the same data.")] = 0,
 ) -> None:
-    """Make example data. Persons with visits and conditions (hospital), patients (medical), their visits, or poker hands (poker)."""
+    """Make example data.
+
+    Persons with visits and conditions (hospital), patients (medical), their visits, or poker hands (poker).
+    """
     from data.tables import maker
 
     try:
@@ -287,4 +304,4 @@ app.command()(verify)
 
 if __name__ == "__main__":
     load_less()
-    ended_at_once(main)
+    run_and_exit(main)

@@ -1,4 +1,4 @@
-"""Several methods on one job: each run from scratch in a process of its own, counted alike, and set side by side."""
+"""Comparison of several methods on one job, each run in a process of its own and counted alike."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from tasks.source.sources import check_unchanged, read_source
 
 @dataclass(frozen=True)
 class ComparedMethods:
-    """A comparison of methods, and where its figures lie."""
+    """A comparison of methods, and the folder with its figures."""
 
     comparison: MethodComparison
     folder: Path
@@ -36,7 +36,7 @@ def compare_methods(
     ks: tuple[int, ...] = (),
     to: Path | None = None,
 ) -> ComparedMethods:
-    """Compare methods on a job's own data. Publishes nothing: only figures are written.
+    """Compare methods on a job's own data, and write the figures without publishing a release.
 
     Args:
         job_file: The YAML file; its own method keeps its options, others have their defaults.

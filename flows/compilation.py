@@ -1,4 +1,4 @@
-"""``python -m flows.compilation``: compiles the loops of all methods once, so that no run has to wait for a compiler.
+"""``python -m flows.compilation``: compile the loops of all methods once, before any run needs them.
 
 Loops are compiled for the types that they are called with. So small jobs of every method are run, of records and of persons, in a folder
 that is removed; what is compiled is kept where every run looks for it (:mod:`core.compiling.compiled`).
@@ -34,7 +34,9 @@ LONGEST_FIRST = ("kmember", "mondrian")
 
 
 def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
-    """Run small jobs of some methods, each in one of two processes, and keeps what they compile.
+    """Compile the loops of some methods by running small jobs, each in one of two processes.
+
+    The compiled code is kept in numba's cache.
 
     Raises:
         SkaldError: a folder for them cannot be written.
@@ -54,7 +56,10 @@ def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
 
 
 def _sort() -> None:
-    """Sort numbers of all types, and counts a record of CSV: small jobs sort few records by comparing them, and read Parquet."""
+    """Run sorting of all integer types and a CSV count, so that their loops are compiled.
+
+    Small jobs sort few records by comparing them, and read Parquet.
+    """
     for dtype in (np.uint32, np.uint64):
         ascending(np.zeros(FEW, dtype), 1)
     order_of(np.zeros(FEW, np.int64), np.iinfo(np.int64).max)
@@ -64,6 +69,7 @@ def _sort() -> None:
 
 
 def _run(folder: str, method: str) -> None:
+    """Run the small jobs of a method in this process, without Prefect."""
     os.environ[SWITCH] = "1"
     flow = METHODS[method].flow.load()
     runs = [(job, job, promise) for job in ("medical", "visits") for promise in PROMISES]

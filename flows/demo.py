@@ -1,4 +1,4 @@
-"""``make demo``: a million synthetic patients, anonymised at k = 50 with the job file that comes along."""
+"""``make demo``: a million synthetic patients, anonymised at k = 50 with the included job file."""
 
 import shutil
 import sys
@@ -15,7 +15,7 @@ FOLDER = Path(".demo")
 
 
 def make_patients(folder: Path, rows: int) -> Path:
-    """Make the data and puts the job file beside it.
+    """Make synthetic patients and copy the job file next to them.
 
     Returns:
         The job file.
@@ -27,7 +27,7 @@ def make_patients(folder: Path, rows: int) -> Path:
 
 
 def demo() -> None:
-    """Make the data, run ``skald run`` on it, and print what to type next.
+    """Make example data, run ``skald run`` on it, and print the next commands to try.
 
     Raises:
         SystemExit: with the exit code of the run.
@@ -46,7 +46,7 @@ def demo() -> None:
 
 
 def next_commands(job: Path) -> list[str]:
-    """Return what to type next: count the release again, draft a job of one's own data, run it."""
+    """Return the lines that suggest next commands: verify the release, draft a job, run it."""
     releases = job.parent / "releases" / "medical"
     release = releases / (releases / "CURRENT").read_text(encoding="utf-8").strip()
     folder = Path(sys.executable).parent

@@ -1,4 +1,4 @@
-"""What a process that is there for one command leaves out as it loads libraries, and how it ends."""
+"""Faster start and end of a process that runs one command: packages left out, quick exit."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ WHILE_LOADING = 1_000_000
 
 
 class _NotInstalled(MetaPathFinder):
-    """Finds that a package is not installed, though it may be."""
+    """Import finder that treats installed packages as missing."""
 
     def __init__(self, *names: str) -> None:
         self._names = names
 
     def find_spec(self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return None, for others to look, or raise what an import of a missing package raises.
+        """Raise for packages that should be treated as missing, and return None for others.
 
         Raises:
             ModuleNotFoundError: it is one of those.
@@ -41,7 +41,7 @@ class _NotInstalled(MetaPathFinder):
 
 
 def load_less() -> None:
-    """Let this process do without packages that its libraries would load and nothing here uses, and without threads that only wait."""
+    """Block imports of unused packages, and of threads that only wait, in this process."""
     sys.meta_path.insert(0, _NotInstalled(*UNUSED, *(() if "utility" in sys.argv[1:] else (FOR_LEARNERS,))))
     # NumPy's linear algebra, of which only learners of `skald utility` make use, else starts a thread for every core, and these spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -51,10 +51,11 @@ def load_less() -> None:
     gc.set_threshold(WHILE_LOADING, *gc.get_threshold()[1:])
 
 
-def all_loaded() -> None:
-    """Let the garbage collector look as often as it otherwise does: what is made from now on may be of records, and go again.
+def restore_collector() -> None:
+    """Restore the garbage collector's normal frequency after all imports.
 
-    In a process of its own what was loaded stays, and is not looked through again.
+    New objects may belong to records, and must be freed again. In a process of its own the loaded modules stay, and are not searched
+    again.
     """
     if gc.get_threshold()[0] == WHILE_LOADING:
         gc.freeze()
@@ -63,11 +64,11 @@ def all_loaded() -> None:
     gc.set_threshold(*USUAL)
 
 
-def ended_at_once(main: Callable[[], None]) -> None:
-    """Run what ends a process, and ends it once all that is waited for and all that libraries do at their end is done.
+def run_and_exit(main: Callable[[], None]) -> None:
+    """Run a main function, and end the process right after it and the exit handlers.
 
-    What Python would do then, taking modules apart, costs a quarter of a small run, and threads that serve until the end (Prefect and Dask
-    have such) may meet modules that are half taken apart, and end a run that is over with a signal.
+    What Python would do then, taking modules apart, costs a quarter of a small run. Threads that serve until the end (Prefect and Dask
+    have such) may meet modules that are half taken apart, and end a finished run with a signal.
     """
     codes: list[int] = []
     # What is registered first is called last.
@@ -81,13 +82,17 @@ def ended_at_once(main: Callable[[], None]) -> None:
 
 
 def _end(codes: list[int]) -> None:
+    """Exit with the code of the run, if all output was written."""
     # Python's own end tells of a pipe that nobody reads, or of a full disk, and how an error that was not expected ends a process.
     if codes and _flushed():
         os._exit(codes[0])
 
 
 def _flushed() -> bool:
-    """Return whether all that was printed is out; of a stream that was closed before the process began there is none."""
+    """Return whether all printed output was written.
+
+    A stream that was closed before the process began has none.
+    """
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:

@@ -1,4 +1,4 @@
-"""Mondrian, centralised or in fragments (papers/distributed-mondrian.txt, Fig. 3)."""
+"""Flow of Mondrian, centralised or in fragments (papers/distributed-mondrian.txt, Fig. 3)."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,7 +30,9 @@ Way: TypeAlias = Callable[[Run, ChunkedSource, Artifact], tuple[Sequence[Artifac
 
 @as_job_flow
 def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
-    """Run a job with ``method: {name: mondrian}``: domains, cuts of all cells or fragment by fragment, a verified release.
+    """Run a job with Mondrian, from counting the domains to a verified release.
+
+    The cuts are made of all cells at once or fragment by fragment.
 
     Args:
         job_file: The YAML file, or what a program gives in its place.
@@ -57,7 +59,7 @@ def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publi
 
 
 def _way(job: Job, coding: Coding) -> Way:
-    """Return how records are recoded: as an earlier release does, in fragments, or all at once."""
+    """Return the function that recodes the records: by replay, in fragments, or all at once."""
     check_job_can_be_cut(job, coding)
     if job.replay is not None:
         return anonymise_replayed

@@ -1,17 +1,18 @@
-"""The command line as a process of its own, which says what it leaves out before anything is loaded."""
+"""Entry point of the ``skald`` command, which leaves out unused packages before anything is loaded."""
 
 from __future__ import annotations
 
-from flows.loading import ended_at_once, load_less
+from flows.loading import load_less, run_and_exit
 
 
 def as_process() -> None:
-    """Run the command line in a process that is there for nothing else."""
+    """Run the command line in a process of its own, with a quick start and end."""
     load_less()
-    ended_at_once(_command_line)
+    run_and_exit(_command_line)
 
 
 def _command_line() -> None:
+    """Import and run the command line."""
     # Loaded here, so that what libraries register for the end of a process comes before its end.
     from flows.cli import main
 

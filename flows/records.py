@@ -1,4 +1,4 @@
-"""The flows of all algorithms that recode single records: they have everything in common but the algorithm.
+"""Flows of all methods that recode single records: they differ only in the algorithm.
 
 RAYDEN and CANON (papers/rayden.txt), Mondrian with RAYDEN's outlier step, semantic clustering (papers/semantic-clustering.txt), and
 k-member clustering.
@@ -33,7 +33,7 @@ from tasks.writing.people import WrittenPersons
 
 
 def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
-    """Run a job: its records as codes, the classes that its method makes of them, a verified release.
+    """Run a job whose method recodes single records, from coding them to a verified release.
 
     Args:
         job_file: The YAML file, or what a program gives in its place.
@@ -60,7 +60,10 @@ def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ())
 
 
 def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Recode all records at once; return the files of the release, what it cost, and who is in its classes."""
+    """Recode all records at once.
+
+    Returns the files of the release, its costs, and the persons of its classes.
+    """
     with run.phase("records"):
         coded = code_records(run, source, domain)
     with run.phase(run.job.method.name):
@@ -71,7 +74,7 @@ def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple
 
 
 def record_flow(method: str) -> Any:
-    """Return the flow of an algorithm that recodes single records, under the algorithm's name.
+    """Return the flow of a method that recodes single records, named after the method.
 
     Raises:
         SkaldError: with one sentence, and the exit code of the command line.
@@ -81,7 +84,7 @@ def record_flow(method: str) -> Any:
         return anonymise_records(job_file, settings)
 
     run.__name__ = run.__qualname__ = method
-    run.__doc__ = f"Runs a job with ``method: {{name: {method}}}``: its records as codes, classes of them, a verified release."
+    run.__doc__ = f"Run a job with ``method: {{name: {method}}}``, from coding its records to a verified release."
     return as_job_flow(run)
 
 

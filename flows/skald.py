@@ -1,4 +1,4 @@
-"""SKALD: chunked full-domain k-anonymisation with one globally chosen node (papers/skald.txt, Fig. 2)."""
+"""Flow of SKALD: chunked full-domain k-anonymisation with one global node (papers/skald.txt, Fig. 2)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ from tasks.writing.cells import rewrite_cells
 
 @as_job_flow
 def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
-    """Run a job: one job file to a verified release.
+    """Run a job with full-domain recoding, from the job file to a verified release.
 
     Args:
         job_file: The YAML file, or what a program gives in its place.
@@ -63,7 +63,7 @@ def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publishe
 
 
 def _claim(job: Job, outcome: Outcome, tops: Sequence[int]) -> ClaimedLevels:
-    """Return the levels that labels are of: those of the node, and of rounds."""
+    """Return the levels that the release claims: those of the node and of further passes."""
     local = outcome.local
     nodes = [outcome.node, *(one.node for one in (local.rounds if local else ()))]
     names = [qid.name for qid in job.columns.quasi_identifiers]
@@ -71,5 +71,8 @@ def _claim(job: Job, outcome: Outcome, tops: Sequence[int]) -> ClaimedLevels:
 
 
 def _root_and_tops(job: Job, coding: Coding) -> tuple[Node, list[int]]:
-    """Return the node at which all is counted, and the highest level of each hierarchy; the run holds nothing else of them."""
+    """Return the root node at which histograms are counted, and each hierarchy's highest level.
+
+    The run keeps nothing else of the hierarchies.
+    """
     return choose_root(job, coding), [hierarchy.top for hierarchy in coding.hierarchies]

@@ -1,4 +1,4 @@
-"""Several tables of one person: one lattice over all of them, k over whole histories (DESIGN.md, section 13)."""
+"""Flow of several tables: one lattice over all, k over histories of persons (DESIGN.md, section 13)."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tasks.relational.publication import PublishedTables, publish_tables, recall
 
 @as_tables_flow
 def tables(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedTables:
-    """Run a job of several tables: one job file to a verified release.
+    """Run a job of several tables, from the job file to a verified release.
 
     Args:
         job_file: The YAML file, or what a program gives in its place.

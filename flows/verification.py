@@ -1,4 +1,4 @@
-"""A release verified with all that is at hand, for the command and for programs."""
+"""Verification of a release with job, source and run folder, for the command and for programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOT_PLAIN = {"sizes", "persons", "linked", "population", "together", "losses", "
 
 
 def verified_release(job: Job | None, release: str, key: Path | None) -> Verified:
-    """Verify a release.
+    """Verify a release, and raise if its files differ or its promise is not kept.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
@@ -56,7 +56,7 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
 
 
 def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = None) -> VerifiedTables:
-    """Verify a release of several tables.
+    """Verify a release of several tables, and raise if its files or its promise fail.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
@@ -79,7 +79,7 @@ def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = No
 
 
 def _together(manifest: Manifest | TablesManifest) -> tuple[str, ...]:
-    """Return what a manifest says that other releases disclose together with this one, a sentence each, where that is not safe."""
+    """Return the manifest's warnings about joint disclosure with other releases."""
     unsafe = [one.sentence() for one in manifest.compositions if not one.is_safe]
     if manifest.unmeasured_overlaps:
         unsafe.append(f"Together with {counted(manifest.unmeasured_overlaps, 'older release')} it was not compared.")
@@ -87,7 +87,7 @@ def _together(manifest: Manifest | TablesManifest) -> tuple[str, ...]:
 
 
 def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> VerificationContext:
-    """Return what is known of a release from elsewhere than its folder: the run folder keeps persons and the seal."""
+    """Return what the run folder knows about a release: its persons and its manifest's digest."""
     if store is None:
         return VerificationContext(place, key=key)
     name = folder.resolve().name
@@ -95,7 +95,7 @@ def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> 
 
 
 def figures_of(verified: Verified) -> dict[str, Any]:
-    """Return what was counted, as JSON can say it."""
+    """Return the counts and findings of a verification as JSON data."""
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     figures = {name: value for name, value in vars(recount).items() if name not in NOT_PLAIN}

@@ -1,4 +1,7 @@
-"""Schemas of the tables that cross from one step to the next: of the whole source's with what their values may be, of chunks' by types."""
+"""Schemas of the tables that one step passes to the next.
+
+Tables of the complete source are checked with bounds on their values, tables of chunks by types alone.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """What a column holds: whole numbers within bounds and no null, or without a type anything.
+    """Type and bounds of a table's column.
+
+    With a type: whole numbers within bounds, and no null. Without a type: any values.
 
     Attributes:
         type: An Arrow type; None for values of whatever type, and nulls.
@@ -29,13 +34,16 @@ class ColumnSchema:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """The columns of a table, all of them, and those by which no two of its rows are alike."""
+    """All columns of a table, and the columns that identify its rows uniquely."""
 
     columns: Mapping[str, ColumnSchema]
     unique: Sequence[str] = ()
 
     def pandera(self) -> pandera.DataFrameSchema:
-        """Return the same for Pandera, whose import costs more than many a run."""
+        """Return the schema for Pandera.
+
+        Pandera is imported here because its import takes longer than many runs.
+        """
         import pandera.polars as pandera  # noqa: PLC0415
         import polars as pl  # noqa: PLC0415
 
@@ -50,13 +58,16 @@ class TableSchema:
 
 
 def _most(column: ColumnSchema) -> list[pandera.Check]:
+    """Return the Pandera check for the upper bound of a column, as a list of 0 or 1 checks."""
     import pandera.polars as pandera  # noqa: PLC0415
 
     return [] if column.most is None else [pandera.Check.le(column.most)]
 
 
 def domain_schema(values: Sequence[str], *, persons: bool = False) -> TableSchema:
-    """Return the schema of a domain table: QID position, count, and one column of values per QID, each value listed once.
+    """Return the schema of a domain table: QID position, count, and one value column per QID.
+
+    Each value of a QID is listed once.
 
     Args:
         values: Names of the columns of values.
@@ -71,13 +82,13 @@ def domain_schema(values: Sequence[str], *, persons: bool = False) -> TableSchem
 
 
 def histogram_schema(words: int) -> TableSchema:
-    """Return the schema of a histogram: a cell of one or more words, and how many records it holds."""
+    """Return the schema of a histogram: cell columns of 64-bit words, and a count of records."""
     columns = {f"cell_{word}": ColumnSchema(pyarrow.int64()) for word in range(words)}
     return TableSchema(columns | {"count": ColumnSchema(pyarrow.int64(), least=1)})
 
 
 def chunk_domain_types(values: Sequence[str], types: Sequence[pyarrow.DataType]) -> pyarrow.Schema:
-    """Return the columns of a chunk's domain table.
+    """Return the Arrow schema of a chunk's domain table.
 
     Args:
         values: Names of the columns of values.
@@ -87,5 +98,5 @@ def chunk_domain_types(values: Sequence[str], types: Sequence[pyarrow.DataType])
 
 
 def chunk_histogram_types(words: int) -> pyarrow.Schema:
-    """Return the columns of a chunk's histogram: a cell of one or more words, and how many records it holds."""
+    """Return the Arrow schema of a chunk's histogram: cell columns of words, and a count."""
     return pyarrow.schema([(name, pyarrow.int64()) for name in [*(f"cell_{word}" for word in range(words)), "count"]])

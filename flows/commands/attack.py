@@ -1,4 +1,4 @@
-"""``skald attack``: the command alone; imports what it needs when it runs."""
+"""``skald attack``: the command, which imports its modules when it runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,10 +19,12 @@ def attack(
     everybody: Annotated[bool, typer.Option("--all", help="Attack everybody, and not a sample.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
 ) -> None:
-    """Verify a release and attack it. Singling out, linkage, inference, membership, downcoding and joins.
+    """Verify a release and run simulated attacks on it.
 
-    Exits with 0 if nothing is to be refused, with 3 if an attack wins more than the job accepts and the job or the policy says to refuse
-    that, and with 4 if the release does not verify. The figures follow from the source: do not hand them on with the release.
+    Singling out, linkage, inference, membership, downcoding and joins.
+
+    Exits with 0 if nothing is to be refused, and with 4 if the release does not verify. Exits with 3 if an attack wins more than the job
+    accepts and the job or the policy says to refuse that. The figures follow from the source: do not hand them on with the release.
     """
     from flows.commands.tables import is_about_tables
     from schemas.job.job import load_job

@@ -1,4 +1,4 @@
-"""``skald compare``: the command alone, without the imports of its flow, so that other commands do not pay for them."""
+"""``skald compare``: the command, which imports its flow only when it runs."""
 
 import os
 import sys
@@ -29,7 +29,10 @@ def compare_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
     direct: Annotated[bool, typer.Option("--direct", help="Run the same steps in this process, without Prefect.")] = False,
 ) -> None:
-    """Compare methods on the job's own data. By loss, risk and cost. Publishes nothing."""
+    """Compare methods on the job's own data by loss, risk and cost.
+
+    Publishes nothing.
+    """
     asked, ks, given = _methods(methods), () if k is None else _numbers(k, "--k"), tuple(settings or ())
     from flows.terminal.runs import progress_bars
 
@@ -44,6 +47,7 @@ def compare_command(
 
 
 def _methods(text: str) -> tuple[str, ...]:
+    """Return the method names in a list with commas, or all methods for ``all``."""
     from schemas.job.method import METHODS
 
     asked = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
@@ -57,6 +61,7 @@ def _methods(text: str) -> tuple[str, ...]:
 
 
 def _numbers(text: str, option: str) -> tuple[int, ...]:
+    """Return the numbers in a list with commas, in ascending order."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) <= 12 and int(part) for part in parts):
         raise typer.BadParameter(f"{option} takes whole numbers from 1, separated by commas, such as 1,5,25")
@@ -65,6 +70,7 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
 
 @contextmanager
 def _flow(path: str, direct: bool, job: Path, settings: Sequence[str]) -> Iterator[Callable[..., Any]]:
+    """Yield a flow by its import path, with Prefect or without."""
     from pkgutil import resolve_name
 
     from schemas.job.run_parameters import RunParameters

@@ -1,4 +1,4 @@
-"""``skald deploy``: a job as a deployment of Prefect's; imports what it needs when it runs."""
+"""``skald deploy``: deploys a job on Prefect's server; imports its modules when it runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,10 @@ def deploy(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting in every run; may be repeated.")
     ] = None,
 ) -> None:
-    """Deploy a job on a Prefect server. PREFECT_API_URL names the server. Runs of the job wait for one another."""
+    """Deploy a job on a Prefect server.
+
+    PREFECT_API_URL names the server. Runs of the job wait for one another.
+    """
     from flows.server.local_api import api, prepare
     from schemas.errors.storage import DeploymentError
     from schemas.job.job import load_job

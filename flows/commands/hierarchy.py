@@ -1,4 +1,7 @@
-"""``skald hierarchy``: a first one from the data, what is missing from one, a picture; counts on the screen, values in private files."""
+"""``skald hierarchy``: drafts, completes and draws the hierarchy of a column.
+
+Counts go to the screen, values to private files.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +28,10 @@ def draft_hierarchy_file(
     column: ColumnName,
     out: Annotated[Path, typer.Option(metavar="FILE.csv", help="The file to write; one that exists is not touched.", show_default=False)],
 ) -> None:
-    """Write a first hierarchy of a column from its values. Edit it. It groups dates, ranges, codes, shared words, else what is rare."""
+    """Write a first hierarchy of a column from its values, to be edited.
+
+    It groups dates, ranges, codes or shared words; if there are none, it joins rare values.
+    """
     from schemas.errors.base import counted
     from tasks.planning.listed_hierarchies import draft_file
     from tasks.planning.open_sources import SourceOptions
@@ -40,7 +46,10 @@ def draft_hierarchy_file(
 
 @hierarchy.command("complete")
 def complete_hierarchy_file(job: JobFile, column: ColumnName, settings: Settings = None) -> None:
-    """Add the values that a job's own CSV hierarchy lacks, each where its neighbours are or to a group of others."""
+    """Add the values that a job's own CSV hierarchy lacks.
+
+    Each goes to the group of its neighbours, or to a group of others.
+    """
     from flows.terminal.runs import progress_bars
     from schemas.errors.base import counted
     from schemas.job.job import load_job
@@ -76,7 +85,10 @@ def show_hierarchy(
     ] = None,
     settings: Settings = None,
 ) -> None:
-    """Draw a hierarchy over the values of the source: its levels, the groups of each and how many records they have."""
+    """Draw a hierarchy over the values of the source.
+
+    The picture has its levels, the groups of each and how many records they have.
+    """
     from core.charts.hierarchy_levels import LevelRow, hierarchy_picture
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
@@ -100,6 +112,7 @@ def show_hierarchy(
 
 
 def _levels(groups: tuple[int, ...]) -> Table:
+    """Return a table of the number of groups per level."""
     table = NameTable("level", Column("groups", justify="right"), box=None, header_style="bold")
     for level, count in enumerate(groups):
         table.add_row(str(level), f"{count:,}")

@@ -1,4 +1,4 @@
-"""``skald init``: a first job file, drafted from the source; imports what it needs when it runs."""
+"""``skald init``: drafts a first job file from the source; imports its modules when it runs."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,9 @@ def init(
     as_json: Annotated[bool, typer.Option("--json", help="Print roles and questions as JSON, and nothing else.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Answer every question with its safest answer, and say which.")] = False,
 ) -> None:
-    """Draft a commented job file that runs as it is. Edit it. It holds no values; hierarchies are in files for you alone.
+    """Draft a commented job file that runs as it is, to be edited.
+
+    It holds no values; hierarchies are in files for you alone.
 
     Several folders are several tables of one person: unit, keys and references are proposed from names and values.
     """
@@ -76,6 +78,7 @@ def init(
 
 
 def _as_json(drafted: "DraftedJob", out: Path) -> dict[str, object]:
+    """Return the drafted roles and questions as JSON data."""
     columns = [
         {"name": one.profile.name, "role": one.role, **({"publish": one.publish} if one.publish else {})}
         | {"confidence": one.confidence, "because": one.reason}
@@ -86,6 +89,7 @@ def _as_json(drafted: "DraftedJob", out: Path) -> dict[str, object]:
 
 
 def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
+    """Print the drafted roles, reasons and questions."""
     from schemas.errors.base import counted
 
     alone = Column("alone", justify="right"), Column("with others", justify="right")

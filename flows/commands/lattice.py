@@ -1,4 +1,4 @@
-"""``skald lattice``: the command alone."""
+"""``skald lattice``: the command, which imports its modules when it runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def lattice(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead, and write a picture only with --to.")] = False,
 ) -> None:
-    """Draw the lattice of a job. Which nodes pass, fail or were cut by the bound, and the chosen one. Publishes nothing."""
+    """Draw the lattice of a job, without publishing a release.
+
+    The picture shows which nodes pass, fail or were cut by the bound, and the chosen one.
+    """
     from core.lattice.picture import lattice_picture
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
@@ -56,6 +59,7 @@ def lattice(
 
 
 def _write_front(job: Job, to: Path | None, *, as_json: bool) -> None:
+    """Write the page of the Pareto front, or print it as JSON."""
     from flows.terminal.runs import progress_bars
     from tasks.comparison.figure_files import write_figure
     from tasks.planning.pareto_page import measure_pareto_front, render_pareto_page

@@ -1,4 +1,4 @@
-"""``skald report``: the command alone; imports what it needs when it runs."""
+"""``skald report``: the command, which imports its modules when it runs."""
 
 import sys
 from contextlib import nullcontext
@@ -25,7 +25,10 @@ def report(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print report.json, and write files only with --to.")] = False,
 ) -> None:
-    """Make the report of a release again. From its manifest and files alone; exits with 4 if they do not agree."""
+    """Rebuild the report of a release from its manifest and files alone.
+
+    Exits with 4 if they do not agree.
+    """
     from schemas.job.job import load_job
     from tasks.publication.staging import restore_report, write_report
     from tasks.release.manifest import is_release_of_tables

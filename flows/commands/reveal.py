@@ -1,4 +1,4 @@
-"""``skald reveal``: the command alone."""
+"""``skald reveal``: the command, which imports its modules when it runs."""
 
 import sys
 from io import StringIO
@@ -29,7 +29,10 @@ def reveal(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
     ] = None,
 ) -> None:
-    """Undo pseudonyms with the job's key or vault. Originals go to a file and nowhere else."""
+    """Reverse pseudonyms with the job's key or vault.
+
+    Originals go to a file and nowhere else.
+    """
     from schemas.errors.base import counted
     from schemas.errors.pseudonyms import PseudonymError
     from schemas.job.job import load_job

@@ -1,4 +1,4 @@
-"""What runs a job for a command: its flow, in this process or through Prefect."""
+"""Loading of a job's flow for a command, in this process or through Prefect."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flows.loading import all_loaded
+from flows.loading import restore_collector
 
 # ruff: noqa: PLC0415 - a command imports what it needs
 
 
 @contextmanager
 def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., Any]]:
-    """Load a flow as the environment of the block asks for, and yield what runs a job file with settings by it.
+    """Load a flow with Prefect or without, and yield the function that runs a job file with it.
 
     Args:
         load: Returns the flow; whoever imports it decides whether it is one of Prefect's.
@@ -25,7 +25,7 @@ def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., 
 
         os.environ[SWITCH] = "1"
         flow = load()
-        all_loaded()
+        restore_collector()
         yield flow
         return
     from flows.server.local_api import api, prepare
@@ -33,5 +33,5 @@ def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., 
 
     with api(prepare()):
         flow = load()
-        all_loaded()
+        restore_collector()
         yield lambda job, settings: flow(RunParameters.of(job, settings))

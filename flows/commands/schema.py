@@ -1,4 +1,4 @@
-"""``skald schema``: the command alone; imports what it needs when it runs."""
+"""``skald schema``: the command, which imports its modules when it runs."""
 
 import json
 import sys
@@ -13,7 +13,10 @@ import typer
 def schema(
     to: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it goes; standard output if left out.", show_default=False)] = None,
 ) -> None:
-    """Print the JSON Schema of job files. Editors complete and check job files by it."""
+    """Print the JSON Schema of job files.
+
+    Editors complete and check job files by it.
+    """
     from schemas.relational.tables_job import jobs_json_schema
     from tasks.store.files import write_atomically
 

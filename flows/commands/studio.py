@@ -1,4 +1,4 @@
-"""``skald studio``: the command alone; imports what it needs when it runs."""
+"""``skald studio``: the command, which imports its modules when it runs."""
 
 from typing import Annotated
 
@@ -17,7 +17,10 @@ def studio(
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; only print the address.")] = False,
 ) -> None:
-    """Open a page on this machine to decide on a job. Columns, hierarchies, choices, run and comparison. Ends with the terminal."""
+    """Open a page on this machine to decide on a job.
+
+    It has columns, hierarchies, choices, run and comparison. It ends with the terminal.
+    """
     from flows.studio.serving import serve
 
     serve(tuple(source or ()), port, browser=not no_browser)

@@ -1,4 +1,4 @@
-"""What the commands do with jobs and releases of several tables; imports what it needs when it runs."""
+"""Commands on jobs and releases of several tables; imports modules when they run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.reading.given_jobs import GivenJob
 
 
 def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, direct: bool, runner: RunnerName | None) -> None:
-    """Anonymise, verifies and publish a job of several tables, and tells of it."""
+    """Anonymise a job of several tables, publish it, and print its summary."""
     from rich.console import Console
 
     from flows.terminal.runs import progress_bars
@@ -39,13 +39,14 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
 
 
 def _load() -> Any:
+    """Import and return the flow of several tables."""
     from flows.tables import tables
 
     return tables
 
 
 def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: bool) -> None:
-    """Tells what a run of several tables would do."""
+    """Print the plan of a job of several tables."""
     from rich.console import Console
 
     from flows.terminal.runs import progress_bars
@@ -62,7 +63,10 @@ def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: 
 
 
 def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> bool:
-    """Return whether a release is of several tables; one that is not there is missed by the command that its job asks for."""
+    """Return whether a release is of several tables.
+
+    If the folder does not exist, the job decides, and its command reports the missing release.
+    """
     from schemas.job.source import is_address
     from schemas.reading.job_files import is_of_tables
     from tasks.release.manifest import is_release_of_tables
@@ -73,7 +77,7 @@ def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> 
 
 
 def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> None:
-    """Verify a release of several tables, and tells of it."""
+    """Verify a release of several tables, and print the result."""
     from flows.terminal.tables import verified_summary
     from flows.verification import verified_tables
     from schemas.relational.tables_job import load_tables_job
@@ -91,7 +95,7 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
 
 
 def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
-    """Make the report of a release of several tables again, from its manifest alone."""
+    """Rebuild the report of a release of several tables from its manifest alone."""
     from tasks.publication.staging import write_texts
     from tasks.relational.report import report_content, report_texts
     from tasks.relational.verified import verify_tables
@@ -107,7 +111,7 @@ def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
 
 
 def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None:
-    """Draft a job of several tables, a folder each, and return what was found."""
+    """Draft a job of several tables, one folder each, and print the findings."""
     from schemas.errors.base import counted
     from tasks.relational.draft import draft_content, draft_tables, relations_of
 
@@ -124,7 +128,7 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None
 
 
 def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *, as_json: bool) -> None:
-    """Verify a release of several tables and attacks it by joining them, and tells of it."""
+    """Verify a release of several tables, attack it by joins, and print the results."""
     from flows.attacking import attacked_tables, check_attacked
     from flows.terminal.attacks import attack_summary
     from schemas.relational.table_jobs import unit_job

@@ -1,4 +1,4 @@
-"""``skald utility``: the command, and the tables that it shows."""
+"""``skald utility``: the command, and the tables that it prints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def utility(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
 ) -> None:
-    """Measure what a release is worth. Groups, marginals, counts and a classifier, against the source. Publishes nothing."""
+    """Measure the utility of a release against its source, without publishing anything.
+
+    The figures are of groups, marginals, counts and a classifier.
+    """
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
     from tasks.utility.utility import measure
@@ -44,7 +47,7 @@ def utility(
 
 
 def utility_summary(utility: Utility) -> RenderableType:
-    """Return the figures of a release's utility as two tables."""
+    """Return the utility figures of a release as two tables."""
     columns = NameTable("quasi-identifier", "generalised (NCP)", "marginal (TV)", "associations (ΔV)", box=None, header_style="bold")
     for qid, figures in utility.columns.items():
         columns.add_row(qid, f"{figures.generalised:.4f}", f"{figures.marginal:.4f}", f"{figures.association:.4f}")

@@ -1,4 +1,4 @@
-"""``skald verify``: the command alone; imports what it needs when it runs."""
+"""``skald verify``: the command, which imports its modules when it runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,8 +26,8 @@ def verify(
 ) -> None:
     """Verify a release: recount its files and check every byte.
 
-    Exits with 0 if all that was promised holds, with 4 if anything is not as it was published, and with 5 if nothing speaks against it, but
-    k, l or t could not be counted as it was promised; what was not is said first.
+    Exits with 0 if all that was promised holds, and with 4 if anything is not as it was published. Exits with 5 if nothing speaks against
+    it, but k, l or t could not be counted as it was promised; what was not is said first.
     """
     from flows.commands.tables import is_about_tables
     from flows.terminal.runs import verification_summary

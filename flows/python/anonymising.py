@@ -1,4 +1,4 @@
-"""``skald.anonymise``: a table in memory in, a verified table of the same kind out."""
+"""``skald.anonymise`` for one table in memory: returns a verified table of the same kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from flows.python.calls import run_job, within
+from flows.python.calls import run_as_guest, run_job
 from flows.python.shown import Anonymised
 from schemas.errors.base import JobError
 from schemas.reading.given_jobs import GivenJob, scratch_job, setting_texts
@@ -24,7 +24,9 @@ OF_THE_TABLE = ("source", "target", "work", "output")
 
 
 def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[Any, Anonymised]:
-    """Anonymise a table as a run would: written as Parquet into a private folder of the moment, run, and read back.
+    """Anonymise a table in memory, and return a table of the same kind with its evidence.
+
+    The table is written as Parquet into a private temporary folder, run like any job, and read back.
 
     Args:
         frame: The table.
@@ -54,11 +56,13 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
                 published.manifest, documents
             )
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
-    """Refuse what the table decides, said in the job or in a setting, and what cannot be kept of it.
+    """Raise if a job for a table in memory sets keys that the table decides.
+
+    Nor may it refuse overlaps.
 
     Raises:
         JobError: source, target, work or output is said, or that what overlaps is to be refused.
@@ -78,7 +82,7 @@ def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
 
 
 def _places(folder: Path) -> tuple[str, ...]:
-    """Return where the job's source and target are, and all that is counted: in a folder that goes."""
+    """Return settings that put source, target and work into a temporary folder."""
     # In a path of a source brackets and stars would be a pattern.
     source = {"path": glob.escape(str(folder / "table.parquet")), "format": "parquet"}
     return setting_texts({"source": source, "target": folder / "releases", "work": folder / "work"})

@@ -1,4 +1,4 @@
-"""``skald.run``, ``plan`` and ``verify``: what the commands of these names do, with exceptions in place of exit codes."""
+"""``skald.run``, ``plan`` and ``verify``: the commands of these names, with exceptions for exit codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAndSettings:
-    """Return a job and its settings as the flows take them.
+    """Return a job and its settings in the form that the flows take.
 
     Raises:
         JobError: the content or a setting holds what no job can.
@@ -37,7 +37,7 @@ def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAnd
 
 
 def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) -> Published:
-    """Run a job by its own method.
+    """Run a job with its own method, and return the published release.
 
     Args:
         job: The job.
@@ -61,11 +61,11 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
         place = loaded.target_path / release if loaded.target_address is None else loaded.release_location(release)
         return Published(done.manifest.model_dump(mode="json"), release, place, done.new)
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) -> dict[str, Any]:
-    """Return the plan of a job as JSON can say it.
+    """Return the plan of a job as JSON data.
 
     Args:
         job: The job.
@@ -87,11 +87,11 @@ def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) ->
             return plan_tables(load_tables_job(job, settings), quick=quick).model_dump(mode="json")
         return make_plan(load_job(job, settings), quick=quick).model_dump(mode="json")
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: str, key: Path | None) -> dict[str, Any]:
-    """Verify a release and return what was counted as JSON can say it.
+    """Verify a release and return its counts as JSON data.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
@@ -117,11 +117,14 @@ def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: 
             return figures_of_tables(verified_tables(of_tables, Path(release), read_public_key(key) if key else None))
         return figures_of(verified_release(load_job(job, settings) if job is not None else None, release, key))
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bool) -> Callable[[], Any]:
-    """Return what runs a job, with Prefect or without, however the process has imported the flows."""
+    """Return the function that runs a job, with Prefect or without.
+
+    It does so however the process has imported the flows.
+    """
     from schemas.job.method import METHODS
     from tasks.engine.flows import SWITCH, plain_flow, prefect_flow, without_prefect
 
@@ -141,7 +144,7 @@ def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bo
 
 
 def tables_flow(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool = True) -> Any:
-    """Run a job of several tables, and return what was published.
+    """Run a job of several tables, and return the published release.
 
     Raises:
         SkaldError: with one sentence.
@@ -157,7 +160,10 @@ def tables_flow(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool
 
 @cache
 def _serve() -> None:
-    """Keep an API of Prefect to the end of the process: Prefect remembers the first that it met, and another would cost a second more."""
+    """Start Prefect's API and keep it until the process ends.
+
+    Prefect remembers the first API that it met, and another would cost one more second.
+    """
     from flows.server.local_api import api, prepare
 
     kept = ExitStack()
@@ -167,7 +173,7 @@ def _serve() -> None:
 
 @contextmanager
 def _variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable of the environment for the time of the block."""
+    """Set an environment variable during the block."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -179,8 +185,10 @@ def _variable(name: str, value: str) -> Iterator[None]:
             os.environ[name] = before
 
 
-def within(make: Callable[[], Result]) -> Result:
-    """Make something as a guest in somebody's process: every error is one of ours, and files that others make get their own mode.
+def run_as_guest(make: Callable[[], Result]) -> Result:
+    """Call a function so that every error is a SkaldError, and other code's file modes stay.
+
+    The function runs as a guest in the user's process, whose files must get their own mode.
 
     Raises:
         SkaldError: whatever went wrong.

@@ -1,4 +1,7 @@
-"""Tables of Polars, pandas and Arrow as files, and back as what they were. None of these is imported unless it is used already."""
+"""Tables of Polars, pandas and Arrow written to files, and read back as the same kind.
+
+None of these packages is imported unless the process already uses it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ Back = Callable[[Any], Any]
 
 
 def write_frame(frame: Any, path: Path) -> Back:
-    """Write a table as Parquet.
+    """Write a table as Parquet, and return the function that restores its kind.
 
     Args:
         frame: A DataFrame or LazyFrame of Polars, a DataFrame of pandas, a Table, RecordBatch or RecordBatchReader of Arrow, or whatever
@@ -54,6 +57,7 @@ def write_frame(frame: Any, path: Path) -> Back:
 
 
 def _stream_of(frame: Any) -> pa.RecordBatchReader:
+    """Return an Arrow stream of an object, or raise if it is no table."""
     import pyarrow as pa
 
     if not hasattr(frame, "__arrow_c_stream__"):
@@ -66,6 +70,7 @@ def _stream_of(frame: Any) -> pa.RecordBatchReader:
 
 
 def _one_batch(schema: pa.Schema, table: pa.Table) -> pa.RecordBatch:
+    """Return a released table as one record batch with the original types."""
     import pyarrow as pa
 
     made = _retyped(schema, table)
@@ -73,7 +78,7 @@ def _one_batch(schema: pa.Schema, table: pa.Table) -> pa.RecordBatch:
 
 
 def _retyped(schema: pa.Schema, table: pa.Table) -> pa.Table:
-    """Return a released table whose columns have the types that they had, where they hold values of the same kind."""
+    """Return a released table with the original column types, where values are of the same kind."""
     import pyarrow.types as pt
 
     for place, field in enumerate(table.schema):
@@ -90,14 +95,14 @@ def _retyped(schema: pa.Schema, table: pa.Table) -> pa.Table:
 
 
 def _unordered(dtype: pa.DictionaryType) -> pa.DataType:
-    """Return a type of dictionaries without an order."""
+    """Return a dictionary type without an order."""
     import pyarrow as pa
 
     return pa.dictionary(dtype.index_type, dtype.value_type)
 
 
 def read_frame(files: Sequence[Path], back: Back) -> Any:
-    """Return the records of Parquet files, in order, as the kind of table that ``write_frame`` told."""
+    """Return the records of Parquet files, in order, as the kind of table that was written."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -105,11 +110,15 @@ def read_frame(files: Sequence[Path], back: Back) -> Any:
 
 
 def _used(package: str) -> Any:
-    """Return a package that the process has imported: nobody has a table of one that it has not."""
+    """Return a package if the process has imported it, else None.
+
+    Without the import there can be no table of the package.
+    """
     return sys.modules.get(package)
 
 
 def _write_arrow(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> None:
+    """Write Arrow tables to one Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -123,6 +132,7 @@ def _write_arrow(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> N
 
 
 def _why_unwritten(schema: pa.Schema, kind: str) -> FrameError:
+    """Return the error for a table that cannot be written as Parquet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -135,5 +145,6 @@ def _why_unwritten(schema: pa.Schema, kind: str) -> FrameError:
 
 
 def _check_names(names: list[str]) -> None:
+    """Raise if two columns have the same name."""
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise FrameError.same_names(twice)

@@ -1,4 +1,7 @@
-"""Frames of pandas as tables of Arrow, and back in the types that they had: nullable numbers, texts, categories, objects."""
+"""Conversion of pandas frames to Arrow tables, and back to their original column types.
+
+Nullable numbers, texts, categories and objects keep their types.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def table_of_pandas(frame: Any) -> pa.Table:
-    """Return a frame without its index, which names records.
+    """Return a pandas frame as an Arrow table, without its index.
 
     Raises:
         FrameError: a column holds values of several types, or of a type that is not read.
@@ -32,6 +35,7 @@ def table_of_pandas(frame: Any) -> pa.Table:
 
 
 def _why_not(frame: Any) -> FrameError:
+    """Return the error for a frame that cannot become an Arrow table."""
     import pyarrow as pa
 
     for position, name in enumerate(frame.columns):
@@ -50,14 +54,16 @@ def _why_not(frame: Any) -> FrameError:
 
 
 def _first_other(column: Any) -> int:
-    """Return the place of the first value that is of another type than the first of all."""
+    """Return the position of the first value whose type differs from the first value's type."""
     kinds = [type(value) for value in column]
     there = [place for place, null in enumerate(column.isna()) if not null]
     return next((place for place in there if kinds[place] is not kinds[there[0]]), 0)
 
 
 def back_to_pandas(pandas: Any, frame: Any, schema: pa.Schema) -> Callable[[pa.Table], Any]:
-    """Return what makes a released table a frame: columns that are published as they were have the type that they had.
+    """Return a function that converts a released Arrow table to a pandas frame.
+
+    Columns that are published unchanged keep their type.
 
     Args:
         pandas: The package.
@@ -79,7 +85,10 @@ def back_to_pandas(pandas: Any, frame: Any, schema: pa.Schema) -> Callable[[pa.T
 
 
 def is_alike(one: pa.DataType, other: pa.DataType) -> bool:
-    """Tell whether two types of Arrow hold values of one kind, so that a column of one may be written as the other again."""
+    """Return whether two Arrow types hold values of one kind.
+
+    A column of one type may then be written as the other.
+    """
     import pyarrow.types as pt
 
     from core.columns.column_types import working_type
@@ -91,6 +100,7 @@ def is_alike(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def _series(pandas: Any, column: pa.ChunkedArray, dtype: Any) -> Any:
+    """Return a column as a pandas series of its original type."""
     if dtype == "object":
         return pandas.Series(column.to_pylist(), dtype=object)
     if isinstance(dtype, pandas.CategoricalDtype):
@@ -109,6 +119,7 @@ def _series(pandas: Any, column: pa.ChunkedArray, dtype: Any) -> Any:
 
 
 def _plain(pandas: Any, column: pa.ChunkedArray) -> Any:
+    """Return a column as a pandas series of the default type; nullable where it has nulls."""
     import pyarrow.types as pt
 
     if column.null_count and (pt.is_integer(column.type) or pt.is_boolean(column.type)):

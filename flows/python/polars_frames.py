@@ -1,4 +1,4 @@
-"""Frames of Polars as Parquet files, and back in the types that they had."""
+"""Conversion of Polars frames to Parquet files, and back to their original column types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNREAD = ("Int128", "UInt128", "Float16", "Object", "Unknown")
 
 
 def write_polars(polars: Any, frame: Any, path: Path) -> Callable[[pa.Table], Any]:
-    """Write a frame, lazy or not, and return what makes a table of Arrow the same kind.
+    """Write a Polars frame, lazy or not, and return the function that restores its kind.
 
     Raises:
         FrameError: its plan fails, or a column is of a type that is not read.
@@ -42,7 +42,7 @@ def write_polars(polars: Any, frame: Any, path: Path) -> Callable[[pa.Table], An
 
 
 def _retyped(polars: Any, frame: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a frame whose categories are categories again, and whose other columns have the types that they had."""
+    """Return a frame with its original column types, categories included."""
     columns = []
     for name, dtype in frame.schema.items():
         before = schema.get(name)

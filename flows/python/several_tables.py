@@ -1,4 +1,4 @@
-"""``skald.anonymise`` for several tables of one person: tables in memory in, verified tables of the same kinds out."""
+"""``skald.anonymise`` for several tables in memory: returns verified tables of the same kinds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from flows.python.anonymising import TEMPORARY_TABLE
-from flows.python.calls import JobFile, tables_flow, within
+from flows.python.calls import JobFile, run_as_guest, tables_flow
 from flows.python.shown import AnonymisedTables
 from schemas.errors.base import JobError, listed
 from schemas.reading.given_jobs import GivenJob, given_job, scratch_job
@@ -25,7 +25,9 @@ OF_THE_TABLES = ("target", "work")
 
 
 def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[dict[str, Any], AnonymisedTables]:
-    """Anonymise several tables as a run would: written as Parquet into a private folder of the moment, run, and read back.
+    """Anonymise several tables in memory, and return tables of the same kinds with evidence.
+
+    The tables are written as Parquet into a private temporary folder, run like any job, and read back.
 
     Args:
         frames: The tables by name.
@@ -61,18 +63,18 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
                 files[one.path.split("/")[1]].append(published.folder / one.path)
             return {name: read_frame(files[name], kind) for name, kind in kinds.items()}, AnonymisedTables(manifest, documents)
 
-    return within(made)
+    return run_as_guest(made)
 
 
 def names_tables(job: JobFile) -> bool:
-    """Return whether a job, a path or its content, is one of several tables."""
+    """Return whether a job, given by path or content, is a job of several tables."""
     from schemas.reading.job_files import is_of_tables
 
     return "tables" in job if isinstance(job, Mapping) else is_of_tables(Path(job))
 
 
 def _content(job: GivenJob, frames: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a job, of which nothing says where tables are or go.
+    """Return a job's content after checking that it names the given tables and no places.
 
     Raises:
         JobError: something does, or its tables are not those that are given.

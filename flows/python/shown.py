@@ -1,4 +1,4 @@
-"""What a program gets of a release: its manifest, its report, and a summary that a notebook shows."""
+"""Results that a program gets for a release: manifest, report and notebook summary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, repr=False)
 class Release:
-    """What a release tells of itself.
+    """Base class of results: the manifest of a release.
 
     Attributes:
         manifest: What `manifest.json` says.
@@ -22,16 +22,19 @@ class Release:
 
     @property
     def report(self) -> dict[str, Any] | None:
-        """The content of `report.json`; None where it is not at hand."""
+        """Content of `report.json`, or None if it is not available."""
         raise NotImplementedError
 
     @property
     def page(self) -> str | None:
-        """The report's page, HTML that needs nothing else; None where it is not at hand."""
+        """HTML page of the report, self-contained, or None if it is not available."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str | None:
-        """Return the summary of the report; None, for the plain form, where the report is not at hand."""
+        """Return the report's summary as HTML for notebooks, or None without a report.
+
+        With None the notebook shows the plain form.
+        """
         from schemas.release.report import Report
         from tasks.report.page import notebook_summary
 
@@ -40,7 +43,9 @@ class Release:
 
 @dataclass(frozen=True, repr=False)
 class Published(Release):
-    """A release that is published; a notebook shows what came out.
+    """A published release, with its manifest, folder and report.
+
+    A notebook shows its summary.
 
     Attributes:
         release: Its id.
@@ -57,16 +62,17 @@ class Published(Release):
 
     @property
     def report(self) -> dict[str, Any] | None:
-        """The content of `report.json`; None where the release is in an object store."""
+        """Content of `report.json`, or None if the release is in an object store."""
         text = self._document("report.json")
         return None if text is None else json.loads(text)
 
     @property
     def page(self) -> str | None:
-        """The report's page, HTML that needs nothing else; None where the release is in an object store."""
+        """HTML page of the report, self-contained, or None if the release is in an object store."""
         return self._document("report.html")
 
     def _document(self, name: str) -> str | None:
+        """Return the text of a file in the release, or None."""
         path = self.folder / name if isinstance(self.folder, Path) else None
         from schemas.reading.regular_files import content_of
 
@@ -76,7 +82,9 @@ class Published(Release):
 
 @dataclass(frozen=True, repr=False)
 class Anonymised(Release):
-    """What was proved of a table that was anonymised in memory; a notebook shows what came out.
+    """Manifest and report of a table that was anonymised in memory.
+
+    A notebook shows their summary.
 
     Attributes:
         documents: The report's two files by name, as text.
@@ -90,25 +98,28 @@ class Anonymised(Release):
 
     @property
     def report(self) -> dict[str, Any] | None:
-        """The content of `report.json`."""
+        """Content of `report.json`."""
         return dict(json.loads(self.documents["report.json"]))
 
     @property
     def page(self) -> str | None:
-        """The report's page, HTML that needs nothing else."""
+        """HTML page of the report, self-contained."""
         return self.documents["report.html"]
 
 
 @dataclass(frozen=True, repr=False)
 class AnonymisedTables(Anonymised):
-    """What was proved of several tables that were anonymised in memory; a notebook shows what came out."""
+    """Manifest and report of several tables that were anonymised in memory.
+
+    A notebook shows their summary.
+    """
 
     def __repr__(self) -> str:
         persons = self.manifest["persons"]
         return f"Anonymised({persons['released']:,} of {persons['source']:,} persons, smallest history {self.manifest['min_class']:,})"
 
     def _repr_html_(self) -> str:
-        """Return the sentences of the report."""
+        """Return the report's sentences as HTML for notebooks."""
         from html import escape
 
         return "".join(f"<p>{escape(sentence)}</p>" for sentence in json.loads(self.documents["report.json"])["sentences"])

@@ -1,4 +1,4 @@
-"""A job as a deployment of its own on Prefect's server: its runs one after another, beside those of other jobs."""
+"""Deployments of jobs on Prefect's server, with the runs of a job one after another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ ENVIRONMENT = {
 
 
 class Deployed(NamedTuple):
-    """A deployment by its full name; whether its pool was made for it, and what stood for the job's former method and is gone."""
+    """A deployment's full name, whether its work pool is new, and removed deployments.
+
+    The removed ones were of the job's former methods.
+    """
 
     name: str
     pool_is_new: bool
@@ -51,7 +54,9 @@ class Deployed(NamedTuple):
 def deploy_job(
     job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str, take_over: bool = False
 ) -> Deployed:
-    """Make or changes the deployment of a job: of its method's flow, under the job's name.
+    """Create or change the deployment of a job on Prefect's server.
+
+    It is of the method's flow, under the job's name.
 
     Args:
         job: The job.
@@ -96,6 +101,7 @@ def deploy_job(
 
 
 def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate]:
+    """Return the schedule of a cron expression, as a list of 0 or 1 schedules."""
     if cron is None:
         return []
     fields = cron.split()
@@ -114,7 +120,7 @@ def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate
 
 
 def _comes(times: Any, cron: str) -> bool:
-    """Return whether a time of a schedule ever comes."""
+    """Return whether a cron expression has any future time."""
     try:
         times.croniter(cron, datetime.now(UTC)).get_next(datetime)
     except times.CroniterBadDateError:
@@ -123,11 +129,14 @@ def _comes(times: Any, cron: str) -> bool:
 
 
 def _host_tag() -> str:
+    """Return the tag that names this host."""
     return f"{HOST_TAG}{os.environ.get(HOST) or socket.gethostname()}"
 
 
 def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path, *, take_over: bool) -> dict[Any, str]:
-    """Return the deployments of this very job by methods that it had before: their runs could only fail.
+    """Return the deployments of the same job by its former methods, by id.
+
+    Their runs could only fail.
 
     Raises:
         DeploymentError: another job's deployment has the name, or that of a job at this path on another host.
@@ -149,6 +158,7 @@ def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path, *, take_o
 
 
 def _make_pool(client: SyncPrefectClient, name: str) -> bool:
+    """Create a work pool if it does not exist; return whether it was created."""
     try:
         client.read_work_pool(name)
     except ObjectNotFound:

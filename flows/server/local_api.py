@@ -1,9 +1,9 @@
-"""Prefect without a server of its own: quiet, cheap, nothing written outside its home.
+"""Prefect within this process: quiet, cheap, and nothing written outside its home folder.
 
-`prepare` runs before anything else imports Prefect; `api` surrounds the flow call. With a configured server both only keep
-Prefect quiet. Without one, Prefect would start a server as a second process: two imports of the server, a check of all
-migrations at each start, an orphan after SIGKILL and SIGTERM. Here the same application runs on a thread, on a database in
-memory. What the user has set (environment, `.env`, `prefect.toml`, `pyproject.toml`, active profile) wins, setting by setting.
+`prepare` runs before anything else imports Prefect; `api` surrounds the flow call. With a configured server both only keep Prefect quiet.
+Without one, Prefect would start a server as a second process: two imports of the server, a check of all migrations at each start, an
+orphan after SIGKILL and SIGTERM. Here the same application runs on a thread, on a database in memory. Settings of the user (environment,
+`.env`, `prefect.toml`, `pyproject.toml`, active profile) win, one by one.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ START_SECONDS = 180  # the first start migrates: 4 s of CPU, far more wall time 
 
 
 def default_home() -> Path:
-    """The folder for Prefect in the user's cache."""
+    """Return Prefect's folder in the user's cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "skald" / "prefect"
 
 
 def prepare(home: Path | None = None) -> bool:
-    """Make Prefect quiet and give it a home.
+    """Set Prefect's home folder and silence its messages; return whether a server is configured.
 
     Args:
         home: Prefect's home where the user has set none; made with mode 0700.
@@ -105,7 +105,7 @@ def prepare(home: Path | None = None) -> bool:
 
 @contextmanager
 def api(configured: bool) -> Iterator[None]:
-    """Keep an API for the flows of this block: the configured server, or one on a thread of this process.
+    """Provide Prefect's API during the block: the configured server, or one on a thread.
 
     Raises:
         ServerError: the configured server does not answer, before the block or when the block fails.
@@ -136,7 +136,10 @@ def api(configured: bool) -> Iterator[None]:
 
 @contextmanager
 def _own_results() -> Iterator[None]:
-    """Have Prefect ask for no storage of results that a profile names: ours are in the job's folder, and that one may be missing."""
+    """Disable a profile's storage block for results during the block.
+
+    Results are in the job's folder, and that block may be missing.
+    """
     from prefect.settings import PREFECT_DEFAULT_RESULT_STORAGE_BLOCK, temporary_settings
 
     with temporary_settings(restore_defaults={PREFECT_DEFAULT_RESULT_STORAGE_BLOCK}):
@@ -145,7 +148,7 @@ def _own_results() -> Iterator[None]:
 
 @contextmanager
 def _answering() -> Iterator[None]:
-    """Say in a sentence what Prefect would say in a traceback: that the configured server cannot be used."""
+    """Raise a ServerError in place of Prefect's tracebacks when the configured server fails."""
     if fault := _server_fault():
         raise fault
     try:
@@ -159,6 +162,7 @@ def _answering() -> Iterator[None]:
 
 
 def _server_fault() -> ServerError | None:
+    """Return the error of the configured server, or None if it answers."""
     with _imports():
         import httpx
         from prefect.client.orchestration import get_client
@@ -181,11 +185,15 @@ def _server_fault() -> ServerError | None:
 
 
 def _current() -> Any:
+    """Return Prefect's current settings."""
     return import_module("prefect.settings").get_current_settings()
 
 
 def _settings_read() -> Any:
-    """Load Prefect, whose settings may be damaged: it says so in several voices, of which one is left."""
+    """Load Prefect's settings, and raise one error if they are damaged.
+
+    Prefect itself would print several messages.
+    """
     with redirect_stderr(io.StringIO()) as said, warnings.catch_warnings(record=True):
         try:
             settings = _current()
@@ -198,10 +206,12 @@ def _settings_read() -> Any:
 
 
 def _refresh() -> None:
+    """Make Prefect read its settings again."""
     import_module("prefect.context").refresh_global_settings_context()
 
 
 def _set(wanted: dict[str, str]) -> None:
+    """Set Prefect settings by environment variables, unless the user has set them."""
     settings = _current()
     for path, value in wanted.items():
         *groups, leaf = path.split(".")
@@ -214,6 +224,7 @@ def _set(wanted: dict[str, str]) -> None:
 
 
 def _point_to(port: int, migrated: bool) -> None:
+    """Direct Prefect's client and server to a port of this process."""
     secret = f"skald:{secrets.token_urlsafe(24)}"  # other users of the machine can reach the port
     os.environ.update(
         PREFECT_API_URL=f"http://127.0.0.1:{port}/api",
@@ -226,7 +237,10 @@ def _point_to(port: int, migrated: bool) -> None:
 
 
 def _load(memory: sqlite3.Connection, schema: Path) -> bool:
-    """Copy the empty database that this version of Prefect has migrated once; False if there is none."""
+    """Copy the saved empty database of this Prefect version into memory.
+
+    Returns False if there is none.
+    """
     if not schema.is_file():
         return False
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(f"{schema.absolute().as_uri()}?mode=ro", uri=True)) as source:
@@ -237,6 +251,7 @@ def _load(memory: sqlite3.Connection, schema: Path) -> bool:
 
 
 def _save(memory: sqlite3.Connection, schema: Path) -> None:
+    """Save the migrated empty database for later processes."""
     draft = schema.with_name(f"{schema.name}.{os.getpid()}")
     with suppress(OSError, sqlite3.DatabaseError):  # a home that cannot be written costs the migrations each time
         try:
@@ -250,7 +265,10 @@ def _save(memory: sqlite3.Connection, schema: Path) -> None:
 
 @contextmanager
 def _imports() -> Iterator[None]:
-    """Import without the garbage collector: what they make stays, and looking through it again and again is a fifth of their cost."""
+    """Disable the garbage collector during imports.
+
+    The imported objects stay, and repeated searches of them take a fifth of the import time.
+    """
     gc.disable()
     try:
         yield
@@ -261,6 +279,7 @@ def _imports() -> Iterator[None]:
 
 @contextmanager
 def _serving(listener: socket.socket) -> Iterator[None]:
+    """Run Prefect's API on a thread during the block."""
     with _imports():
         import uvicorn
         from prefect.server.api.server import create_app

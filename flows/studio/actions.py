@@ -1,4 +1,7 @@
-"""What the buttons of the page do: each changes the job file, or starts what takes long, and says where to look next."""
+"""Actions of the studio page's buttons.
+
+Each changes the job file or starts long work, and returns the address of the next page.
+"""
 
 from __future__ import annotations
 
@@ -28,38 +31,38 @@ JOBS = (".yaml", ".yml")
 MOST_QUERIES = 1_000
 
 
-def one(form: Form, key: str) -> str:
-    """Return a field of a form, empty if it is not there."""
+def form_field(form: Form, key: str) -> str:
+    """Return the first value of a form field, or an empty text."""
     values = form.get(key, [])
     return values[0] if values else ""
 
 
-def current(studio: Studio, form: Form) -> Opened:
-    """Return the job file, if it is what the page showed.
+def current_job_file(studio: Studio, form: Form) -> Opened:
+    """Return the job file, and raise if it changed since the page was shown.
 
     Raises:
         StorageError: it is another by now.
     """
     opened = studio.opened()
-    if one(form, "stamp") != opened.stamp:
+    if form_field(form, "stamp") != opened.stamp:
         raise StorageError("The job file was changed elsewhere meanwhile. This page shows it as it is now; do it again.")
     return opened
 
 
 def open_path(studio: Studio, form: Form) -> str:
-    """Open a job file, or drafts one from a source.
+    """Open the job file or draft a job from the source that the form names.
 
     Raises:
         StorageError: nothing is named, or something is worked on already.
     """
-    named = one(form, "path").strip()
+    named = form_field(form, "path").strip()
     if not named:
         raise StorageError("Name a source or a job file.")
     return open_named(studio, (named,), Path.cwd())
 
 
 def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
-    """Open a job file, or drafts one from sources into a folder.
+    """Open a job file, or start drafting a job from sources into a folder.
 
     Raises:
         StorageError: something is worked on already.
@@ -76,56 +79,56 @@ def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
 
 
 def change_role(studio: Studio, form: Form) -> str:
-    """Give a column another role.
+    """Set the role of a column in the job file.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened = current(studio, form)
+    opened = current_job_file(studio, form)
     sample = studio.sample(opened)
-    name = one(form, "column")
+    name = form_field(form, "column")
     profile = next((each for each in sample.profiles if each.name == name), None)
     if profile is None:
         raise JobError("The page", ["there is no such column any more; load the page again"])
-    studio.save(opened, with_role(opened.text, profile, one(form, "role")))
+    studio.save(opened, with_role(opened.text, profile, form_field(form, "role")))
     return f"/columns#column-{sample.names.index(name)}"
 
 
 def change_text(studio: Studio, form: Form) -> str:
-    """Write the job file as its text was edited.
+    """Save the edited text of the job file.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
     opened = studio.opened()
-    shown = one(form, "text").replace("\r\n", "\n")
+    shown = form_field(form, "text").replace("\r\n", "\n")
     if "\r\n" in opened.text:
         shown = shown.replace("\n", "\r\n")
-    studio.save(opened, studio.edited_text(opened, shown, one(form, "view")))
+    studio.save(opened, studio.edited_text(opened, shown, form_field(form, "view")))
     studio.messages.append(PageMessage("good", "The job file is saved."))
-    return back(form)
+    return page_of_form(form)
 
 
 def change_choices(studio: Studio, form: Form) -> str:
-    """Change what the job promises, and by which method.
+    """Set the job's privacy models and method from the form.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened = current(studio, form)
+    opened = current_job_file(studio, form)
     studio.save(opened, with_choices(opened.text, studio.job(opened), form))
     return "/choices"
 
 
 def take_node(studio: Studio, form: Form) -> str:
-    """Let the job publish the levels of a node.
+    """Set the levels of a lattice node in the job file.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened = current(studio, form)
+    opened = current_job_file(studio, form)
     try:
-        node, share = [int(level) for level in one(form, "node").split(",")], float(one(form, "suppressed"))
+        node, share = [int(level) for level in form_field(form, "node").split(",")], float(form_field(form, "suppressed"))
     except ValueError:
         raise JobError("The page", ["that is no node; load the page again"]) from None
     text, limit = with_node(opened.text, studio.job(opened), node, share)
@@ -136,42 +139,44 @@ def take_node(studio: Studio, form: Form) -> str:
 
 
 def take_method(studio: Studio, form: Form) -> str:
-    """Let the job use a method as it was tried; or look for levels, where it names some.
+    """Set the method in the job file, without its other settings, so also without fixed levels.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened = current(studio, form)
-    name = one(form, "method")
+    opened = current_job_file(studio, form)
+    name = form_field(form, "method")
     said: dict[str, object] = {"name": name}
-    if name == "mondrian" and one(form, "score") == "ncp":
+    if name == "mondrian" and form_field(form, "score") == "ncp":
         said["score"] = "ncp"
     studio.save(opened, with_value(opened.text, ("method",), said))
     return "/choices"
 
 
 def change_steps(studio: Studio, form: Form) -> str:
-    """Change widths, prefixes or units of a hierarchy.
+    """Set the widths, prefixes or date units of a column's hierarchy.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened, name = current(studio, form), one(form, "column")
-    studio.save(opened, with_levels(opened.text, studio.job(opened), name, one(form, "kind"), form))
-    return at_column(name)
+    opened, name = current_job_file(studio, form), form_field(form, "column")
+    studio.save(opened, with_levels(opened.text, studio.job(opened), name, form_field(form, "kind"), form))
+    return hierarchy_address(name)
 
 
 def change_kind(studio: Studio, form: Form) -> str:
-    """Give a quasi-identifier a first hierarchy of another kind: what fits its type, or a list of groups.
+    """Replace a quasi-identifier's hierarchy by a first one of another kind.
+
+    It fits the column's type, or is a list of groups.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened, name = current(studio, form), one(form, "column")
+    opened, name = current_job_file(studio, form), form_field(form, "column")
     job = studio.job(opened)
     way = (*qid_way(job, name), "hierarchy")
     sample = studio.sample(opened)
-    if one(form, "kind") != "list":
+    if form_field(form, "kind") != "list":
         profile = next(each for each in sample.profiles if each.name == name)
         studio.save(opened, with_value(opened.text, way, first_hierarchy(profile)))
     elif sample.is_complete and sample.people == sample.records:
@@ -179,85 +184,87 @@ def change_kind(studio: Studio, form: Form) -> str:
         studio.save(opened, with_value(opened.text, way, draft_groups(job, name, sample.domain(name, steps))))
     else:
         studio.works.start("groups", opened.stamp, job=str(opened.path), column=name)
-    return at_column(name)
+    return hierarchy_address(name)
 
 
 def move_values(studio: Studio, form: Form) -> str:
-    """Move values of a list into another group.
+    """Move values of a listed hierarchy into another group.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened, name = current(studio, form), one(form, "column")
+    opened, name = current_job_file(studio, form), form_field(form, "column")
     job, sample = studio.job(opened), studio.sample(opened)
     way = qid_way(job, name)
     spec = job.columns.quasi_identifiers[int(way[2])].hierarchy
     rows = rows_of_any(job, name, spec)
-    if one(form, "list") != digest_of_rows(rows):
+    if form_field(form, "list") != digest_of_rows(rows):
         raise StorageError("The list of groups was changed elsewhere meanwhile. This page shows it as it is now; do it again.")
     shown = listed_groups(job, name, spec, sample, studio.least(job))
     chips = [chip.line for group in shown.groups for chip in group.chips]
     lines = [int(number_of(line)) for line in form.get("line", [])]
     for group in form.get("rare", []):
         lines += lines_of_rare(rows, int(number_of(group)), chips)
-    to = one(form, "to")
-    changed = moved(rows, lines, int(number_of(to)) if to not in {"", "new"} else None, one(form, "label").strip())
+    to = form_field(form, "to")
+    changed = moved(rows, lines, int(number_of(to)) if to not in {"", "new"} else None, form_field(form, "label").strip())
     said = write_groups(job, name, spec, changed)
     if said is not None:
         studio.save(opened, with_value(opened.text, (*way, "hierarchy"), said))
-    return at_column(name)
+    return hierarchy_address(name)
 
 
 def take_file(studio: Studio, form: Form) -> str:
-    """Take a file of groups that is there, such as one of ARX.
+    """Use an existing CSV file of groups as a column's hierarchy, such as one of ARX.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened, name = current(studio, form), one(form, "column")
+    opened, name = current_job_file(studio, form), form_field(form, "column")
     job = studio.job(opened)
-    said = import_groups(job, name, one(form, "path").strip(), studio.sample(opened))
+    said = import_groups(job, name, form_field(form, "path").strip(), studio.sample(opened))
     studio.save(opened, with_value(opened.text, (*qid_way(job, name), "hierarchy"), said))
-    return at_column(name)
+    return hierarchy_address(name)
 
 
 def start_work(studio: Studio, form: Form) -> str:
-    """Start what takes long: the run, the risk or the front of all records, missing values of a list, the utility of a release.
+    """Start long work in a worker process, such as a run, a plan or a Pareto front.
+
+    Other kinds are missing values of a list and the utility of a release.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened, kind = current(studio, form), one(form, "kind")
+    opened, kind = current_job_file(studio, form), form_field(form, "kind")
     job = str(opened.path)
     match kind:
         case "run":
-            studio.works.start("run", opened.stamp, job=job, direct=one(form, "prefect") != "yes")
+            studio.works.start("run", opened.stamp, job=job, direct=form_field(form, "prefect") != "yes")
         case "plan" | "front":
             studio.works.start(kind, opened.stamp, job=job)
         case "complete":
-            studio.works.start("complete", opened.stamp, job=job, column=one(form, "column"))
+            studio.works.start("complete", opened.stamp, job=job, column=form_field(form, "column"))
         case "utility":
-            release = studio.job(opened).target_path / Path(one(form, "release")).name
+            release = studio.job(opened).target_path / Path(form_field(form, "release")).name
             studio.works.start("utility", opened.stamp, job=job, release=str(release), queries=MOST_QUERIES)
         case _:
             raise JobError("The page", ["there is no such work; load the page again"])
-    return back(form)
+    return page_of_form(form)
 
 
 def cancel_work(studio: Studio, form: Form) -> str:
-    """Cancel what is worked on."""
+    """Cancel the work in progress."""
     studio.works.cancel()
-    return back(form)
+    return page_of_form(form)
 
 
-def back(form: Form) -> str:
-    """Return the page from which a form was sent, which is one of ours."""
-    page = one(form, "page")
+def page_of_form(form: Form) -> str:
+    """Return the page from which a form was sent; the start page for unknown pages."""
+    page = form_field(form, "page")
     return page if page in {"/", "/columns", "/choices", "/run", "/compare"} or page.startswith(("/hierarchies?", "/compare?")) else "/"
 
 
-def at_column(name: str) -> str:
-    """Return the page of a column's hierarchy."""
+def hierarchy_address(name: str) -> str:
+    """Return the address of a column's hierarchy page."""
     return f"/hierarchies?column={quote(name, safe='')}"
 
 

@@ -1,4 +1,4 @@
-"""The studio as an application: addresses, forms, files of the page, and what is answered when something goes wrong."""
+"""Web application of the studio: routes, forms, static files and error pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from core.charts.chart import DARK_STYLE
-from flows.studio.actions import ACTIONS, Form, back
+from flows.studio.actions import ACTIONS, Form, page_of_form
 from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered, work_state
 from flows.studio.security import Gate, SessionKeys, report_policy
 from flows.studio.state import PageMessage, Studio
@@ -29,7 +29,7 @@ CHARTS = f"@media screen and (prefers-color-scheme: dark) {{ {DARK_STYLE} }}\n"
 
 
 def application(studio: Studio, keys: SessionKeys) -> Gate:
-    """Return the application behind its gate.
+    """Return the studio's web application behind its access gate.
 
     Args:
         studio: What it shows.
@@ -45,6 +45,8 @@ def application(studio: Studio, keys: SessionKeys) -> Gate:
 
 
 def _shown(studio: Studio, name: str) -> Callable[[Request], Response]:
+    """Return the handler of a page."""
+
     def shown(request: Request) -> Response:
         try:
             return HTMLResponse(_sure(SHOWN[name], studio, dict(request.query_params)))
@@ -57,6 +59,8 @@ def _shown(studio: Studio, name: str) -> Callable[[Request], Response]:
 
 
 def _part(studio: Studio, name: str) -> Callable[[Request], Response]:
+    """Return the handler of a part of a page."""
+
     def part(request: Request) -> Response:
         try:
             return HTMLResponse(_sure(PARTS[name], studio, dict(request.query_params)))
@@ -67,6 +71,8 @@ def _part(studio: Studio, name: str) -> Callable[[Request], Response]:
 
 
 def _done(studio: Studio, name: str) -> Callable[[Request], object]:
+    """Return the handler of a form."""
+
     async def done(request: Request) -> Response:
         body = (await request.body()).decode("utf-8", "replace")
         try:
@@ -79,23 +85,30 @@ def _done(studio: Studio, name: str) -> Callable[[Request], object]:
 
 
 def _act(studio: Studio, name: str, form: Form) -> str:
+    """Run an action, and return the address of the next page."""
     try:
         return guarded(ACTIONS[name])(studio, form)
     except SkaldError as error:
         studio.messages.append(PageMessage("bad", str(error)))
-        return back(form)
+        return page_of_form(form)
 
 
 def _sure(page: Callable[[Studio, Query], str], studio: Studio, query: Query) -> str:
-    """Render a page; an error that is none of ours says its kind alone, as its text may quote a value."""
+    """Render a page, with foreign errors reduced to their kind.
+
+    The text of such an error may quote a value.
+    """
     return guarded(page)(studio, query)
 
 
 def _state(studio: Studio) -> Callable[[Request], Response]:
+    """Return the handler of the state that the page's script polls."""
     return lambda _request: JSONResponse(work_state(studio))
 
 
 def _report(studio: Studio) -> Callable[[Request], Response]:
+    """Return the handler of a release's report page."""
+
     def report(request: Request) -> Response:
         try:
             page = report_page(studio.job(studio.opened()), request.path_params["release"])

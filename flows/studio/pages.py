@@ -1,4 +1,4 @@
-"""What the pages show, each a template and what is put into it."""
+"""Pages of the studio: a template each, with the values for it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ assert ROLE_WORDS.keys() == LISTS.keys()
 
 @cache
 def environment() -> Environment:
-    """Return what renders templates; all is escaped that does not say it is markup."""
+    """Return the template environment, which escapes everything that is not markup."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -56,7 +56,7 @@ def environment() -> Environment:
 
 
 def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
-    """Return a page with what all have: the job's text beside it, what goes on, and what is to be said."""
+    """Return a page with its common parts: the job's text, work in progress and messages."""
     opened, view, shown = None, "", ""
     if studio.path is not None:
         try:
@@ -77,7 +77,9 @@ def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
 
 
 def start_page(studio: Studio, _query: Query) -> str:
-    """Ask for a source or a job file, or shows how far a draft has come.
+    """Return the page that asks for a source or job file, or the progress of a draft.
+
+    With a job file it returns the columns page.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -88,7 +90,7 @@ def start_page(studio: Studio, _query: Query) -> str:
 
 
 def columns_page(studio: Studio, _query: Query) -> str:
-    """Show the columns of the source.
+    """Return the page of the source's columns and their roles.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -105,7 +107,7 @@ def columns_page(studio: Studio, _query: Query) -> str:
 
 
 def hierarchies_page(studio: Studio, query: Query) -> str:
-    """Show the hierarchy of one quasi-identifier, and the names of the others.
+    """Return the page of one quasi-identifier's hierarchy, with the names of the others.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -133,7 +135,7 @@ def hierarchies_page(studio: Studio, query: Query) -> str:
 
 
 def choices_page(studio: Studio, _query: Query) -> str:
-    """Show what the job promises and by which method; what that costs comes after it.
+    """Return the page of privacy models and methods; their costs are loaded later.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -154,14 +156,14 @@ def choices_page(studio: Studio, _query: Query) -> str:
 
 
 def _model(model: Any, key: str) -> dict[str, str]:
-    """Return a model's number, or that it is one that the page has no field for."""
+    """Return the number of a privacy model for its field, or a note that it has no field."""
     if model is None:
         return {"value": "", "other": ""}
     return {"value": str(plain(getattr(model, key))), "other": ""} if is_simple(model) else {"value": "", "other": "another model"}
 
 
 def run_page(studio: Studio, _query: Query) -> str:
-    """Show how far a run has come, and what came of it.
+    """Return the page of a run's progress and results.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -173,7 +175,7 @@ def run_page(studio: Studio, _query: Query) -> str:
 
 
 def compare_page(studio: Studio, query: Query) -> str:
-    """Show two releases of the job side by side.
+    """Return the page that compares two releases of the job.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -197,7 +199,9 @@ def compare_page(studio: Studio, query: Query) -> str:
 
 
 def pareto_front_part(studio: Studio, _query: Query) -> str:
-    """Return the front of loss, suppression and risk on the sample, or of all records where it was searched for this job.
+    """Return the Pareto front of loss, suppression and risk, as part of a page.
+
+    It is that of the sample, or of all records where it was searched for this job.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -232,6 +236,7 @@ def _scatter(
     best: tuple[int, ...] | None,
     side: str,
 ) -> Markup:
+    """Return a scatter chart of nodes and methods."""
     nodes = front.nodes if front else []
     points = [
         ChartPoint(across, up, str(number_), ChartStyle(0, quiet=not node.optimal), tuple(node.node) == best, f"#take-{number_}")
@@ -247,7 +252,7 @@ def _scatter(
 
 
 def preview_part(studio: Studio, _query: Query) -> str:
-    """Return some classes as a release would have them.
+    """Return some example classes as a release would publish them, as part of a page.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -264,12 +269,15 @@ def preview_part(studio: Studio, _query: Query) -> str:
 
 
 def job_page(studio: Studio, _query: Query) -> str:
-    """Show the job file alone, and what is wrong with it."""
+    """Return the page of the job file's text and faults."""
     return rendered(studio, "job.html", "job")
 
 
 def work_state(studio: Studio) -> dict[str, Any]:
-    """Return how far the work has come, and the stamp of the job file, as what the page's script asks for again and again."""
+    """Return the progress of the work and the stamp of the job file, for the page's script.
+
+    The script polls it.
+    """
     stamp, work = studio.stamp(), studio.works.current
     if work is None:
         return {"stamp": stamp, "busy": False, "steps": []}

@@ -1,8 +1,8 @@
-"""The gate of the studio: who may ask, from where, and what every answer says of itself.
+"""Access control of the studio: allowed callers, hosts and origins, and security headers.
 
-Whoever has the token of the address gets a cookie, and needs one of the two for every page. A page of somebody else's cannot use a cookie
-that the browser sends along: the host must be ours (a name that was bound to 127.0.0.1 afterwards is not), the browser says which site a
-request comes from, and what changes something must name our origin.
+A browser with the token of the address gets a cookie, and needs one of the two for every page. A page of another site cannot use a cookie
+that the browser sends along: the host must be ours (a name that was later bound to 127.0.0.1 is not), the browser says which site a
+request comes from, and requests that change something must name our origin.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True)
 class SessionKeys:
-    """What lets somebody in.
+    """Secrets and port of one studio session.
 
     Attributes:
         port: Where the studio listens.
@@ -74,23 +74,23 @@ class SessionKeys:
 
     @property
     def address(self) -> str:
-        """Where the page is, with the token."""
+        """Address of the studio page, with the token."""
         return f"{self.origin}/?token={self.token}"
 
     @property
     def cookie_name(self) -> str:
-        """Name of the cookie, which a browser does not keep apart by port."""
+        """Name of the cookie, with the port, because browsers share cookies between ports."""
         return f"skald-studio-{self.port}"
 
 
 class Gate:
-    """Lets requests through to an application, or answers 403 without asking it."""
+    """ASGI middleware that passes on allowed requests and answers others with an error."""
 
     def __init__(self, application: Application, keys: SessionKeys) -> None:
         self._application, self._keys = application, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, of which there is no other kind than HTTP."""
+        """Answer a request, or pass it on; only HTTP requests are accepted."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
@@ -117,7 +117,7 @@ class Gate:
         await self._application(scope, receive, sent)
 
     def _refused(self, method: str, headers: list[tuple[str, str]], *, with_token: bool) -> tuple[int, str] | None:
-        """Return why a request is not let through, if it is not."""
+        """Return status and reason for refusing a request, or None."""
         named = {name: [value for one, value in headers if one == name] for name in ("host", "origin", "sec-fetch-site", "content-length")}
         # Another port of this machine is the same site to a browser, and not ours. From elsewhere people come by the address alone.
         elsewhere = any(one not in {"same-origin", "none"} for one in named["sec-fetch-site"]) and not (with_token and method == "GET")
@@ -132,10 +132,12 @@ class Gate:
         return next(((code, sentence) for refused, code, sentence in reasons if refused), None)
 
     def _has_token(self, scope: Scope) -> bool:
+        """Return whether a request has the token of the session."""
         given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
         return len(given) == 1 and secrets.compare_digest(given[0].encode(), self._keys.token.encode())
 
     def _has_cookie(self, headers: list[tuple[str, str]]) -> bool:
+        """Return whether a request has the cookie of the session."""
         for name, value in headers:
             if name == "cookie":
                 try:
@@ -147,22 +149,28 @@ class Gate:
         return False
 
     def _set_cookie(self) -> str:
+        """Return the header value that sets the session's cookie."""
         # Not Secure: there is no TLS on this machine's own address. It ends with the browser, and is worth nothing once the studio ends.
         return f"{self._keys.cookie_name}={self._keys.cookie}; Path=/; HttpOnly; SameSite=Strict"
 
 
 def _is_short(lengths: list[str]) -> bool:
+    """Return whether a content length is given and within the limit."""
     return len(lengths) == 1 and lengths[0].isascii() and lengths[0].isdigit() and int(lengths[0]) <= MOST_BODY
 
 
 def report_policy(page: str) -> str:
-    """Return the policy of a report: it has no script, and of styles those that it holds, by their digests."""
+    """Return the content security policy of a report page.
+
+    It allows no script, and only the styles in the page, by their digests.
+    """
     digests = [base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in _STYLES.findall(page)]
     styles = " ".join(f"'sha256-{one}'" for one in digests) or "'none'"
     return f"default-src 'none'; style-src {styles}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
 async def _answer(send: Send, status: int, sentence: str) -> None:
+    """Send a plain text response."""
     body = f"{status} {sentence}\n".encode()
     headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body))), *HEADERS.items()]
     await send({"type": "http.response.start", "status": status, "headers": [(name.encode(), value.encode()) for name, value in headers]})

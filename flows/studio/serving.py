@@ -1,4 +1,4 @@
-"""The studio on this machine's own address: it listens, says where, and ends with the terminal that it was started from."""
+"""Web server of the studio on the local address, which ends with its terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tempfile import mkstemp
 
 import uvicorn
 
-from flows.loading import all_loaded
+from flows.loading import restore_collector
 from flows.studio.actions import open_named
 from flows.studio.app import application
 from flows.studio.security import HOST, SessionKeys
@@ -26,7 +26,7 @@ PARENT_CHECK_SECONDS = 1.0
 
 
 def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
-    """Serve a studio until it is interrupted, or its terminal is gone.
+    """Serve a studio until it is interrupted or its terminal is closed.
 
     Args:
         names: A source or a job file; nothing to ask for one.
@@ -45,7 +45,7 @@ def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
     config = uvicorn.Config(application(studio, keys), loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None)
     config.access_log, config.server_header, config.timeout_graceful_shutdown = False, False, 1
     server = uvicorn.Server(config)
-    all_loaded()
+    restore_collector()
     # A terminal that closes says so by this signal, which would end the process and leave a run without it.
     signal.signal(signal.SIGHUP, lambda *_: _terminate())
     if _has_terminal():
@@ -62,6 +62,7 @@ def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
 
 
 def _bound(port: int | None) -> socket.socket:
+    """Return a listening socket on a port of the local address."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -76,11 +77,15 @@ def _bound(port: int | None) -> socket.socket:
 
 
 def _terminate() -> None:
+    """Send SIGTERM to this process."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _has_terminal() -> bool:
-    """Return whether the process was started from a terminal, also where its input and output lead elsewhere."""
+    """Return whether the process was started from a terminal.
+
+    Its input and output may lead elsewhere.
+    """
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
     except OSError:
@@ -89,14 +94,20 @@ def _has_terminal() -> bool:
 
 
 def _end_with_parent(parent: int) -> None:
-    """End the process once the shell of its terminal is gone, which leaves it to another: a shell need not pass the signal on."""
+    """End the process when its parent shell ends.
+
+    A shell need not pass the signal on.
+    """
     while os.getppid() == parent:
         threading.Event().wait(PARENT_CHECK_SECONDS)
     _terminate()
 
 
 def _open_browser(keys: SessionKeys) -> Path:
-    """Open a browser by a private file: in a program's arguments everybody on the machine could read the token."""
+    """Open the browser through a private file with the address; return the file.
+
+    In a program's arguments every user of the machine could read the token.
+    """
     handle, name = mkstemp(prefix="skald-studio-", suffix=".html")
     address = escape(keys.address)
     head = f'<meta charset="utf-8"><meta http-equiv="refresh" content="0;url={address}"><title>SKALD studio</title>'

@@ -1,4 +1,7 @@
-"""What the studio knows: where the job file is. All else is read from the file at every request, or kept only to be quick."""
+"""State of a studio: the path of the job file, and caches.
+
+All else is read from the file at every request.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ LEAST = 5
 
 
 class PageMessage(NamedTuple):
-    """A sentence for whoever looks at the page: ``good`` or ``bad``."""
+    """A message for the page, of kind ``good`` or ``bad``."""
 
     kind: str
     sentence: str
@@ -40,7 +43,7 @@ class PageMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class Opened:
-    """The job file as it is now.
+    """The job file as read for one request.
 
     Attributes:
         path: Where it is.
@@ -61,7 +64,7 @@ class Opened:
 
 @dataclass
 class Studio:
-    """One studio.
+    """The state of one studio.
 
     Attributes:
         path: The job file; None until one is named.
@@ -73,7 +76,7 @@ class Studio:
     messages: list[PageMessage] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Make what is kept."""
+        """Create locks, caches and the digest key."""
         self._key = secrets.token_bytes(32)
         self._lock = threading.RLock()
         self._sample: tuple[object, PeopleSample] | None = None
@@ -84,11 +87,14 @@ class Studio:
         self.utilities: dict[str, dict[str, Any]] = {}
 
     def stamp_of(self, text: str) -> str:
-        """Return a keyed digest of a text: without the key it confirms no guess."""
+        """Return a keyed digest of a text.
+
+        Without the key it confirms no guess.
+        """
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
 
     def opened(self) -> Opened:
-        """Read the job file.
+        """Read the job file, and return its text, job and faults.
 
         Raises:
             StorageError: no file is named, or it is gone.
@@ -101,13 +107,14 @@ class Studio:
         return self._read(text)
 
     def stamp(self) -> str:
-        """Return the stamp of the job file as it is now, without reading what it says; empty where none is named."""
+        """Return the stamp of the current job file without parsing it; empty without a file."""
         if self.path is None:
             return ""
         text, _ = read_text(self.path)
         return self.stamp_of(text or "")
 
     def _read(self, text: str) -> Opened:
+        """Parse a job text, and return it with its job or its faults."""
         assert self.path is not None
         given, stamp = GivenJob(text, self.path.parent.absolute(), self.path.name), self.stamp_of(text)
         if is_of_tables(given):
@@ -118,7 +125,7 @@ class Studio:
             return Opened(self.path, text, stamp, None, error.faults)
 
     def save(self, opened: Opened, text: str) -> Opened:
-        """Write the job file, if what it would say is a job that the policy allows.
+        """Write a new text to the job file, if it is a valid job that the policy allows.
 
         Args:
             opened: What the file held when the change was made.
@@ -142,7 +149,10 @@ class Studio:
         return read
 
     def least(self, job: Job | None) -> int:
-        """Return how many people must share a value for it to be shown: k of the job or the policy, and never fewer than five."""
+        """Return the number of people who must share a value before it is shown.
+
+        It is k of the job or the policy, and never fewer than five.
+        """
         floors = [LEAST, *([job.privacy.k] if job else [])]
         if path := os.environ.get(POLICY):
             try:
@@ -153,7 +163,7 @@ class Studio:
         return max(floors)
 
     def sample(self, opened: Opened) -> PeopleSample:
-        """Return the sample of the job's source, which is drawn once for each source.
+        """Return the sample of the job's source, drawn once per source.
 
         Raises:
             JobError: the file is no job of one table.
@@ -169,7 +179,7 @@ class Studio:
             return self._sample[1]
 
     def coded(self, opened: Opened) -> CodedPeople:
-        """Return the sample as the methods take it.
+        """Return the sample as codes, in the form that the methods take.
 
         Raises:
             SkaldError: a hierarchy does not fit the values, or the source cannot be read.
@@ -180,7 +190,9 @@ class Studio:
             return self._coded[1]
 
     def sample_front(self, opened: Opened) -> ParetoFront | None:
-        """Return the front of the sample, searched once for each state of the job; None where the lattice is too large for that.
+        """Return the Pareto front of the sample, or None if the lattice is too large.
+
+        It is searched once for each state of the job.
 
         Raises:
             SkaldError: a hierarchy does not fit the values, or the source cannot be read.
@@ -192,7 +204,7 @@ class Studio:
             return self._front[1]
 
     def job(self, opened: Opened) -> Job:
-        """Return the job.
+        """Return the job of the file, or raise with its faults.
 
         Raises:
             JobError: there is none.
@@ -202,7 +214,10 @@ class Studio:
         return opened.job
 
     def shared(self, opened: Opened) -> dict[str, frozenset[str]]:
-        """Return the values that may stand in the job's text, by column: those of trees that enough people share."""
+        """Return the values that the page may show in the job's text, by column.
+
+        They are values of trees that enough people share.
+        """
         trees = [qid.name for qid in opened.job.columns.quasi_identifiers if qid.hierarchy.kind == "tree"] if opened.job else []
         if not trees:
             return {}
@@ -213,11 +228,11 @@ class Studio:
         return {name: frozenset(text for text, _ in sample.shared(name, least)) for name in trees if name in sample.names}
 
     def shown_text(self, opened: Opened) -> str:
-        """Return the job's text as the page may show it."""
+        """Return the job's text with its rare values hidden."""
         return hidden_text(opened.text, self.shared(opened))
 
     def edited_text(self, opened: Opened, shown: str, view: str) -> str:
-        """Return the text of the file that an edited text stands for.
+        """Return the job's text after an edit, with the hidden values put back.
 
         Args:
             opened: The file.
@@ -235,7 +250,7 @@ class Studio:
         return full_text(shown, opened.text, self.shared(opened))
 
     def _finished(self, work: Work) -> None:
-        """Take up what came of a piece of work, where it changes the job."""
+        """Store the result of finished work, and add a message for the page."""
         if work.fault:
             self.messages.append(PageMessage("bad", work.fault))
         elif work.cancelled:
@@ -254,6 +269,7 @@ class Studio:
             )
 
     def _take_groups(self, result: Mapping[str, Any]) -> None:
+        """Write a drafted hierarchy of groups to the job file."""
         try:
             opened = self.opened()
             names = [qid.name for qid in self.job(opened).columns.quasi_identifiers]
@@ -266,7 +282,7 @@ class Studio:
 
 
 def _states(job: Job) -> list[tuple[str, int, int]]:
-    """Return size and time of the source's files of this machine, by which a change is noticed."""
+    """Return path, size and time of the local source files, to notice changes."""
 
     states = [(str(one), one.stat()) for one in files_here(job)]
     return [(one, state.st_size, state.st_mtime_ns) for one, state in states]

@@ -1,7 +1,7 @@
-"""A process that does what takes long, for the studio: it reads what to do from its input, and says how far it has come on its output.
+"""Worker process of the studio: reads one request from its input, and writes progress to its output.
 
-It is what the command line does: a run is ``skald run``, and so are draft, plan, front and utility. It ends when its input does, so that it
-never outlives the studio.
+It does the same as the command line: a run is ``skald run``, and so are draft, plan, front and utility. It ends when its input does, so
+that it never outlives the studio.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from flows.loading import ended_at_once, load_less
+from flows.loading import load_less, run_and_exit
 
 # ruff: noqa: PLC0415 - each kind of work imports what it needs
 
@@ -27,7 +27,7 @@ PATIENCE = 20
 
 
 class Channel:
-    """What the studio reads: a line of JSON for each thing that is said."""
+    """Output of the worker to the studio: one line of JSON per message."""
 
     def __init__(self) -> None:
         # Whatever prints by accident, prints to nobody.
@@ -38,7 +38,7 @@ class Channel:
         self._lock = threading.Lock()
 
     def say(self, **said: Any) -> None:
-        """Say something; nothing if nobody listens any more."""
+        """Write a message; end the process if the studio no longer reads."""
         with self._lock:
             try:
                 self._out.write(json.dumps(said) + "\n")
@@ -48,7 +48,7 @@ class Channel:
 
 
 def work_once() -> None:
-    """Do one piece of work."""
+    """Read one request, do its work, and write the result."""
     channel = Channel()
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
@@ -79,7 +79,7 @@ def work_once() -> None:
 
 
 def _end_with_input() -> None:
-    """Interrupt the work when the studio goes, and ends the process if that is not enough."""
+    """Interrupt the work when the studio ends, and then end the process if needed."""
     while sys.stdin.readline():
         pass
     os.kill(os.getpid(), signal.SIGINT)
@@ -88,7 +88,7 @@ def _end_with_input() -> None:
 
 
 def _run(asked: dict[str, Any]) -> dict[str, Any]:
-    """Run the command: the same flow, with the same checks before it."""
+    """Run a job by the command's own function, and return a summary."""
     # By its path: the command line knows the studio, and not the other way round.
     run = resolve_name("flows.cli:run")
     printed = io.StringIO()
@@ -99,6 +99,7 @@ def _run(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draft(asked: dict[str, Any]) -> dict[str, Any]:
+    """Draft a job from sources, and return a summary."""
     from tasks.planning.draft import draft_job
     from tasks.planning.open_sources import SourceOptions
 
@@ -107,6 +108,7 @@ def _draft(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plan(asked: dict[str, Any]) -> dict[str, Any]:
+    """Plan a job, and return its figures."""
     from schemas.job.job import load_job
     from tasks.planning.plan import make_plan
 
@@ -120,6 +122,7 @@ def _plan(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _front(asked: dict[str, Any]) -> dict[str, Any]:
+    """Search the Pareto front of all records, and return it."""
     from schemas.job.job import load_job
     from tasks.planning.pareto_page import measure_pareto_front
 
@@ -127,7 +130,7 @@ def _front(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _groups(asked: dict[str, Any]) -> dict[str, Any]:
-    """Count all values of a column, and write a first list of groups for it."""
+    """Count all values of a column, and draft a list of groups for it."""
     from schemas.job.job import load_job
     from tasks.planning.listed_hierarchies import domain_of
     from tasks.studio.listed_groups import draft_groups
@@ -137,6 +140,7 @@ def _groups(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _complete(asked: dict[str, Any]) -> dict[str, Any]:
+    """Add missing values to a CSV hierarchy, and return their number."""
     from schemas.job.job import load_job
     from tasks.planning.listed_hierarchies import complete_file
 
@@ -145,6 +149,7 @@ def _complete(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _utility(asked: dict[str, Any]) -> dict[str, Any]:
+    """Measure the utility of a release, and return the figures."""
     from schemas.job.job import load_job
     from tasks.utility.utility import measure
 
@@ -165,9 +170,9 @@ WORKS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def as_worker() -> None:
-    """Do the work in this process, which is there for nothing else."""
+    """Run the worker as the only task of this process."""
     load_less()
-    ended_at_once(work_once)
+    run_and_exit(work_once)
 
 
 if __name__ == "__main__":

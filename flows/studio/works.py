@@ -1,4 +1,4 @@
-"""What takes long, in a process of its own: one at a time, watched, and ended with the studio."""
+"""Long work of the studio in a worker process: one at a time, with progress, ended with the studio."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WORDS = {
 
 @dataclass
 class WorkStep:
-    """A step of a run and how far it has come."""
+    """A step of the work, with its progress."""
 
     words: str
     done_units: int
@@ -42,7 +42,7 @@ class WorkStep:
 
 @dataclass
 class Work:
-    """One piece of work.
+    """One task in a worker process, with its progress and result.
 
     Attributes:
         kind: What is done; ``settings`` with it.
@@ -68,11 +68,11 @@ class Work:
 
     @property
     def words(self) -> str:
-        """What is done."""
+        """Description of the work."""
         return WORDS[self.kind]
 
-    def hear(self, said: Mapping[str, Any]) -> None:
-        """Take up what the process says."""
+    def record_message(self, said: Mapping[str, Any]) -> None:
+        """Store a message of the worker process."""
         if "step" in said:
             known = STEPS.get(said["step"])
             words = f"phase {known.phase}: {known.words}" if known else str(said["step"])
@@ -88,7 +88,7 @@ class Work:
 
 
 class Works:
-    """The work that goes on, and what the last of each kind came to."""
+    """The current work, and the last finished work of each kind."""
 
     def __init__(self, finished: Callable[[Work], None]) -> None:
         self._finished = finished
@@ -99,11 +99,11 @@ class Works:
 
     @property
     def busy(self) -> bool:
-        """Whether something is going on."""
+        """Whether work is in progress."""
         return self.current is not None and not self.current.over
 
     def start(self, kind: str, stamp: str, **asked: Any) -> Work:
-        """Start a piece of work.
+        """Start work in a worker process.
 
         Raises:
             StorageError: another one is going on, or no process can be started.
@@ -131,10 +131,11 @@ class Works:
         return work
 
     def _watch(self, process: subprocess.Popen[str], work: Work) -> None:
+        """Read the worker's messages until it ends."""
         assert process.stdout is not None
         for line in process.stdout:
             try:
-                work.hear(json.loads(line))
+                work.record_message(json.loads(line))
             except (ValueError, KeyError, TypeError):
                 continue
         code = process.wait()
@@ -149,7 +150,10 @@ class Works:
             work.over = True
 
     def cancel(self) -> None:
-        """Interrupt what goes on, as Ctrl-C does: what is finished stays, and the same work continues from there."""
+        """Interrupt the current work, as Ctrl-C does.
+
+        Finished steps stay, and the same work continues from there.
+        """
         process, work = self._process, self.current
         if process is None or work is None or work.over:
             return
@@ -160,7 +164,7 @@ class Works:
         killing.start()
 
     def close(self) -> None:
-        """End what goes on with the studio."""
+        """End the current work together with the studio."""
         process = self._process
         if process is None or process.poll() is not None:
             return
@@ -172,6 +176,7 @@ class Works:
 
 
 def _signal(process: subprocess.Popen[str], number: int) -> None:
+    """Send a signal to the worker's process group, if it is still running."""
     if process.poll() is None:
         try:
             # The whole group: a run may have processes of its own.

@@ -1,4 +1,4 @@
-"""What attacks on a release came to, as the terminal shows it."""
+"""Terminal output of attacks on a release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.errors.shown import printable
 
 
 def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> RenderableType:
-    """Return a table of attacks, broken ones first, under a sentence that says how many there are."""
+    """Return a table of attacks, broken ones first, with a sentence about their number."""
     broken = len(broken_attacks(attacks))
     table = NameTable(box=None)
     for title in ("attack", "guesses", "right", "control", "advantage", "accepted", "verdict"):

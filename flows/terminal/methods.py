@@ -1,4 +1,4 @@
-"""What the command line shows of a comparison of methods, as Rich tables that fit 80 columns."""
+"""Terminal output of a comparison of methods, as Rich tables that fit 80 columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tasks.report.page import percent
 
 
 def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType:
-    """Return a comparison as a table per k, with what follows from it.
+    """Return a comparison of methods as a table per k, with the advice.
 
     Args:
         comparison: The figures.
@@ -34,6 +34,7 @@ def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType
 
 
 def _table(comparison: MethodComparison, k: int, chosen: str | None) -> Table:
+    """Return the table of methods at one k."""
     table = NameTable("method", box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("GCP", "held", "DM", "C_avg", "kept", "mean risk", f"> {comparison.threshold:g}", "CPU s", "MB"):
         table.add_column(name, justify="right")
@@ -44,6 +45,7 @@ def _table(comparison: MethodComparison, k: int, chosen: str | None) -> Table:
 
 
 def _row(one: Figures) -> list[str]:
+    """Return the cells of one method's figures."""
     held = "–" if one.gcp_values is None else f"{one.gcp_values:.4f}"
     return [
         f"{one.gcp:.4f}", held, _large(one.dm), f"{one.c_avg:,.2f}", percent(one.share_in_classes), f"{one.prosecutor_mean:.4f}",
@@ -52,4 +54,5 @@ def _row(one: Figures) -> list[str]:
 
 
 def _large(value: int) -> str:
+    """Return a number with thousands separators, or in short form from 10 million on."""
     return f"{value:,}" if value < 10_000_000 else f"{value:.3g}"

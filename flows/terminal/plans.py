@@ -1,4 +1,4 @@
-"""What the command line shows of a plan, as Rich tables."""
+"""Terminal output of a plan, as Rich tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHARE_TO_NAME = 0.05
 
 
 def plan_summary(plan: Plan) -> RenderableType:
-    """Return a plan as two tables, and what drives the risk in a sentence."""
+    """Return a plan as two tables, with a sentence about the columns that cause the risk."""
     table = fact_table()
     table.add_row("release", plan.release + (" (published already: a run would do nothing)" if plan.exists else ""))
     table.add_row(
@@ -77,7 +77,7 @@ def plan_summary(plan: Plan) -> RenderableType:
 
 
 def forecast_rows(forecast: Forecast | None, method: str) -> Iterator[tuple[str, str]]:
-    """Yield what several ways to anonymise would lose, and the line that asks for the one that loses least.
+    """Yield the forecast losses of several methods, and the option that asks for the best one.
 
     Args:
         forecast: What was measured.
@@ -96,15 +96,17 @@ def forecast_rows(forecast: Forecast | None, method: str) -> Iterator[tuple[str,
 
 
 def _counted(plan: Plan) -> bool:
+    """Return whether the plan counted how unique the records are."""
     return plan.exposed is not None
 
 
 def _left(plan: Plan) -> int:
-    """Return how many chunks phase 2 has still to count."""
+    """Return how many chunks phase 2 still has to count."""
     return 0 if _counted(plan) else plan.histograms_to_scan or 0
 
 
 def _planned_qids(plan: Plan) -> Table:
+    """Return the table of a plan's quasi-identifiers."""
     shown = any(qid.without for qid in plan.qids)
     columns = ["unique without it", "below k without it"] if shown else []
     qids = NameTable("quasi-identifier", "grouped as", "values", "nulls", *columns, "groups per level", box=None, header_style="bold")
@@ -117,17 +119,21 @@ def _planned_qids(plan: Plan) -> Table:
 
 
 def _share(number: int, plan: Plan) -> str:
-    """Return how many records or persons, and what share of all of them, if there are any."""
+    """Return a number of records or persons with its percentage of all of them."""
     there = plan.persons.persons if plan.persons else plan.records
     return f"{number:,} ({number / there:.2%})" if there else f"{number:,}"
 
 
 def _of_records(records: int, plan: Plan) -> str:
+    """Return a number of records with its percentage of all records."""
     return f"{counted(records, 'record')} ({records / plan.records:.2%})"
 
 
 def contributor_sentence(plan: Plan) -> str:
-    """Return which quasi-identifiers drive the risk, in a sentence, or that nobody has any; empty where that was not counted."""
+    """Return a sentence about the quasi-identifiers that contribute most to the risk.
+
+    Or that there is no risk; empty where the risk was not counted.
+    """
     if plan.persons and not plan.persons.persons:
         return "No record names a person, and k counts persons: a run is refused. Correct columns.person or the source."
     known = [(qid.without.below_k, qid.without.unique, qid.name) for qid in plan.qids if qid.without]
@@ -147,7 +153,7 @@ def contributor_sentence(plan: Plan) -> str:
 
 
 def _add_local(table: Table, plan: Plan, local: LocalPlan) -> None:
-    """Add what a method without a lattice would do."""
+    """Add the rows for a method without a lattice to a plan's table."""
     chunks = counted(plan.chunks, "chunk")
     if plan.histograms_to_scan is not None:
         left = f"{counted(_left(plan), 'chunk')} for the cells, " if _left(plan) else ""

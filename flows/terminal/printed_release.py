@@ -1,4 +1,4 @@
-"""What a run says at its end, when its release is there whatever becomes of the words."""
+"""Output of a run at its end; errors of printing do not undo its published release."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from schemas.release.terms import Unreported
 from tasks.report.sentences import warning_sentences
 
 
-def say_what_was_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
-    """Print what was published.
+def print_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
+    """Print the summary or the manifest of a published release.
 
     Args:
         manifest: That of the release.

@@ -1,4 +1,4 @@
-"""What the command line shows of a run and of a verification, as Rich tables."""
+"""Terminal output of a run and of a verification, as Rich tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SECONDS_OF_COMPILING = {"skald": 5, "mondrian": 15, "kmember": 35, "rayden": 15,
 
 @contextmanager
 def progress_bars(console: Console, method: str | None = None) -> Iterator[None]:
-    """Show a bar per phase while the block runs, on a terminal; and anywhere what is noticed meanwhile.
+    """Show progress bars on a terminal while the block runs, and print notes anywhere.
 
     Args:
         console: Where to.
@@ -62,6 +62,7 @@ def progress_bars(console: Console, method: str | None = None) -> Iterator[None]
 
 @contextmanager
 def _bars(console: Console) -> Iterator[None]:
+    """Show one progress bar per phase while the block runs."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         bars = {}
@@ -77,7 +78,7 @@ def _bars(console: Console) -> Iterator[None]:
 
 
 def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unreported | None = None) -> RenderableType:
-    """Return what a run made, as a table.
+    """Return the summary of a release as a table.
 
     Args:
         manifest: Of the release.
@@ -131,21 +132,24 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
 
 
 def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
-    """Return what attacks came to, in a line: of the release, and of the source where this run played them."""
+    """Return a line with the numbers of safe, accepted and broken attacks.
+
+    They are attacks on the release, and on the source where this run did these.
+    """
     played = [*manifest.attacks, *(untold.attacks if untold else ())]
     safe, within, broken = (sum(one.verdict == verdict for one in played) for verdict in ("safe", "told", "broken"))
     return f"{counted(len(played), 'attack')}: {safe:,} safe, {within:,} within what the job accepts, {broken:,} broken"
 
 
 def persons_sentence(persons: Persons) -> str:
-    """Return how many persons a release has, and how many records k of them have."""
+    """Return the number of released persons, and of records that k of them have."""
     of = f" of {persons.source:,}" if persons.source is not None else ", and fewer than k more in the source"
     lost = f"; {counted(persons.withheld, 'record')} of persons who have too many withheld" if persons.withheld else ""
     return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more{lost}"
 
 
 def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
-    """Yield what is said in sentences: of linked records, of the source since the last release, warnings, and what to do next."""
+    """Yield the summary's rows of sentences: linked records, source changes, warnings, advice."""
     said = {
         "linked": linked_sentences(manifest),
         "source": increment_sentences(manifest),
@@ -159,12 +163,15 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Itera
 
 
 def untreated_columns_sentence(one: PassedColumn) -> str:
-    """Return the figures of a column that is published as it is."""
+    """Return the counts of values and unique records of an untreated column."""
     return f"{counted(one.distinct, 'value')}, {counted(one.unique_records, 'record')} alone"
 
 
 def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
-    """Yield a row of what failed at the levels, one per further round, and one of what was starred."""
+    """Yield the rows about records that fail at the global levels.
+
+    One row for these, one per further pass, and one for suppressed cells.
+    """
     if remainder is None:
         return
     yield "failed", f"{counted(remainder.records, 'record')} at the levels below"
@@ -176,7 +183,7 @@ def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, s
 
 
 def exposure_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the risk in a population, and of the classes in which everybody has one sensitive value."""
+    """Yield the rows about population risk, and about classes with only one sensitive value."""
     for sentence in population_sentences(manifest.population):
         yield "population", sentence
     for name, one in manifest.one_value.items():
@@ -184,11 +191,15 @@ def exposure_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _masked(manifest: Manifest) -> str:
+    """Return a clause with the number of masked records, or an empty text."""
     return f", {manifest.masked:,} of them masked" if manifest.masked else ""
 
 
 def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording, manifest: Manifest | None) -> Iterator[tuple[str, str]]:
-    """Yield three rows: the risk before, if it was counted, the risk after, and the strictest preset to cite, or why none."""
+    """Yield rows about the risk before, the risk after, and the strictest preset it meets.
+
+    The risk before is left out if it was not counted. The last row says why, if there is no preset.
+    """
     if not risk:
         return
     after = risk["after"]
@@ -200,7 +211,7 @@ def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording, 
 
 
 def risk_sentence(figures: Mapping[str, int | float], unit: UnitWording) -> str:
-    """Return the risk of classes in a line."""
+    """Return the re-identification risk of classes in one line."""
     if not figures["records"]:
         return f"no {unit.one} in a class"
     # Said where it matters that people are counted, or are not.
@@ -224,7 +235,7 @@ def verification_summary(
     newer: tuple[str, ...] = (),
     trusted: bool = False,
 ) -> RenderableType:
-    """Return what was recounted, as a table.
+    """Return the results of a verification as a table.
 
     Args:
         recount: What was counted.
@@ -269,7 +280,10 @@ def verification_summary(
 
 
 def _source_words(recount: Recount, records: int) -> str:
-    """Return what was held against so many records of the source: all records, or where labels overlap those of some classes."""
+    """Return a clause about the comparison of the files with the source's records.
+
+    All records were compared, or records of some classes where labels overlap.
+    """
     of_source = counted(records, "record")
     if recount.sampled is None:
         return f"has a record for each of the files', of its {of_source}"
@@ -280,13 +294,14 @@ def _source_words(recount: Recount, records: int) -> str:
 
 
 def _signature_words(manifest: Manifest, *, trusted: bool) -> str:
+    """Return a clause about the signature of a manifest."""
     if manifest.signed_by is None:
         return "none: somebody who makes files and manifest anew would not be noticed"
     return "true, and of the key that was given" if trusted else f"true, of {manifest.signed_by}; give --key to say whose it must be"
 
 
 def fact_table() -> Table:
-    """Return the empty table of names and facts."""
+    """Return an empty table with columns for names and facts."""
     table = NameTable(box=None, show_header=False)
     table.add_column(style="bold")
     table.add_column()

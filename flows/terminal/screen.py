@@ -1,7 +1,8 @@
-"""What is printed for people: names and texts stand there as they are, and none of them is a command, to Rich or to the terminal.
+"""Output for people, with every name and text printed literally and never read as a command.
 
-Columns, files and jobs are called what somebody called them. ``[red]age`` is a name and no colour, ``:smile:`` is one and no picture, and
-an escape sequence could move the cursor and write another verdict over ours.
+Neither Rich nor the terminal may take a name for a command. Columns, files and jobs have the names that persons gave them. ``[red]age``
+is a name and no colour, ``:smile:`` is one and no picture, and an escape sequence could move the cursor and write another verdict over
+ours.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ from schemas.errors.shown import printable
 
 
 class Screen(Console):
-    """A terminal, or what stands in its place; lines are as long as they are."""
+    """A console that prints markup and control characters literally.
+
+    Lines are not wrapped.
+    """
 
     def __init__(self, *, stderr: bool = False, highlight: bool = True) -> None:
         # Without emoji: their table is a file more, too.
         super().__init__(stderr=stderr, highlight=highlight, soft_wrap=True, markup=False, emoji=False)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print texts and tables, of which no letter is a command."""
+        """Print texts and tables with control characters escaped."""
         super().print(*(printable(one) if isinstance(one, str) else _Printable(one) for one in objects), **options)
 
 
 class _Printable:
-    """What is drawn, without what a terminal would do rather than show."""
+    """A Rich renderable with control characters escaped."""
 
     def __init__(self, drawn: RenderableType) -> None:
         self._drawn = drawn
@@ -42,21 +46,22 @@ class _Printable:
 
 
 class NameTable(Table):
-    """A table whose cells are one line each, whatever is in the names."""
+    """A table with one line per cell, whatever characters are in names."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Add a row of texts."""
+        """Add a row of texts with control characters and line breaks escaped."""
         super().add_row(*map(_cell, cells), **options)
 
 
 def _cell(cell: RenderableType | None) -> RenderableType | None:
+    """Return a cell with control characters and line breaks escaped."""
     if isinstance(cell, Text):
         return Text(printable(cell.plain, lines=False), cell.style)
     return printable(cell, lines=False) if isinstance(cell, str) else cell
 
 
 def print_json(value: object) -> None:
-    """Print what a program reads, on standard output."""
+    """Print data as JSON on standard output, for programs."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""What the commands show of several tables."""
+"""Terminal output of jobs and releases of several tables."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ COARSE = 0.9
 
 
 def tables_summary(manifest: TablesManifest, place: str, *, new: bool) -> str:
-    """Return what is told of a release of several tables, in lines."""
+    """Return the summary of a release of several tables as lines of text."""
     head = f"Published {place}" if new else f"Published already: {place}"
     loss = f"Mean certainty penalty {manifest.loss.gcp:.4f}."
     return "\n".join([head, *report_content(manifest)["sentences"], loss, *coarse_tables_advice(manifest.loss.by_table, manifest.method)])
 
 
 def coarse_tables_advice(losses: Mapping[str, float], method: str) -> list[str]:
-    """Return what to write where a table keeps hardly anything of its quasi-identifiers, a sentence or none.
+    """Return advice for tables whose quasi-identifiers lost nearly all detail.
+
+    One sentence, or an empty list.
 
     Args:
         losses: Mean certainty penalty of each table, from 0 to 1.
@@ -39,7 +41,7 @@ def coarse_tables_advice(losses: Mapping[str, float], method: str) -> list[str]:
 
 
 def plan_lines(plan: TablesPlan) -> str:
-    """Return what a run of several tables would do, in lines."""
+    """Return the plan of a job of several tables as lines of text."""
     head = f"Release {plan.release}{', published already' if plan.exists else ''}."
     lines = [head, f"The unit is '{plan.unit}': {counted(plan.persons, 'person')}, of whom {plan.most_suppressed:,} may be left out."]
     for name, table in plan.tables.items():
@@ -60,7 +62,7 @@ def plan_lines(plan: TablesPlan) -> str:
 
 
 def verified_summary(verified: VerifiedTables) -> str:
-    """Return what is told of a verified release, in lines."""
+    """Return the result of verifying a release of several tables as lines of text."""
     found = verified.recount
     if found is None:
         return "\n".join(["Every byte is as it was published.", *verified.notes])

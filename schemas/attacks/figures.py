@@ -1,4 +1,7 @@
-"""What attacks on a release came to: guesses, how many were right, and how many the same attacker gets right of a control group."""
+"""Results of simulated attacks on a release, and the job's settings for them.
+
+A result has the guesses, the right ones, and the same for a control group.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ AttackVerdict = Literal["safe", "told", "broken"]
 
 
 class AttackFigures(BaseModel):
-    """One attack on a release.
+    """The results of one attack on a release.
 
     Attributes:
         name: The attack.
@@ -47,7 +50,7 @@ class AttackFigures(BaseModel):
 
 
 class AttackBasis(BaseModel):
-    """What attacks were played with.
+    """The sample, seed and code version of the attacks on a release.
 
     Attributes:
         sample: People that an attack is played against at most; None for all of them.
@@ -65,12 +68,12 @@ class AttackBasis(BaseModel):
 
 
 def broken_attacks(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
-    """Return the attacks that win more than a job accepts."""
+    """Return the attacks that succeed more than the job accepts."""
     return [one for one in attacks if one.verdict == "broken"]
 
 
 def attacks_sentence(one: AttackFigures) -> str:
-    """Return what an attack is called: its name, what it aims at, and what the attacker knows."""
+    """Return the name of an attack in words, with its target and the attacker's knowledge."""
     return f"{one.name.replace('_', ' ')}{f' of {one.target!r}' if one.target else ''} by {one.knows}"
 
 
@@ -80,7 +83,7 @@ MOST_PEOPLE = 1_000_000
 
 
 class AttackSettings(StrictModel):
-    """How a release is attacked before it is published."""
+    """Settings of the simulated attacks on a release before it is published."""
 
     sample: Annotated[int, Field(ge=1, le=MOST_PEOPLE)] | Literal["all"] = SAMPLE
     """People that an attack is played against at most, or the word all. Fewer are drawn where a guess costs much."""
@@ -91,7 +94,7 @@ class AttackSettings(StrictModel):
 
 
 def attack_settings(value: object) -> object:
-    """Return the settings of attacks, or None where none are played."""
+    """Return the attack settings of a job, or None if attacks are off."""
     # YAML takes the bare word off for false.
     if value is False or value == "off":
         return None
@@ -105,7 +108,7 @@ def attack_settings(value: object) -> object:
 
 
 def attacks_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the field."""
+    """Return the JSON Schema of the job's key ``attacks``."""
     return {"anyOf": [{"enum": ["sample", "all", "off"]}, AttackSettings.model_json_schema()]}
 
 

@@ -1,8 +1,8 @@
-"""Every way a run can end badly, each in one sentence.
+"""Base classes of all errors that end a run, with one sentence for each.
 
-A message says what is wrong, where (file, column, level, how many) and what to do next. It never carries a cell value: the
-constructors take names and counts only, and whoever catches an error of DuckDB, Polars, PyArrow, Pandera or Pydantic raises one of
-these ``from None``, because those libraries print the offending values.
+A message says what is wrong, where (file, column, level, how many) and what to do next. It never carries a cell value: the constructors
+take names and counts only. Code that catches an error of DuckDB, Polars, PyArrow, Pandera or Pydantic raises one of these ``from None``,
+because those libraries print the offending values.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def listed(names: Iterable[str], most: int = 5) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return ``1 value`` or ``1,200 values``."""
+    """Return a count with its noun, such as ``1 value`` or ``1,200 values``."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 class SkaldError(Exception):
-    """Base of all errors that a user can cause or mend.
+    """Base class of all errors that a user can cause or repair.
 
     Attributes:
         exit_code: What the command line returns.
@@ -48,7 +48,10 @@ class SkaldError(Exception):
 
 
 class JobError(SkaldError):
-    """The job file is wrong; carries every fault of the file, not only the first."""
+    """Raised when the job file is wrong.
+
+    The message lists every fault of the file, not only the first.
+    """
 
     def __init__(self, path: str, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
@@ -57,7 +60,7 @@ class JobError(SkaldError):
 
 
 class SourceError(SkaldError):
-    """The source cannot be read, or is not what the job says it is."""
+    """Raised when the source cannot be read, or does not fit the job."""
 
     @classmethod
     def no_files(cls, pattern: str) -> SourceError:
@@ -66,13 +69,13 @@ class SourceError(SkaldError):
 
     @classmethod
     def own_files(cls, files: int, first: str) -> SourceError:
-        """The source's patterns match artefacts or releases."""
+        """Patterns of ``source.path`` match releases or files of the work folder."""
         matched = f"source.path matches {counted(files, 'file')} of releases in the target or of the work folder"
         return cls(f"{matched}, such as '{shown_path(first)}'. Narrow the pattern, or move target or work.")
 
     @classmethod
     def same_files(cls, patterns: Sequence[str], files: int, one: str, other: str) -> SourceError:
-        """Two names lead to one file, whose records would count twice."""
+        """Two paths lead to the same file, whose records would count twice."""
         matched = (
             f"source.path ({listed(map(shown_path, patterns))}) matches {counted(files, 'file')} under several "
             f"names, such as '{shown_path(one)}' and '{shown_path(other)}'"
@@ -81,18 +84,18 @@ class SourceError(SkaldError):
 
     @classmethod
     def empty(cls, files: int) -> SourceError:
-        """All files together hold no record."""
+        """All files of the source together hold no record."""
         return cls(f"The source is empty: {counted(files, 'file')} and no record. There is nothing to anonymise.")
 
     @classmethod
     def unreadable(cls, file: str, kind: str) -> SourceError:
-        """A file is truncated, not of its format, or not ours to read."""
+        """File contents are truncated, of another format, or not readable by this user."""
         reasons = f"truncated, damaged, {'not text in UTF-8, ' if kind == 'csv' else ''}of another format or not yours to read"
         return cls(f"'{shown_path(file)}' cannot be read as {kind}: it is {reasons}. Replace it.")
 
     @classmethod
     def schemas_differ(cls, file: str, first: str, columns: Sequence[str]) -> SourceError:
-        """Two files of one source disagree about their columns."""
+        """Two files of one source have different columns or types."""
         return cls(
             f"'{shown_path(file)}' and '{shown_path(first)}' differ in {listed(columns)} (missing, added or of another type). "
             "All files of a source must have the same columns and types, unless the job says source.schema: evolve."
@@ -100,7 +103,7 @@ class SourceError(SkaldError):
 
     @classmethod
     def no_common_type(cls, column: str, one: str, file: str, other: str, other_file: str) -> SourceError:
-        """Two files write a column in types of which none holds both."""
+        """Two files give a column different types, and no type can hold the values of both."""
         return cls(
             f"Column '{column}' is {one} in '{shown_path(file)}' and {other} in '{shown_path(other_file)}', and no type "
             f"holds both. Write it in one of them, or "
@@ -109,7 +112,7 @@ class SourceError(SkaldError):
 
     @classmethod
     def not_exact(cls, column: str, file: str, dtype: str) -> SourceError:
-        """A value does not fit the type in which its column is read."""
+        """Column values do not fit exactly into the type in which the column is read."""
         return cls(
             f"Column '{column}' of '{shown_path(file)}' holds values that {dtype} cannot hold exactly, and all files "
             f"are read in it. Write the "
@@ -118,12 +121,12 @@ class SourceError(SkaldError):
 
     @classmethod
     def unknown_columns(cls, faults: Sequence[str]) -> SourceError:
-        """The job names columns that the source does not have; each fault names one."""
+        """Columns of the job are missing from the source; each fault names one."""
         return cls(f"The source lacks {counted(len(faults), 'column')} that the job names: {', '.join(faults)}.")
 
     @classmethod
     def unlisted_columns(cls, names: Sequence[str]) -> SourceError:
-        """The source has columns that no role names."""
+        """Columns of the source have no role in the job."""
         return cls(
             f"No role is given to {listed(names, most=12)}. List each under identifiers, withheld, quasi_identifiers, sensitive or "
             "insensitive, or say 'insensitive: rest'."
@@ -131,17 +134,20 @@ class SourceError(SkaldError):
 
     @classmethod
     def wrong_type(cls, column: str, dtype: str, role: str, remedy: str) -> SourceError:
-        """A column's type makes no sense in its role."""
+        """Column type and role do not fit together."""
         return cls(f"Column '{column}' is of type {dtype}, which cannot be {role}: {remedy}.")
 
     @classmethod
     def treated_on_cluster(cls) -> SourceError:
-        """Columns are published otherwise than they are, and workers of a cluster would not have what was decided of their values."""
+        """Columns with ``publish`` cannot be published from workers of a cluster.
+
+        The workers would not have the decisions that were made about their values.
+        """
         return cls("Columns with 'publish' are not published from workers of a cluster. Run this job on one machine, or leave publish out.")
 
     @classmethod
     def too_many_values(cls, column: str, distinct: int, needed: int) -> SourceError:
-        """A column is published otherwise than it is, and has more different values than the memory holds."""
+        """Column to be published in changed form has more distinct values than memory can hold."""
         return cls(
             f"Column '{column}' has {distinct:,} different values, and to publish them as the job says takes {needed / 1e9:,.1f} GB. "
             "Raise memory, round the column in the source, or publish it exact."
@@ -149,17 +155,20 @@ class SourceError(SkaldError):
 
     @classmethod
     def no_numbers(cls, method: str) -> SourceError:
-        """An algorithm needs numerical quasi-identifiers, and there are none."""
+        """No quasi-identifier is numerical, and the method needs one."""
         return cls(f"Method '{method}' compares numbers and dates, and no quasi-identifier holds any. Use another one, such as 'rayden'.")
 
     @classmethod
     def not_finite(cls, column: str, count: int) -> SourceError:
-        """A numerical quasi-identifier holds NaN or infinity."""
+        """Numerical quasi-identifiers may not hold NaN or infinity, and this one does."""
         return cls(f"Column '{column}' holds {counted(count, 'value')} that are NaN or infinite. Make them null or give them a number.")
 
     @classmethod
     def bad_rows(cls, file: str, faults: Sequence[str]) -> SourceError:
-        """A CSV file has ragged rows or fields that are not of the type the job gives; each fault names column and count."""
+        """Rows of a CSV file have too many or too few fields, or fields of a wrong type.
+
+        Each fault names a column and a count.
+        """
         return cls(
             f"'{shown_path(file)}' does not fit the job: {'; '.join(faults)}. Mend the file, or correct source.types, "
             f"delimiter or null_values."
@@ -167,28 +176,28 @@ class SourceError(SkaldError):
 
     @classmethod
     def changed(cls, file: str) -> SourceError:
-        """A file changed between two phases of one run."""
+        """Source files changed between two phases of one run."""
         return cls(f"'{shown_path(file)}' changed while it was being read. Nothing was published; run again when the source is at rest.")
 
 
 class PrivacyError(SkaldError):
-    """What the job promises cannot be kept on this data."""
+    """Raised when this data cannot keep the privacy promise of the job."""
 
     exit_code = 3
 
     @classmethod
     def too_few(cls, k: int, there: int, unit: str = "record") -> PrivacyError:
-        """k is larger than the number of records, or of persons."""
+        """There are fewer records, or persons, than k."""
         return cls(f"k = {k:,} cannot be met by {counted(there, unit)}. Lower privacy.k or add data; nothing was published.")
 
     @classmethod
     def memory_too_small(cls, memory: int) -> PrivacyError:
-        """Not even the coarsest histogram fits."""
+        """Not even the coarsest histogram fits into the memory of the job."""
         return cls(f"memory = {memory:,} bytes cannot hold any histogram of this job. Raise memory.")
 
     @classmethod
     def too_many_suppressed(cls, suppressed: int, most: int) -> PrivacyError:
-        """More records than the limit allows are in no class."""
+        """More records would be suppressed than ``suppression.limit`` allows."""
         return cls(
             f"{counted(suppressed, 'record')} would be suppressed, and suppression.limit allows {most:,}. Raise it, or let them join other "
             "classes (method.pool: join); nothing was published."
@@ -196,7 +205,7 @@ class PrivacyError(SkaldError):
 
     @classmethod
     def replay_fails(cls, release: str, suppressed: int, records: int, most: int) -> PrivacyError:
-        """The classes of an earlier release do not keep the promise on these data."""
+        """Classes of the replayed earlier release fail too often on this data."""
         return cls(
             f"The classes of release '{release}' do not hold here: {counted(suppressed, 'record')} of {records:,} are in classes that "
             f"fail, and suppression.limit allows {most:,}. Leave replay out, so that others are looked for; nothing was published."
@@ -204,7 +213,7 @@ class PrivacyError(SkaldError):
 
     @classmethod
     def too_many_records(cls, method: str, records: int, needed: int) -> PrivacyError:
-        """An algorithm that holds every record does not fit the memory."""
+        """Memory is too small for a method that holds every record."""
         return cls(
             f"Method '{method}' holds all {counted(records, 'record')} at once, which takes about {needed // 1_000_000 + 1:,} MB. Raise "
             "memory, or use method 'skald', which holds counts."
@@ -212,7 +221,10 @@ class PrivacyError(SkaldError):
 
     @classmethod
     def fragment_too_large(cls, method: str, records: int, needed: int) -> PrivacyError:
-        """Records that are too much alike to be cut apart, for an algorithm that holds every one of them."""
+        """One fragment of records that cannot be divided further does not fit into memory.
+
+        This concerns methods that hold every record of a fragment.
+        """
         return cls(
             f"{counted(records, 'record')} of one fragment are too much alike to be cut apart, and method '{method}' holds all of them at "
             f"once, which takes about {needed // 1_000_000 + 1:,} MB. Raise memory, or use method 'skald', or 'mondrian' in strict mode, "
@@ -221,12 +233,15 @@ class PrivacyError(SkaldError):
 
     @classmethod
     def one_class_fails(cls, models: Sequence[str]) -> PrivacyError:
-        """Even one class of all records breaks a privacy model, so that no partition can keep it."""
+        """Even one class of all records breaks a privacy model.
+
+        So no partition can keep it.
+        """
         return cls(f"All records in one class would not keep {listed(models)}. Ask for less, or add data; nothing was published.")
 
     @classmethod
     def no_records_left(cls, records: int) -> PrivacyError:
-        """The best node suppresses everything."""
+        """Even the best node suppresses all records."""
         return cls(
             f"The best choice would suppress all {counted(records, 'record')}. Lower suppression.limit, or choose objective: dm_star; "
             "nothing was published."
@@ -234,7 +249,10 @@ class PrivacyError(SkaldError):
 
 
 class VerificationError(SkaldError):
-    """Written files do not keep the job's promise; each fault is a count, never a value."""
+    """Raised when written files do not keep the job's promise.
+
+    Each fault is a count, never a value.
+    """
 
     exit_code = 4
 
@@ -245,7 +263,10 @@ class VerificationError(SkaldError):
 
 
 class InternalError(SkaldError):
-    """A fault of ours. The text of the error behind it may hold cell values, so only its kind and place are told."""
+    """Raised when SKALD itself has a fault.
+
+    The message has only the kind and the place of the error behind it, because the text of that error may hold cell values.
+    """
 
     exit_code = 1
 
@@ -257,11 +278,14 @@ class InternalError(SkaldError):
 
 
 class StorageError(SkaldError):
-    """A folder, the disk or another run stands in the way; says what is left and what the next run will do."""
+    """Raised when a folder, the disk or another run prevents the work.
+
+    The message says which files stay and what the next run will do.
+    """
 
     @classmethod
     def not_writable(cls, folder: str, reason: str) -> StorageError:
-        """A folder or file cannot be used: permissions, disk full, not a folder, gone."""
+        """Folder or file cannot be written: no permission, disk full, not a folder, or gone."""
         return cls(
             f"'{shown_path(folder)}' cannot be written ({reason}). Nothing was published; what is finished stays, "
             "and the same command continues from there."
@@ -269,7 +293,7 @@ class StorageError(SkaldError):
 
     @classmethod
     def out_of_memory(cls, memory: int) -> StorageError:
-        """DuckDB could not work within its share of the job's memory, spilling included."""
+        """DuckDB had too little of the job's memory, even with spilling to disk."""
         return cls(
             f"The job's memory ({memory // 1_000_000:,} MB) does not suffice for this step. Raise 'memory' or lower 'threads'; nothing was "
             "published, what is finished stays, and the same command continues from there."
@@ -277,7 +301,7 @@ class StorageError(SkaldError):
 
     @classmethod
     def timed_out(cls, step: str, seconds: float) -> StorageError:
-        """A task took longer than any should."""
+        """One step ran longer than the time limit of steps."""
         return cls(
             f"Step '{step}' had not ended after {seconds / 3600:g} hours and was given up: most likely a file system does not answer. "
             "Nothing was published; what is finished stays, and the same command continues from there (with --direct it waits for ever)."
@@ -285,22 +309,22 @@ class StorageError(SkaldError):
 
     @classmethod
     def malformed(cls, step: str, checks: Sequence[str]) -> StorageError:
-        """An artefact does not have the shape that its step promises."""
+        """Artefact of a step does not have the columns or shape of that step."""
         return cls(f"The artefact of step '{step}' is malformed ({listed(checks)}). Remove it with 'skald clean' and run again.")
 
     @classmethod
     def altered(cls, release: str, files: int) -> StorageError:
-        """A published release of this very job and data is no longer whole."""
+        """Files of an existing release of the same job and data are missing or altered."""
         return cls(f"Release '{release}' exists, but {counted(files, 'file')} of it are missing or altered. Move it away and run again.")
 
     @classmethod
     def not_a_release(cls, folder: str, reason: str) -> StorageError:
-        """A folder given to ``skald verify`` is not a release."""
+        """Folder for ``skald verify`` or another command holds no release."""
         return cls(f"'{folder}' is not a release ({reason}). Give the folder that holds manifest.json and data/.")
 
     @classmethod
-    def no_terms(cls, release: str) -> StorageError:
-        """The manifest is of a version that did not keep what the job asked."""
+    def no_job_settings(cls, release: str) -> StorageError:
+        """Manifest of an earlier version does not hold the settings of its job."""
         return cls(
             f"The manifest of '{release}' does not hold what its job asked: an earlier version made it. Give the job with --job, and the "
             "report is made from both."
@@ -308,5 +332,5 @@ class StorageError(SkaldError):
 
     @classmethod
     def other_job(cls, release: str) -> StorageError:
-        """A job was given that did not make the release."""
+        """Given job is not the job that made the release."""
         return cls(f"The job is not the one that made '{release}': their digests differ. Give that one, with the settings it was run with.")

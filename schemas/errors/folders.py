@@ -1,4 +1,4 @@
-"""How folders and files that are not ours stand in the way, each in one sentence; none of them is changed."""
+"""Errors of folders and files that do not belong to SKALD; none of them is changed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from schemas.errors.base import StorageError, counted
 
 
 class FolderError(StorageError):
-    """A folder or file that a run would have to change is somebody else's, or may be."""
+    """Raised when a run would have to change a folder or file of another owner."""
 
     @classmethod
     def not_ours(cls, folder: str) -> FolderError:
-        """The work folder holds what no run made."""
+        """Work folder holds files that no run made."""
         return cls(
             f"The work folder '{folder}' holds files that are not SKALD's, and stays as it is. Set 'work' in the job to an empty folder or "
             "to one that is not there yet."
@@ -20,17 +20,20 @@ class FolderError(StorageError):
 
     @classmethod
     def work_holds(cls, folder: str, what: str) -> FolderError:
-        """The work folder contains what must outlive it."""
+        """Work folder contains files that must survive ``skald clean``."""
         return cls(f"The work folder '{folder}' holds {what}, and 'skald clean' empties it. Set 'work' in the job to a folder of its own.")
 
     @classmethod
     def pointer_is_a_folder(cls, target: str) -> FolderError:
-        """A folder stands where a file will name the newest release."""
+        """File ``CURRENT`` of the target cannot be written, because a folder has its name."""
         return cls(f"'CURRENT' in the target '{target}' is a folder, and a run writes a file there. Rename it, or set another target.")
 
     @classmethod
     def work_in_target(cls, folder: str) -> FolderError:
-        """Artefacts hold raw values, and a target is handed on."""
+        """Work folder lies inside the target.
+
+        Artefacts hold raw values, and a target is handed on.
+        """
         return cls(
             f"The work folder '{folder}' lies in the target, which is handed on, and will hold raw values. Set 'work' or 'target' in the "
             "job to a folder outside."
@@ -38,12 +41,15 @@ class FolderError(StorageError):
 
     @classmethod
     def lock_is_link(cls, path: str) -> FolderError:
-        """A lock is a file of its own; anything else may be somebody else's."""
+        """Lock is a link or no regular file.
+
+        It may belong to another owner.
+        """
         return cls(f"The lock '{path}' is a link or no plain file, and is not opened. Remove it and run again.")
 
     @classmethod
     def registry_is_link(cls, path: str) -> FolderError:
-        """What it leads to may be somebody else's."""
+        """Registry of releases is a link, and may lead to a file of another owner."""
         return cls(
             f"'{path}', where releases are registered so that later ones can be held against them, is a link, and is not followed. Remove "
             "the link and run again; nothing was published."
@@ -51,11 +57,11 @@ class FolderError(StorageError):
 
 
 class WorkError(StorageError):
-    """Work in a bucket cannot be begun or gone on with."""
+    """Raised when work in a bucket cannot start or continue."""
 
     @classmethod
     def not_ours(cls, address: str) -> WorkError:
-        """The prefix holds what no run made."""
+        """Work prefix holds objects that no run made."""
         return cls(
             f"'{address}' holds objects that are not SKALD's, and stays as it is. Set 'work' in the job to a prefix below which there is "
             "nothing yet."
@@ -63,7 +69,7 @@ class WorkError(StorageError):
 
     @classmethod
     def overlaps(cls, address: str, what: str) -> WorkError:
-        """The prefix contains what must outlive it, or lies in what is handed on."""
+        """Work prefix and the target or source lie within each other."""
         return cls(
             f"The work '{address}' and {what} lie within each other: 'skald clean' empties the one, and it holds raw values. Set 'work' in "
             "the job to a prefix of its own."
@@ -71,7 +77,10 @@ class WorkError(StorageError):
 
     @classmethod
     def kept_by_rules_of_the_bucket(cls) -> WorkError:
-        """What is old in a bucket goes by the bucket's own rules."""
+        """Options of ``skald clean`` that keep newer work do not apply to work in a bucket.
+
+        Lifecycle rules of the bucket remove what is old.
+        """
         return cls(
             "'skald clean --keep-last' and '--keep-days' take work folders, and this job works in a bucket. Set a lifecycle rule of the "
             "bucket for what is old, or run 'skald clean' without them, which removes all."
@@ -79,7 +88,7 @@ class WorkError(StorageError):
 
     @classmethod
     def lease_lost(cls, address: str) -> WorkError:
-        """Another run holds the lease by now."""
+        """Another run may hold the lease, because this one did not renew it in time."""
         return cls(
             f"This run did not renew its lease of '{address}' in time, and another run may be at work there. Nothing was published by this "
             "one; what is finished stays, and the same command continues from there."
@@ -87,7 +96,7 @@ class WorkError(StorageError):
 
     @classmethod
     def damaged(cls, address: str) -> WorkError:
-        """An object is not what its record says, or gone."""
+        """Object in the bucket is gone or differs from its record."""
         return cls(
             f"'{address}' is gone, or is not what was written, and is not used. Nothing was published; the same command makes it again and "
             "continues from there."
@@ -95,23 +104,23 @@ class WorkError(StorageError):
 
 
 class BusyError(StorageError):
-    """Another run holds a folder; it is over some time."""
+    """Raised when another run holds a folder; trying again later can succeed."""
 
     @classmethod
     def at_work(cls, folder: str) -> BusyError:
-        """Another run holds the run folder."""
+        """Another run is working in the run folder."""
         return cls(f"Another run is at work in '{folder}'. Wait for it, or set 'work' in the job to another folder.")
 
 
 class EscapeError(StorageError):
-    """A release names files that are not in it."""
+    """Raised when a release names files outside its own folder."""
 
     # As for a verification that fails: what lies there is not what was published.
     exit_code: ClassVar[int] = 4
 
     @classmethod
     def leads_out(cls, release: str, names: int) -> EscapeError:
-        """Keys of an object store, or paths of a manifest, that are absolute or climb out of the release."""
+        """Absolute or climbing paths of a manifest or object store lead out of the release."""
         return cls(
             f"'{release}' is not what was published: {counted(names, 'name')} of files in it would lead out of its folder. Nothing was "
             "read or written there; do not use it."
@@ -119,7 +128,7 @@ class EscapeError(StorageError):
 
     @classmethod
     def links(cls, release: str, links: int) -> EscapeError:
-        """Files of a release are files."""
+        """Links lie in a release in place of files or folders."""
         return cls(
             f"'{release}' is not what was published: it holds {counted(links, 'link')} in the place of files or folders. Do not use it."
         )

@@ -1,6 +1,6 @@
-"""What can be wrong with the hierarchy of a quasi-identifier.
+"""Errors of the hierarchy of a quasi-identifier.
 
-Every constructor names the column, the level and how many values are concerned, and ends with a remedy; none takes a value.
+Every constructor names the column, the level and the number of values, and ends with a remedy. None takes a value.
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ from schemas.errors.base import SkaldError, counted
 
 
 class HierarchyError(SkaldError):
-    """A hierarchy cannot be read, does not nest, or does not fit the column that it is for."""
+    """Raised when a hierarchy cannot be read, does not nest, or does not fit its column."""
 
     @classmethod
     def unreadable(cls, qid: str, path: str, reason: str) -> Self:
-        """The CSV file cannot be used at all; ``reason`` is a clause of ours, never the text of another library."""
+        """CSV file of the hierarchy cannot be read.
+
+        ``reason`` is a clause of ours, never the text of another library.
+        """
         return cls(f"Column '{qid}': the hierarchy file '{path}' {reason}.")
 
     @classmethod
     def changed(cls, path: str) -> Self:
-        """The CSV file is not what it was when the run began."""
+        """CSV file of the hierarchy changed during the run."""
         return cls(f"The hierarchy file '{path}' changed while it was being read. Let it rest and start again; nothing was published.")
 
     @classmethod
     def ragged(cls, qid: str, where: str, rows: int, total: int, depth: int) -> Self:
-        """Some rows of the file (or leaves of the tree) have another depth than the first one."""
+        """Rows of the file, or leaves of the tree, differ in their number of levels."""
         return cls(
             f"Column '{qid}': {rows:,} of {counted(total, 'row')} of {where} {'has' if rows == 1 else 'have'} another depth than "
             f"the first ({counted(depth, 'level')}); give every value one label per level, repeating a label where it has no coarser one."
@@ -41,7 +44,7 @@ class HierarchyError(SkaldError):
 
     @classmethod
     def not_nested(cls, qid: str, level: int, labels: int) -> Self:
-        """Labels of ``level`` lie under more than one label of the level above."""
+        """Labels of one level lie under more than one label of the next level."""
         return cls(
             f"Column '{qid}': the hierarchy does not nest: {counted(labels, 'label')} of level {level} "
             f"{'lies' if labels == 1 else 'lie'} under several labels of level {level + 1}; "
@@ -50,14 +53,14 @@ class HierarchyError(SkaldError):
 
     @classmethod
     def no_null_leaf(cls, qid: str, where: str) -> Self:
-        """The leaf that is to stand for nulls is not listed."""
+        """No row of the hierarchy lists the value that stands for nulls."""
         return cls(
             f"The hierarchy of '{qid}' says which value stands for nulls, and {where} does not list it: add it, or leave nulls: out."
         )
 
     @classmethod
     def not_covered(cls, qid: str, where: str, values: int, total: int) -> Self:
-        """Observed values that the hierarchy does not list."""
+        """Values of the column are missing from the hierarchy."""
         return cls(
             f"Column '{qid}': {values:,} of {counted(total, 'value')} {'is' if total == 1 else 'are'} not in {where}; "
             "add each of them with its labels ('skald hierarchy complete' does it in a CSV file), and check spelling, spaces and the "
@@ -66,12 +69,12 @@ class HierarchyError(SkaldError):
 
     @classmethod
     def wrong_type(cls, qid: str, kind: str, needs: str, found: str, remedy: str) -> Self:
-        """The kind of hierarchy does not apply to the type of the column."""
+        """Column type does not fit the kind of hierarchy."""
         return cls(f"Column '{qid}': a hierarchy of {kind} needs {needs}, but the column is of type {found}; {remedy}.")
 
     @classmethod
     def not_finite(cls, qid: str, records: int) -> Self:
-        """NaN or infinite numbers, which lie in no bin."""
+        """NaN or infinite numbers occur in the column, and lie in no bin."""
         return cls(
             f"Column '{qid}': {counted(records, 'record')} {'holds' if records == 1 else 'hold'} NaN or an infinite number, which no "
             "bin can take; make them null in the source, or give the column a CSV hierarchy that lists them."
@@ -79,7 +82,7 @@ class HierarchyError(SkaldError):
 
     @classmethod
     def negative(cls, qid: str, values: int) -> Self:
-        """Negative integers, whose text has no meaningful prefix."""
+        """Negative integers occur in the column, and their prefixes mean nothing."""
         return cls(
             f"Column '{qid}': {counted(values, 'value')} {'is' if values == 1 else 'are'} negative, and a prefix of a negative "
             "number means nothing; use a hierarchy of widths."
@@ -87,7 +90,7 @@ class HierarchyError(SkaldError):
 
     @classmethod
     def unknown_zone(cls, qid: str, zone: str) -> Self:
-        """The time zone of a timestamp column is not known here."""
+        """Time zone of the timestamp column is not installed on this machine."""
         return cls(
             f"Column '{qid}': the time zone '{zone}' of its timestamps is not known on this machine; install the time zone "
             "database (tzdata), or convert the column to UTC in the source."
@@ -95,33 +98,33 @@ class HierarchyError(SkaldError):
 
     @classmethod
     def not_recounted(cls, name: str, kind: str) -> Self:
-        """The recount has no reading of its own of a kind of hierarchy."""
+        """No independent reader of this kind of hierarchy is registered for the recount."""
         why = f"the recount cannot read hierarchies of the kind {kind}, so that nothing would be proved of their labels"
         return cls(f"Column '{name}': {why}. Use another kind, or register a reader of it for the recount.")
 
     @classmethod
     def no_level(cls, qid: str, where: str, level: int, top: int) -> Self:
-        """The job names a level that the hierarchy has not over these data."""
+        """No level of this number exists in the hierarchy of the column."""
         return cls(f"{where}: column '{qid}' has levels 0 to {top} over this source, and none of number {level}. Name another one.")
 
     @classmethod
     def discloses_values(cls, qid: str, where: str, level: int, least: int) -> Self:
-        """The job names a level at which the column would tell what the job hides."""
+        """Level named in the job is finer than the finest one that may be published."""
         return cls(f"{where}: at level {level} column '{qid}' tells what the job hides; the finest level that may be published is {least}.")
 
     @classmethod
     def unlisted_type(cls, qid: str, kind: str) -> Self:
-        """Values of this type cannot be listed in a file."""
+        """Column values are of a type that cannot be listed in a hierarchy file."""
         return cls(f"Column '{qid}' is of type {kind}, whose values cannot be listed in a file; convert it to text in the source.")
 
     @classmethod
     def no_qid(cls, qid: str, known: str) -> Self:
-        """A command was given a column that is no quasi-identifier of the job."""
+        """Column given to a command is not a quasi-identifier of the job."""
         return cls(f"Column '{qid}' is no quasi-identifier of the job{known}; give the name of one with --column.")
 
     @classmethod
     def no_file(cls, qid: str, kind: str) -> Self:
-        """A hierarchy that stands in the job itself was to be completed."""
+        """Only CSV files can be completed, and this hierarchy is written in the job itself."""
         return cls(
             f"Column '{qid}' has a hierarchy of {kind}, which is written in the job; 'complete' adds to CSV files alone. Change the job."
         )

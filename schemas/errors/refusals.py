@@ -1,4 +1,4 @@
-"""What is refused because pseudonyms show which records belong together."""
+"""Errors that refuse a release because it would disclose more than the job or policy allows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from schemas.errors.shown import shown_path
 
 
 class LinkedError(PrivacyError):
-    """All records of somebody together tell more than each of them may."""
+    """Raised when the linked records of one person would disclose more than the job allows."""
 
     @classmethod
     def below_k(cls, columns: Sequence[str], below: int, people: int, smallest: int, k: int, unit: str, keep: str) -> LinkedError:
-        """Fewer than k people share a set of combinations; ``keep`` is the setting that would keep it, if there is one."""
+        """Fewer than k people share the set of classes of their linked records.
+
+        ``keep`` is the setting that would keep k, if there is one.
+        """
         return cls(
             f"The pseudonyms of {listed(columns)} show which records belong together: {counted(below, unit)} of {people:,} share the set "
             f"of combinations that all their records are in with fewer than k = {k:,}, the least {smallest:,}. Leave the column out, "
@@ -22,11 +25,11 @@ class LinkedError(PrivacyError):
 
 
 class PopulationError(SourceError):
-    """The population that risk is measured against cannot be read as the job has it."""
+    """Raised when the population table for the risk cannot be read."""
 
     @classmethod
     def no_files(cls, pattern: str) -> PopulationError:
-        """A pattern of the population matches nothing."""
+        """No file matches a pattern of ``population.path``."""
         return cls(
             f"population.path '{shown_path(pattern)}' matches no file. Correct the path, which is relative to the job file, or "
             "leave it out."
@@ -34,21 +37,24 @@ class PopulationError(SourceError):
 
     @classmethod
     def lacks(cls, columns: Sequence[str]) -> PopulationError:
-        """Quasi-identifiers are missing in it, or of a kind of type in which their labels cannot be read."""
+        """Quasi-identifiers are missing from the population table, or have another type there."""
         return cls(f"The population has no {listed(columns)} of the type that the source has. Name and type its columns like the source's.")
 
     @classmethod
     def no_parquet(cls) -> PopulationError:
-        """One of its files is damaged or no Parquet."""
+        """One file of the population is damaged or not Parquet."""
         return cls("The population cannot be read as Parquet. Mend its files, or leave population out.")
 
 
 class PassthroughError(SourceError):
-    """Columns that would have been published untreated without anybody having named them."""
+    """Raised when ``insensitive: rest`` would publish columns that may identify persons."""
 
     @classmethod
     def identifying_columns(cls, columns: Mapping[str, Sequence[str]]) -> PassthroughError:
-        """Values of columns, each with the reasons, look as if they told who somebody is."""
+        """Columns under ``insensitive: rest`` look as if they identify persons.
+
+        ``columns`` holds the reasons of each column.
+        """
         named = "; ".join(f"'{name}': {', '.join(reasons)}" for name, reasons in columns.items())
         return cls(
             f"'insensitive: rest' does not take in {counted(len(columns), 'column')} that may tell who people are ({named}). Give each "
@@ -57,11 +63,14 @@ class PassthroughError(SourceError):
 
 
 class UntreatedError(PrivacyError):
-    """Untreated columns together tell fewer than k people apart, and the policy forbids to accept that."""
+    """Raised when untreated columns single out fewer than k people, and the policy forbids it."""
 
     @classmethod
     def below_k(cls, below: str, whole: int, unit: str, k: int, policy: str) -> UntreatedError:
-        """So many share what is published of them untreated with fewer than k; ``below`` is a count as it may be told."""
+        """Fewer than k people share their untreated values in some records.
+
+        ``below`` is their count in a form that may be published.
+        """
         return cls(
             f"By the untreated columns together {below} of {counted(whole, unit)} share what is published of them with fewer than "
             f"k = {k:,}, and the policy '{policy}' forbids to accept it. Coarsen insensitive columns as quasi-identifiers, or list them "
@@ -70,7 +79,10 @@ class UntreatedError(PrivacyError):
 
 
 class PolicyError(SkaldError):
-    """The policy cannot be read, or a job would pass under it; carries every fault, not only the first."""
+    """Raised when the policy cannot be read, or a job asks for less than the policy.
+
+    The message lists every fault, not only the first.
+    """
 
     def __init__(self, sentence: str, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
@@ -78,26 +90,29 @@ class PolicyError(SkaldError):
 
     @classmethod
     def below(cls, job: str, policy: str, faults: Sequence[str]) -> PolicyError:
-        """A job asks for less than the policy does."""
+        """Job settings are weaker than the policy demands."""
         return cls(f"Job '{job}' stands below the policy '{policy}' in {counted(len(faults), 'point')}; nothing was published:", faults)
 
     @classmethod
     def unreadable(cls, policy: str, faults: Sequence[str]) -> PolicyError:
-        """What the environment names is no policy; without one that can be read no job runs."""
+        """Policy file named by ``SKALD_POLICY`` cannot be used, so that no job runs."""
         return cls(f"The policy '{policy}', which SKALD_POLICY names, cannot be used ({counted(len(faults), 'fault')}):", faults)
 
 
 class OverlapError(PrivacyError):
-    """Together with releases that are there already, one would tell more than it may by itself."""
+    """Raised when a release and earlier ones together would disclose too much."""
 
     @classmethod
     def overlap_unchecked(cls) -> OverlapError:
-        """The job says ``overlaps: refuse``, and what is made is held against no earlier release."""
+        """``overlaps: refuse`` is set, and the command compares with no earlier release."""
         return cls("Nothing was published, because the job says 'overlaps: refuse' and earlier releases are not looked for here.")
 
     @classmethod
     def published(cls, told: Sequence[str]) -> OverlapError:
-        """A release that is there tells more together with others, or was not compared; the job says ``overlaps: refuse``."""
+        """One published release discloses more together with others, or was not compared.
+
+        The job says ``overlaps: refuse``. ``told`` has a sentence for each finding.
+        """
         return cls(
             "The files are what was published, and the job says 'overlaps: refuse', under which this release would not have been. Withdraw "
             "it, or say 'overlaps: warn':" + "".join(f"\n  - {sentence}" for sentence in told)
@@ -105,7 +120,10 @@ class OverlapError(PrivacyError):
 
     @classmethod
     def refused(cls, releases: int, told: Sequence[str], *, replays: bool = True) -> OverlapError:
-        """The job says ``overlaps: refuse``; ``told`` has a sentence for each that tells more, or cannot be compared."""
+        """Earlier releases would disclose more together with this one, or cannot be compared.
+
+        The job says ``overlaps: refuse``. ``told`` has a sentence for each such release.
+        """
         replay = "Replay one of them (replay); or give" if replays else "Give"
         return cls(
             f"Nothing was published, because the job says 'overlaps: refuse' and {counted(releases, 'earlier release')} would tell more "
@@ -116,11 +134,14 @@ class OverlapError(PrivacyError):
 
 
 class AttackError(PrivacyError):
-    """An attack on a release wins more than the job accepts, or attacks that must be played could not be."""
+    """Raised when an attack succeeds more than the job accepts, or a required attack did not run."""
 
     @classmethod
     def broken(cls, attacks: Sequence[str], by: str) -> AttackError:
-        """Attack break a release, each in words; ``by`` says what asks to refuse that."""
+        """Attacks on a release before publication succeed more than the job accepts.
+
+        ``attacks`` has a sentence for each; ``by`` names the setting that refuses the release.
+        """
         said = "".join(f"\n  - {one}" for one in attacks)
         return cls(
             f"Nothing was published, because {counted(len(attacks), 'attack')} on the release won more than the job accepts, and {by} "
@@ -129,7 +150,10 @@ class AttackError(PrivacyError):
 
     @classmethod
     def published(cls, release: str, attacks: Sequence[str], by: str) -> AttackError:
-        """Attack break a release that is there; ``by`` says what asks to refuse that."""
+        """Attacks on a published release succeed more than the job accepts.
+
+        ``attacks`` has a sentence for each; ``by`` names the setting that refuses the release.
+        """
         said = "".join(f"\n  - {one}" for one in attacks)
         return cls(
             f"{counted(len(attacks), 'attack')} on '{release}' won more than the job accepts, and {by} says to refuse that. Withdraw the "
@@ -138,5 +162,8 @@ class AttackError(PrivacyError):
 
     @classmethod
     def unplayed(cls, reasons: Sequence[str], by: str) -> AttackError:
-        """Attack that must be played could not be, each reason a sentence; ``by`` says what asks for them."""
+        """Attacks that the job or policy requires could not run.
+
+        ``reasons`` has a sentence for each; ``by`` names the setting that requires them.
+        """
         return cls(f"Nothing was published, because {by} says to refuse what attacks break, and not all were played: {' '.join(reasons)}")

@@ -1,4 +1,4 @@
-"""How paths and names that others chose may stand in what is said: without a value of a cell, and as letters alone."""
+"""Safe forms of paths and names in messages: no cell value, no control characters."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ _PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
 
 
 def shown_path(path: str) -> str:
-    """Return a path as messages may tell it: the folders of Hive partitions, and a file that is called like one, are values of cells."""
+    """Return a path for a message, with the values of Hive partitions replaced by ``…``.
+
+    The folders of Hive partitions, and a file with a name of that form, are values of cells.
+    """
     return "/".join(f"{name}=…" if name and mark else part for part in path.split("/") for name, mark, _ in [part.partition("=")])
 
 
 def printable_message(sentence: str) -> str:
-    """Return a message as it may be told: nothing that a terminal would do, and no folder that a constructor let through."""
+    """Return a message with partition values hidden and control characters escaped."""
     return printable(_PARTITION.sub(r"\1=…", sentence))
 
 
 def printable(text: str, *, lines: bool = True) -> str:
-    """Return a text with what a terminal would do rather than show written out: escape sequences, marks that turn the direction round.
+    """Return a text with its control characters and direction marks written as escapes.
 
     Args:
         text: Names of columns and files in it are what somebody called them.
@@ -30,4 +33,5 @@ def printable(text: str, *, lines: bool = True) -> str:
 
 
 def _escaped(letter: str) -> str:
+    """Return a character as its escape sequence."""
     return letter.encode("unicode_escape").decode("ascii")

@@ -1,18 +1,24 @@
-"""Signals within the product: caught where they mean something, never shown."""
+"""Exceptions for use within the product: always caught, never shown to a user."""
 
 from __future__ import annotations
 
 
 class UnmeasuredError(Exception):
-    """Why two releases cannot be compared record by record."""
+    """Raised when two releases cannot be compared record by record."""
 
 
 class RefusedError(Exception):
-    """A key or vault that cannot be used; the text says why, without what it holds."""
+    """Raised when a key or vault cannot be used.
+
+    The text gives the reason without their content.
+    """
 
 
 class UnfitError(ValueError):
-    """Values that a treatment cannot take; ``count`` of them, ``reason`` says why without showing any."""
+    """Raised when values do not fit a treatment.
+
+    ``count`` is the number of values; ``reason`` gives the reason without showing any.
+    """
 
     def __init__(self, count: int, reason: str) -> None:
         self.count, self.reason = count, reason
@@ -20,12 +26,15 @@ class UnfitError(ValueError):
 
 
 class SpentError(Exception):
-    """The effort is spent."""
+    """Raised when the effort limit of a computation is reached."""
 
 
 class MisplacedError(Exception):
-    """An override leads to a place that the job does not have."""
+    """Raised when an override names a place that the job does not have."""
 
 
 class UnreadableError(Exception):
-    """The document cannot be read any further; the text says why, without its content."""
+    """Raised when a document cannot be read any further.
+
+    The text gives the reason without the document's content.
+    """

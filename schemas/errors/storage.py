@@ -1,4 +1,7 @@
-"""How databases, object stores and Prefect's server can fail, each in one sentence without a credential and without a cell value."""
+"""Errors of databases, object stores and Prefect's server.
+
+A message never has a credential or a cell value.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,16 @@ from schemas.errors.shown import shown_path
 
 
 def _published(release: str) -> str:
+    """Return the beginning of a message about a release that is published and complete."""
     return f"Release '{release}' is published, verified and whole, but"
 
 
 class PointerError(StorageError):
-    """A release is published, and what points to it is not."""
+    """Raised when a release is published, but ``CURRENT`` does not name it."""
 
     @classmethod
     def not_named(cls, release: str, target: str) -> PointerError:
-        """``CURRENT`` could not be written after the rename that published."""
+        """File ``CURRENT`` could not be written after the release was published."""
         return cls(
             f"{_published(release)} 'CURRENT' in '{target}' could not be written and still names the "
             "one before, if any. See to the disk and the folder's permissions; the same command then names it."
@@ -25,34 +29,40 @@ class PointerError(StorageError):
 
 
 class AfterPublicationError(StorageError):
-    """A release is published, and what follows its publication failed."""
+    """Raised when a release is published, but a later step failed."""
 
     @classmethod
     def of_release(cls, release: str, what: str, reason: str) -> AfterPublicationError:
-        """Something is left undone; ``what`` says that it is, as in 'the registry could not be written'."""
+        """One step after the publication of a release failed.
+
+        ``what`` is a clause about it, as in 'the registry could not be written'.
+        """
         return cls(f"{_published(release)} {what} ({reason}).")
 
 
 class PrintingError(StorageError):
-    """A release is published, and what is printed of it reaches nobody."""
+    """Raised when a release is published, but its summary could not be printed."""
 
     @classmethod
     def of_release(cls, release: str, reason: str) -> PrintingError:
-        """Standard output is closed or full."""
+        """No more text can be written to standard output: it is closed or full."""
         return cls(f"{_published(release)} standard output cannot be written ({reason}).")
 
     @classmethod
     def summary_failed(cls, release: str, kind: str) -> PrintingError:
-        """Its summary cannot be made: a fault of ours, of which the kind alone is told."""
+        """Summary of the release could not be made, by a fault of SKALD.
+
+        Only the kind of the error is in the message.
+        """
         return cls(f"{_published(release)} what is printed of it could not be made ({kind}).")
 
 
 class PeopleLostError(StorageError):
-    """What a run kept of who is in which class is not as it was made."""
+    """Raised when a run's files about persons and their classes were lost or altered."""
 
     @classmethod
     def of_run(cls, files: int) -> PeopleLostError:
-        """It was removed or altered before people were counted by it."""
+        """Files about persons were removed or altered before persons were counted from them."""
         return cls(
             f"Of what the work folder keeps of people, {counted(files, 'file')} went missing or changed before they were counted by it. "
             "Nothing was published; what is finished stays, and the same command makes the rest again."
@@ -60,11 +70,11 @@ class PeopleLostError(StorageError):
 
 
 class MachineError(StorageError):
-    """The system gives this process less than any run needs."""
+    """Raised when the operating system gives the process too few resources."""
 
     @classmethod
     def no_memory(cls) -> MachineError:
-        """An allocation failed."""
+        """Memory allocation failed."""
         return cls(
             "The system gives this process no more memory, whatever the job's 'memory' says. Lower 'memory' or 'threads', or raise the "
             "limit (ulimit -v); nothing was published, what is finished stays, and the same command continues from there."
@@ -72,7 +82,7 @@ class MachineError(StorageError):
 
     @classmethod
     def no_room(cls, limit: int, least: int) -> MachineError:
-        """The address space is limited to less than the libraries map."""
+        """Address space is limited to less than the libraries need."""
         return cls(
             f"The system allows this process {limit / 1e9:,.1f} GB of address space, and the libraries of every command map up to "
             f"{least / 1e9:,.0f} GB, most of which they never use. Raise the limit (ulimit -v), or limit resident memory instead (a "
@@ -81,7 +91,7 @@ class MachineError(StorageError):
 
     @classmethod
     def no_files(cls) -> MachineError:
-        """No further file could be opened."""
+        """No further file can be opened by this process."""
         return cls(
             "The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'; nothing was published, "
             "what is finished stays, and the same command continues from there."
@@ -89,23 +99,23 @@ class MachineError(StorageError):
 
 
 class DatabaseError(SourceError):
-    """A database cannot be read, or what a query returns cannot be kept as it is."""
+    """Raised when a database cannot be read, or the rows of a query cannot be kept exactly."""
 
     @classmethod
     def not_installed(cls) -> DatabaseError:
-        """The driver is an option."""
+        """PostgreSQL's driver, an optional dependency, is not installed."""
         return cls("Reading from PostgreSQL needs its driver: pip install 'skald[postgresql]'.")
 
     @classmethod
     def no_address(cls, where: str) -> DatabaseError:
-        """The variable or file of ``connection`` holds no address."""
+        """Neither variable nor file of ``source.connection`` holds a valid address."""
         return cls(
             f"source.connection names {where}, which holds no address such as postgresql://reader@host/database. Set it and run again."
         )
 
     @classmethod
     def unreachable(cls) -> DatabaseError:
-        """The server refused the connection or did not answer."""
+        """PostgreSQL server refused the connection or did not answer."""
         return cls(
             "The PostgreSQL server cannot be reached or refused the connection. Check source.connection and libpq's variables "
             "(PGHOST, PGUSER, PGPASSWORD, PGSERVICE, …) with psql."
@@ -113,18 +123,21 @@ class DatabaseError(SourceError):
 
     @classmethod
     def refused(cls, kind: str, state: str | None) -> DatabaseError:
-        """The database could not run the statement; its own words may hold values, so only the code is told."""
+        """PostgreSQL could not run the query.
+
+        Its own message may hold values, so only the error code is shown.
+        """
         code = f" (SQLSTATE {state})" if state else ""
         return cls(f"{kind} could not run the job's query{code}. Try it there, where the whole message can be read: it may hold data.")
 
     @classmethod
     def not_select(cls) -> DatabaseError:
-        """Only one SELECT makes sense."""
+        """``source.query`` is not a single SELECT statement."""
         return cls("source.query must be a single SELECT statement.")
 
     @classmethod
     def no_such_type(cls, faults: Sequence[str]) -> DatabaseError:
-        """Columns whose values Parquet cannot hold, each with its type."""
+        """Columns of the query have types that Parquet cannot hold; each fault names one."""
         return cls(
             f"{counted(len(faults), 'column')} cannot be kept as they are: {', '.join(faults)}. Cast them to text, a number or a time in "
             "the source or in source.query."
@@ -132,33 +145,36 @@ class DatabaseError(SourceError):
 
     @classmethod
     def no_precision(cls, names: Sequence[str]) -> DatabaseError:
-        """PostgreSQL's numeric has no fixed number of digits."""
+        """Numeric columns of PostgreSQL have no fixed number of digits."""
         example = f"{{{names[0]}: 'decimal(18,2)'}}"
         return cls(f"{listed(names)} is numeric in PostgreSQL, without a fixed number of digits. Say it as in source.types: {example}.")
 
     @classmethod
-    def misfits(cls, faults: Sequence[str]) -> DatabaseError:
-        """Values that the type of ``source.types`` cannot hold exactly, or that no type can; each fault names column and count."""
+    def values_do_not_fit(cls, faults: Sequence[str]) -> DatabaseError:
+        """Values of the query do not fit exactly into their type.
+
+        The type is that of ``source.types``, or no type fits. Each fault names a column and a count.
+        """
         return cls(f"The rows of the query do not fit: {'; '.join(faults)}. Correct source.types, or mend them in source.query.")
 
     @classmethod
     def unknown_types(cls, names: Sequence[str]) -> DatabaseError:
-        """``source.types`` names columns that the query does not return."""
+        """Columns of ``source.types`` are missing from the rows of the query."""
         return cls(f"source.types names {listed(names)}, which the query does not return.")
 
 
 class ObjectStoreError(StorageError):
-    """An object store cannot be read or written."""
+    """Raised when an object store cannot be read or written."""
 
     @classmethod
     def not_installed(cls, scheme: str) -> ObjectStoreError:
-        """The package for a kind of store is an option."""
+        """Package for this kind of object store is not installed."""
         remedy = "pip install 'skald[s3]'" if scheme.startswith("s3") else "install fsspec's package for it (gcsfs, adlfs)"
         return cls(f"Addresses that begin with {scheme}:// need a package that is not installed: {remedy}.")
 
     @classmethod
     def failed(cls, address: str, reason: str) -> ObjectStoreError:
-        """Credentials, network, bucket or rights."""
+        """Address cannot be read or written: credentials, network, bucket or rights are wrong."""
         return cls(
             f"'{shown_path(address)}' cannot be read or written ({reason}). Check the address, the credentials of the "
             f"environment and their rights. "
@@ -167,7 +183,7 @@ class ObjectStoreError(StorageError):
 
     @classmethod
     def differs(cls, address: str, files: int) -> ObjectStoreError:
-        """What was read back is not what was written."""
+        """Files in the object store differ from the files that were written."""
         return cls(
             f"{counted(files, 'file')} of '{address}' read back otherwise than they were written. No manifest was written, so nothing is "
             "published; run again when no other run writes there."
@@ -175,39 +191,42 @@ class ObjectStoreError(StorageError):
 
     @classmethod
     def exists(cls, address: str) -> ObjectStoreError:
-        """Another run published the same release meanwhile."""
+        """Another run published the same release in the meantime."""
         return cls(
             f"'{address}' was published by another run meanwhile and is not written over. Run again: the same job then does nothing."
         )
 
 
 class OutputError(StorageError):
-    """The released records cannot be written as the job asks."""
+    """Raised when the released records cannot be written as the job asks."""
 
     @classmethod
     def too_many_folders(cls, most: int) -> OutputError:
-        """``partition_by`` has too many distinct values."""
+        """Columns of ``output.partition_by`` have too many distinct values."""
         return cls(f"output.partition_by would make more than {most:,} folders. Choose columns with fewer published values.")
 
     @classmethod
     def no_folder(cls, records: int) -> OutputError:
-        """Empty text, or the word by which Hive calls null."""
+        """Values of ``output.partition_by`` are empty text or Hive's word for null."""
         return cls(
             f"output.partition_by: {counted(records, 'record')} with text that cannot be a folder's name (empty, or Hive's word for null)."
         )
 
     @classmethod
     def long_folder(cls, values: int) -> OutputError:
-        """A file system takes names of 255 bytes."""
+        """Values of ``output.partition_by`` are too long for a folder name (255 bytes)."""
         return cls(f"output.partition_by: {counted(values, 'value')} too long for a folder's name. Choose another column.")
 
 
 class ServerError(StorageError):
-    """Prefect's server cannot be used, or went away. Threads of Prefect's then wait for it, and the process must not wait for them."""
+    """Raised when Prefect's server cannot be used or stops.
+
+    Threads of Prefect then wait for the server, and the process must not wait for them.
+    """
 
     @classmethod
     def unusable(cls, host: str, reason: str) -> ServerError:
-        """The configured server is not there, or is none."""
+        """Prefect's server at the configured address does not answer or is another program."""
         return cls(
             f"Prefect's server at '{host}' cannot be used ({reason}). Start it, or unset PREFECT_API_URL (or choose another profile), "
             "or run with --direct; what is finished stays, and the same command continues from there."
@@ -215,7 +234,10 @@ class ServerError(StorageError):
 
     @classmethod
     def bad_settings(cls, settings: Sequence[str]) -> ServerError:
-        """Prefect's settings are not what Prefect takes; of which ones it says the names, and values are not repeated."""
+        """Prefect cannot read its settings.
+
+        The message has the names of the settings, never their values.
+        """
         named = f" ({listed(settings)})" if settings else ""
         return cls(
             f"Prefect cannot read its settings{named}. Look at its variables (PREFECT_…), .env, prefect.toml, pyproject.toml and the "
@@ -224,28 +246,34 @@ class ServerError(StorageError):
 
     @classmethod
     def server_stopped(cls) -> ServerError:
-        """It went away in the middle of a run."""
+        """Prefect's server stopped during a run."""
         return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")
 
 
 class DeploymentError(StorageError):
-    """A job cannot be deployed on Prefect's server as it was asked; nothing there was changed."""
+    """Raised when a job cannot be deployed on Prefect's server; nothing there was changed."""
 
     @classmethod
     def no_server(cls) -> DeploymentError:
-        """None is configured, and one of this process would be gone with it."""
+        """No Prefect server is configured.
+
+        A server within this process would end with it.
+        """
         return cls("There is no Prefect server to deploy on. Set PREFECT_API_URL, as in http://127.0.0.1:4200/api, or choose a profile.")
 
     @classmethod
     def no_times(cls, cron: str, timezone: str) -> DeploymentError:
-        """Not five fields, or no such zone."""
+        """Cron expression does not have five valid fields, or the time zone is unknown."""
         return cls(
             f"--cron '{cron}' in '{timezone}' says no times. Give minute, hour, day, month and weekday, as in '0 2 * * *', and a zone."
         )
 
     @classmethod
     def fields(cls, cron: str, count: int) -> DeploymentError:
-        """Other schedulers take seconds and years too, each in a place of its own."""
+        """Cron expression does not have exactly five fields.
+
+        Other schedulers also take seconds and years, each at its own position.
+        """
         return cls(
             f"--cron '{cron}' has {counted(count, 'field')}. Give five: minute, hour, day, month and weekday, as in '0 2 * * *' for two "
             "o'clock every night; there are no seconds and no years."
@@ -253,17 +281,23 @@ class DeploymentError(StorageError):
 
     @classmethod
     def never(cls, cron: str) -> DeploymentError:
-        """Such as 30 February."""
+        """Cron expression names a day that never comes, such as 30 February."""
         return cls(f"--cron '{cron}' names a day that never comes, so that the job would never run. Correct day and month.")
 
     @classmethod
     def name_taken(cls, name: str, job_file: str) -> DeploymentError:
-        """Deployments are named after jobs, whose names only their folders tell apart."""
+        """Another job file already has a deployment of this name.
+
+        Deployments are named after jobs, whose names only differ by their folders.
+        """
         return cls(f"Deployment '{name}' is of another job file ({job_file}). Give this job another name, or delete that deployment.")
 
     @classmethod
     def other_host(cls, name: str, host: str) -> DeploymentError:
-        """The same path on two hosts may be two jobs, and whoever deployed last would have the runs of both."""
+        """Deployment of this name and path belongs to a job on another host.
+
+        The same path on two hosts may be two jobs. The last deployment would get the runs of both.
+        """
         return cls(
             f"Deployment '{name}' is of a job at this path on host '{host}'. Give this job another name; if both hosts see the same file, "
             "say --take-over."
@@ -271,11 +305,11 @@ class DeploymentError(StorageError):
 
 
 class ThreadsError(SkaldError):
-    """The system allows too few threads or processes."""
+    """Raised when the system allows too few threads or processes."""
 
     @classmethod
     def refused(cls) -> ThreadsError:
-        """The system allows no further thread or process."""
+        """No further thread or process is allowed by the system."""
         return cls(
             "The system allows no further thread or process. Raise its limit (ulimit -u, or that of the container), or lower 'threads'; "
             "nothing was published, what is finished stays, and the same command continues from there."

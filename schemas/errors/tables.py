@@ -1,4 +1,4 @@
-"""What can be wrong with a table as a whole, in a file or handed over by a program; never a value of it."""
+"""Errors of a table as a whole, in a file or in memory; no message has a value of the table."""
 
 from __future__ import annotations
 
@@ -9,42 +9,45 @@ from schemas.errors.shown import shown_path
 
 
 class FrameError(SourceError):
-    """A table in memory cannot be anonymised."""
+    """Raised when a table in memory cannot be anonymised."""
 
     @classmethod
     def no_table(cls, kind: str) -> FrameError:
-        """It is something else."""
+        """Object is neither a DataFrame nor an Arrow table."""
         return cls(f"'{kind}' is no table. Give a DataFrame of Polars or pandas (a Series has to_frame()), or a table of Arrow.")
 
     @classmethod
     def same_names(cls, names: Sequence[str]) -> FrameError:
-        """Columns cannot be told apart."""
+        """Several columns of the table have the same name."""
         return cls(f"Several columns are called {listed(names)}. Rename them.")
 
     @classmethod
     def several_types(cls, column: str, row: int) -> FrameError:
-        """A column of Python's objects holds different kinds of them."""
+        """One column of Python objects holds values of several types."""
         where = f"the first other one in row {row:,} counted from 0"
         return cls(f"Column '{column}' holds values of several types, {where}. Convert it to one, such as text.")
 
     @classmethod
     def unwritten(cls, kind: str) -> FrameError:
-        """Its types cannot be written, or what makes it failed."""
+        """Table cannot be written as Parquet, because of its types or a failing source."""
         return cls(f"The table cannot be written as Parquet ({kind}). Convert columns of unusual types, such as lists or objects.")
 
     @classmethod
     def no_such_type(cls, column: str, dtype: str) -> FrameError:
-        """Values of its type cannot be kept as they are."""
+        """Column type is not supported."""
         return cls(f"Column '{column}' is of type {dtype}, which is not read. Convert it to text, a number or a time, or leave it out.")
 
     @classmethod
     def uncomputed(cls, kind: str) -> FrameError:
-        """The plan of a lazy frame fails by itself."""
+        """Lazy frame cannot be computed."""
         return cls(f"The lazy frame cannot be computed ({kind}). Collect it first: the whole message, which may show data, says why.")
 
 
 class RelationError(SourceError):
-    """Tables of one job do not hang together as the job says; carries every fault, not only the first."""
+    """Raised when the keys and references between the tables of a job are wrong.
+
+    The message lists every fault, not only the first.
+    """
 
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
@@ -53,21 +56,23 @@ class RelationError(SourceError):
 
     @classmethod
     def too_many_rows(cls, table: str, rows: int) -> RelationError:
-        """A table has more rows than can be numbered."""
+        """Table has more rows than row numbers of 32 bits can count."""
         return cls([f"'{table}' has {counted(rows, 'row')}, and a table of such a job may have 2^32 - 2 at most; make a job for each part"])
 
 
 class HistoryError(PrivacyError):
-    """Histories of persons cannot keep the promise of a job of several tables."""
+    """Raised when person histories cannot keep the promise of a job of several tables."""
 
     @classmethod
     def too_few(cls, k: int, there: int, unit: str = "person") -> HistoryError:
-        """Fewer persons than k."""
+        """There are fewer persons than k."""
         return cls(f"k = {k:,} cannot be met by {counted(there, unit)}. Lower privacy.k or add data; nothing was published.")
 
     @classmethod
     def top_fails(cls, k: int, failing: int, persons: int, most: int, *, withholds: bool) -> HistoryError:
-        """Even with every value generalised to ``*``, numbers of rows set too many persons apart.
+        """Too many persons have a rare history even with all values generalised to ``*``.
+
+        Their numbers of rows alone set them apart.
 
         Args:
             k: Of the job.
@@ -85,7 +90,7 @@ class HistoryError(PrivacyError):
 
     @classmethod
     def values_fail(cls, most: int) -> HistoryError:
-        """k can be kept, and what is promised of sensitive values cannot."""
+        """No levels keep the promises ``privacy.l`` and ``privacy.t``, although some keep k."""
         return cls(
             f"No levels keep what privacy.l and privacy.t promise of the values of persons with one history while at most "
             f"{counted(most, 'person')} are left out. Ask for less, or raise suppression.limit; nothing was published."
@@ -93,7 +98,7 @@ class HistoryError(PrivacyError):
 
     @classmethod
     def rows_fail(cls, most: int) -> HistoryError:
-        """Classes of persons withhold more rows than may be, also without those that withhold most."""
+        """Classes of persons withhold more rows than ``suppression.rows`` allows."""
         return cls(
             f"Classes of persons withhold more rows than suppression.rows allows, also with {counted(most, 'person')} left out. Raise "
             "suppression.rows or suppression.limit, bound the rows of a person (rows: {most: n}) or lower privacy.k; nothing was published."
@@ -101,7 +106,7 @@ class HistoryError(PrivacyError):
 
     @classmethod
     def values_fail_classes(cls, most: int) -> HistoryError:
-        """Classes of persons cannot keep what is promised of sensitive values."""
+        """No classes of persons keep the promises ``privacy.l`` and ``privacy.t``."""
         return cls(
             f"No classes of persons keep what privacy.l and privacy.t promise of their values while at most {counted(most, 'person')} are "
             "left out. Ask for less, or raise suppression.limit; nothing was published."
@@ -109,7 +114,7 @@ class HistoryError(PrivacyError):
 
     @classmethod
     def choices_fail(cls, k: int, rows: int, most: int) -> HistoryError:
-        """Even at the coarsest levels too many persons have a choice of rows that few share."""
+        """Too many persons have a choice of known rows that fewer than k share, at all levels."""
         return cls(
             f"Even with every value generalised to * more than {counted(most, 'person')} have a choice of at most {counted(rows, 'row')} "
             f"of each table that fewer than {k:,} share, by numbers of rows alone. Bound the rows of a person (rows: {{most: n}}), "
@@ -118,7 +123,7 @@ class HistoryError(PrivacyError):
 
     @classmethod
     def too_many_choices(cls, choices: int, needed: int) -> HistoryError:
-        """There are more choices of rows than the memory holds."""
+        """There are more choices of rows than the memory can hold."""
         return cls(
             f"There are {choices:,} choices of rows to count, which take about {needed // 1_000_000 + 1:,} MB. Bound the rows of a person "
             "(rows: {most: n}), ask for fewer known rows, or raise memory; nothing was published."
@@ -126,17 +131,17 @@ class HistoryError(PrivacyError):
 
     @classmethod
     def nobody_left(cls, persons: int) -> HistoryError:
-        """The best node leaves everybody out."""
+        """Even the best node suppresses all persons."""
         return cls(f"The best levels would leave out all {counted(persons, 'person')}. Lower suppression.limit; nothing was published.")
 
     @classmethod
     def too_many_nodes(cls, nodes: int, most: int) -> HistoryError:
-        """The lattice of all tables is too large to be searched."""
+        """Lattice of all tables has too many nodes to search."""
         return cls(f"The lattice of all tables has {nodes:,} nodes, and {most:,} can be searched. Give hierarchies fewer levels.")
 
     @classmethod
     def memory(cls, persons: int, needed: int) -> HistoryError:
-        """A few numbers for each person do not fit the memory."""
+        """Memory is too small for a few numbers per person."""
         return cls(
             f"{counted(persons, 'person')} take about {needed // 1_000_000 + 1:,} MB, a few numbers for each. Raise memory; nothing was "
             "published."
@@ -144,11 +149,11 @@ class HistoryError(PrivacyError):
 
 
 class FileError(SourceError):
-    """A file is not laid out as the job says, or not of a format that is read."""
+    """Raised when a file is not laid out as the job says, or has an unsupported format."""
 
     @classmethod
     def one_column(cls, file: str, delimiter: str, fields: int, other: str) -> FileError:
-        """A CSV file is one column to the delimiter that is in force, and several to another."""
+        """CSV file has one column with the given delimiter and several with another."""
         return cls(
             f"'{shown_path(file)}' has one column where the delimiter is {delimiter}, and {counted(fields, 'column')} "
             f"where it is {other}. Say "
@@ -165,7 +170,7 @@ class FileError(SourceError):
 
     @classmethod
     def before_header(cls, file: str, fields: int, rows: int) -> FileError:
-        """The first line has fewer fields than nearly all others."""
+        """First line of the CSV file has fewer fields than most other lines."""
         return cls(
             f"The first line of '{shown_path(file)}' has {counted(fields, 'field')}, and {counted(rows, 'row')} below it have more. Most "
             "likely a title or a comment stands before the header: remove it, so that the first line names the columns."
@@ -173,7 +178,7 @@ class FileError(SourceError):
 
     @classmethod
     def no_header(cls, file: str) -> FileError:
-        """The first line names no column that the job knows."""
+        """First line of the CSV file names no column of the job."""
         return cls(
             f"The first line of '{shown_path(file)}' names no column of the job. Most likely the file has no header, or a title or a "
             "comment stands before it: the first line must name the columns."
@@ -181,7 +186,7 @@ class FileError(SourceError):
 
     @classmethod
     def separator_line(cls, file: str) -> FileError:
-        """A spreadsheet was told its delimiter in the first line."""
+        """First line of the CSV file is a spreadsheet's ``sep=`` line."""
         return cls(
             f"The first line of '{shown_path(file)}' is 'sep=', by which spreadsheets are told the delimiter. Remove it, so that the first "
             "line names the columns, and say source.delimiter in the job."
@@ -189,7 +194,7 @@ class FileError(SourceError):
 
     @classmethod
     def folder(cls, path: str, ending: str) -> FileError:
-        """The job names a folder, and not files."""
+        """Source path is a folder instead of files."""
         name = shown_path(path).rstrip("/")
         return cls(
             f"'{name}' is a folder. Say which of its files are the source: '{name}/*{ending}', or '{name}/**/*{ending}' with those of all "
@@ -198,7 +203,7 @@ class FileError(SourceError):
 
     @classmethod
     def hidden_alone(cls, pattern: str, files: int) -> FileError:
-        """A pattern matches no file but those that are no data by their names."""
+        """Only hidden files match the pattern: names with a leading ``_`` or dot."""
         return cls(
             f"'{shown_path(pattern)}' matches {counted(files, 'file')}, and each has a name, or lies in a folder, that begins with _ or a "
             "dot, as programs call what is no data yet. Name such a file or folder in source.path if it is meant."
@@ -206,7 +211,7 @@ class FileError(SourceError):
 
     @classmethod
     def table_of_files(cls, folder: str, words: str) -> FileError:
-        """A folder's log says which of its files are a table's today."""
+        """Folder is a table with a log, which alone knows its current files."""
         return cls(
             f"'{shown_path(folder)}' is a table of {words}: its log says which files belong to it today, and the others hold records that "
             "were removed. Write the table as Parquet with what reads it (Spark, DuckDB, Polars), and give those files."
@@ -214,12 +219,12 @@ class FileError(SourceError):
 
     @classmethod
     def no_objects(cls, pattern: str) -> FileError:
-        """The bucket is there, and nothing in it matches."""
+        """No object of the existing bucket matches the pattern."""
         return cls(f"No object matches '{shown_path(pattern)}'. The bucket is there; check what stands behind its name in source.path.")
 
     @classmethod
     def no_bucket(cls, pattern: str, bucket: str) -> FileError:
-        """The bucket is missing, or kept from whoever asks."""
+        """Bucket does not exist, or these credentials cannot see it."""
         return cls(
             f"There is no bucket '{bucket}', of which '{shown_path(pattern)}' is, or these credentials do not see it. Check its name, the "
             "end point and the credentials of the environment."
@@ -227,22 +232,22 @@ class FileError(SourceError):
 
     @classmethod
     def encrypted(cls, file: str) -> FileError:
-        """A Parquet file is encrypted, all of it or some of its columns."""
+        """Parquet file is encrypted, completely or in some columns."""
         return cls(f"'{shown_path(file)}' is encrypted, and keys of Parquet files are not taken. Write it anew without encryption.")
 
     @classmethod
     def fatal(cls, file: str) -> FileError:
-        """The library that reads it ended its process."""
+        """Process of the library that reads the file ended without a message."""
         return cls(f"'{shown_path(file)}' cannot be read: the library that reads it gave up without a word. It is damaged; replace it.")
 
     @classmethod
     def unsupported_format(cls, file: str, words: str) -> FileError:
-        """A file is of a format that is not read."""
+        """File format is not supported."""
         return cls(f"'{shown_path(file)}' is {words}.")
 
     @classmethod
     def records_lost(cls, file: str, there: int, read: int) -> FileError:
-        """A file has another number of records than were read of it."""
+        """File has another number of records than were read from it."""
         return cls(
             f"'{shown_path(file)}' has {counted(there, 'record')}, of which {read:,} were read. Most likely a quote does not close, or "
             "lines do not all end alike. Mend the file, or make it Parquet."
@@ -250,7 +255,7 @@ class FileError(SourceError):
 
     @classmethod
     def long_records(cls, file: str, longest: int, most: int) -> FileError:
-        """A record is longer than any reader here takes."""
+        """One record of a CSV file is longer than the readers here accept."""
         return cls(
             f"'{shown_path(file)}' has a record of {longest:,} bytes, and a record of CSV may have {most // 1_000_000} MB at most. Most "
             "likely a quote does not close; else shorten the record, or leave the column out."
@@ -258,7 +263,7 @@ class FileError(SourceError):
 
     @classmethod
     def cut_off(cls, file: str, kind: str) -> FileError:
-        """A file ends before it says that it ends, or goes on after it."""
+        """File ends too early, or more data follows after its end."""
         return cls(
             f"'{shown_path(file)}' is cut off, or holds more than one {kind} file: not every record in it can be read. Write it anew."
         )

@@ -1,4 +1,4 @@
-"""How the values of a quasi-identifier are grouped: what a job may say of bins, prefixes, dates and files."""
+"""Job models of hierarchies from bins, prefixes, dates and CSV files."""
 
 import datetime
 import hashlib
@@ -31,7 +31,7 @@ LeafStatistics: TypeAlias = Literal["hipaa", "hipaa_2000", "hipaa_2010", "hipaa_
 
 
 def sparse_prefixes(value: object) -> object:
-    """Return the word of a census, or a list of beginnings of one length."""
+    """Check that a value is a census name or a list of prefixes of one length, and return it."""
     if isinstance(value, str) and value in SPARSE_ZIP_CODES:
         return value
     if not isinstance(value, list) or not value or not all(isinstance(prefix, str) and prefix for prefix in value):
@@ -55,7 +55,7 @@ _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class HierarchySpec(StrictModel):
-    """What a job says of one hierarchy, of whatever kind.
+    """Base class for the settings of one hierarchy in a job.
 
     A kind has a field of its own name, by which it is recognised.
     """
@@ -71,15 +71,15 @@ class HierarchySpec(StrictModel):
     _copies: dict[str, Path] = PrivateAttr(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
-        """Two are equal if they say the same, whichever of them was used by now."""
+        """Return whether two hierarchies have equal settings, ignoring which files were read."""
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     __hash__ = StrictModel.__hash__
 
     def content(self, folder: Path) -> bytes:
-        """Return what the file of groups holds, which is one and the same in all steps of a run.
+        """Return the bytes of the hierarchy's file, and raise if they changed during the run.
 
-        A file that changes between two readings would group some records by what it was and others by what it is, under the digest of one.
+        A file that changes between two readings would group some records by its old content and others by the new one, under one digest.
 
         Args:
             folder: Where the job file lies.
@@ -92,25 +92,34 @@ class HierarchySpec(StrictModel):
             raise HierarchyError.changed(path)
         return content
 
-    def has_copy(self, path: Path | None) -> None:
-        """Notes where a copy of the file of groups is read in its place, where steps run without the folder of jobs; None for none."""
+    def use_copy(self, path: Path | None) -> None:
+        """Set a copy to read in place of the hierarchy's file, or None to remove it.
+
+        Steps that run without the folder of jobs need the copy.
+        """
         assert self.listed_in is not None
         self._copies.clear()
         if path:
             self._copies[str(getattr(self, self.listed_in))] = path
 
     def text(self, folder: Path) -> TextIOWrapper:
-        """Return the same as UTF-8 text, with or without a byte order mark, line ends as they are."""
+        """Return the hierarchy's file as UTF-8 text, with line ends unchanged.
+
+        A byte order mark is skipped.
+        """
         return TextIOWrapper(BytesIO(self.content(folder)), encoding="utf-8-sig", newline="")
 
     @property
     def hides(self) -> bool:
-        """Whether some values are never published."""
+        """Whether some original values may never be published."""
         return False
 
 
 class CsvHierarchy(HierarchySpec):
-    """Groups from a CSV file without a header: column 0 holds the value, the next ones its groups, finest first."""
+    """Groups from a CSV file without a header.
+
+    Column 0 holds the value, the next ones its groups, finest first.
+    """
 
     kind: ClassVar[str] = "csv"
     listed_in: ClassVar[str | None] = "csv"
@@ -127,7 +136,10 @@ class CsvHierarchy(HierarchySpec):
 
 
 class WidthsHierarchy(HierarchySpec):
-    """Numerical bins, one width per level, aligned to multiples of the width from ``origin`` (papers/skald.txt, section III)."""
+    """Numerical bins with one width per level (papers/skald.txt, section III).
+
+    The bins are aligned to multiples of the width from ``origin``.
+    """
 
     kind: ClassVar[str] = "widths"
     ranged: ClassVar[bool] = True
@@ -146,12 +158,14 @@ class WidthsHierarchy(HierarchySpec):
     @field_validator("widths")
     @classmethod
     def _nested(cls, widths: list[Decimal]) -> list[Decimal]:
+        """Check that the bin widths nest."""
         if faults := width_faults(widths):
             raise fault(*faults)
         return widths
 
     @model_validator(mode="after")
     def _ranks_are_whole(self) -> Self:
+        """Check that bins of ranks have whole widths, and that ``bottom`` lies below ``top``."""
         if self.encode and any(number != number.to_integral_value() for number in (*self.widths, self.origin)):
             raise fault("encode: true counts ranks, so widths and origin must be whole numbers")
         ends = [end for end in (self.bottom, self.top) if end is not None]
@@ -167,12 +181,12 @@ class WidthsHierarchy(HierarchySpec):
 
     @property
     def hides(self) -> bool:
-        """Whether the values themselves are never published."""
+        """Whether values beyond ``top`` or ``bottom`` may not be published."""
         return self.top is not None or self.bottom is not None
 
 
 class PrefixHierarchy(HierarchySpec):
-    """Leading characters that are kept, one number per level; the rest is masked."""
+    """Prefixes with one number of kept characters per level; other characters are masked."""
 
     kind: ClassVar[str] = "prefix"
     prefix: Annotated[list[int], Field(min_length=1)]
@@ -186,16 +200,19 @@ class PrefixHierarchy(HierarchySpec):
 
     @property
     def hides(self) -> bool:
-        """Whether the values themselves are never published."""
+        """Whether values with sparse prefixes may not be published."""
         return self.sparse is not None
 
     @property
     def beginnings(self) -> tuple[str, ...]:
-        """The sparse beginnings, all of one length."""
+        """Sparse prefixes, all of one length."""
         return SPARSE_ZIP_CODES[self.sparse] if isinstance(self.sparse, str) else tuple(self.sparse or ())
 
     def canonical(self) -> dict[str, Any]:
-        """Return the fields in canonical form; the newest census goes by its year, so that a newer one makes another job."""
+        """Return the settings as JSON data, with the newest census replaced by its year.
+
+        A newer census so makes another job.
+        """
         content = super().canonical()
         if isinstance(self.sparse, str):
             content["sparse"] = DIGESTED.get(self.sparse, self.sparse)
@@ -204,6 +221,7 @@ class PrefixHierarchy(HierarchySpec):
     @field_validator("prefix")
     @classmethod
     def _shrinking(cls, prefix: list[int]) -> list[int]:
+        """Check that the numbers of kept characters fall from level to level."""
         if any(kept < 1 for kept in prefix):
             raise fault("every number of kept characters must be at least 1; the level that keeps none is added by itself")
         if any(fine <= coarse for fine, coarse in pairwise(prefix)):
@@ -212,7 +230,7 @@ class PrefixHierarchy(HierarchySpec):
 
 
 def year_or_day(value: object) -> int | str:
-    """Return a year, or a day as ISO 8601 writes it."""
+    """Check that a value is a year or an ISO 8601 day, and return it."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_YEAR:
         return value
     if isinstance(value, str) and _ISO_DAY.fullmatch(value):
@@ -246,12 +264,14 @@ class DateHierarchy(HierarchySpec):
     @field_validator("date")
     @classmethod
     def _coarsening(cls, units: list[DateUnit]) -> list[DateUnit]:
+        """Check that the date units grow coarser from level to level."""
         if any(DATE_UNITS.index(fine) >= DATE_UNITS.index(coarse) for fine, coarse in pairwise(units)):
             raise fault("units must grow coarser from level to level, in the order " + ", ".join(DATE_UNITS))
         return units
 
     @model_validator(mode="after")
     def _ends_apart(self) -> Self:
+        """Check that ``bottom`` lies before ``top``."""
         last, first = self.last_below, self.first_above
         if last is not None and first is not None and last >= first:
             raise fault("bottom must be before top")
@@ -259,32 +279,32 @@ class DateHierarchy(HierarchySpec):
 
     @property
     def hides(self) -> bool:
-        """Whether the dates themselves are never published."""
+        """Whether dates beyond ``top`` or ``bottom`` may not be published."""
         return self.top is not None or self.bottom is not None
 
     @property
     def last_below(self) -> datetime.date | None:
-        """The last day of the group up to ``bottom``."""
+        """Last day of the group of dates up to ``bottom``, or None."""
         if isinstance(self.bottom, str):
             return datetime.date.fromisoformat(self.bottom)
         return None if self.bottom is None else datetime.date(self.bottom, 12, 31)
 
     @property
     def first_above(self) -> datetime.date | None:
-        """The first day of the group from ``top`` on."""
+        """First day of the group of dates from ``top`` on, or None."""
         if isinstance(self.top, str):
             return datetime.date.fromisoformat(self.top)
         return None if self.top is None else datetime.date(self.top, 1, 1)
 
     @property
     def end_labels(self) -> tuple[str | None, str | None]:
-        """What the groups beyond bottom and top are called; None where there is none."""
+        """Labels of the groups beyond ``bottom`` and ``top``; None where there is no such group."""
         below, above = (f"{end:04}" if isinstance(end, int) else end for end in (self.bottom, self.top))
         return None if below is None else f"<= {below}", None if above is None else f">= {above}"
 
 
 def decimals(number: Decimal) -> int:
-    """Return how many digits ``number`` has behind its point, trailing zeros apart."""
+    """Return the number of digits after a number's decimal point, without trailing zeros."""
     # A fraction is in lowest terms, so that zeros at the end are gone.
     exponent = Fraction(number).denominator
     places = 0
@@ -294,7 +314,7 @@ def decimals(number: Decimal) -> int:
 
 
 def width_faults(widths: list[Decimal]) -> list[str]:
-    """Return what keeps bin widths from nesting, with the positions at fault counted from 0."""
+    """Return the reasons why bin widths do not nest, with positions counted from 0."""
     if low := [position for position, width in enumerate(widths) if width <= 0]:
         return [f"widths must be positive; at fault: {width_positions_text(low)}"]
     exact = [Fraction(width) for width in widths]
@@ -307,5 +327,5 @@ def width_faults(widths: list[Decimal]) -> list[str]:
 
 
 def width_positions_text(positions: list[int]) -> str:
-    """Return ``widths[3], widths[5]``."""
+    """Return positions as text, such as ``widths[3], widths[5]``."""
     return ", ".join(f"widths[{position}]" for position in positions)

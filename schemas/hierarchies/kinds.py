@@ -1,4 +1,4 @@
-"""The kinds of hierarchy, recognised by their key: one entry each, with schema, code and words."""
+"""Registry of the kinds of hierarchy, with schema, code and texts, and the tree hierarchy."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ Route: TypeAlias = tuple[str, ...]
 """A leaf's place in the tree: the value itself, then its groups from the finest to the coarsest."""
 
 
-def label(value: object) -> str | None:
-    """Return the text of a leaf or key, by which it is compared with the column's values; None for what is no scalar."""
+def scalar_text(value: object) -> str | None:
+    """Return the text of a tree's leaf or key, or None if it is no scalar.
+
+    Leaves are compared with the column's values by this text.
+    """
     # Before the numbers, because to Python true is an int.
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -29,25 +32,25 @@ def label(value: object) -> str | None:
 
 
 class Gap(Enum):
-    """What can stand where a list of values should."""
+    """Markers for a missing or empty list of values in a tree."""
 
     EMPTY = "an empty list or mapping"
     LOOSE = "a value by itself"
 
 
 def tree_ends(node: object, groups: Route = ()) -> Iterator[tuple[object, Route]]:
-    """Yield every leaf of a tree with its groups, finest first, and a ``Gap`` where a list of leaves is missing."""
+    """Yield every leaf of a tree with its groups, finest first, and a ``Gap`` for a missing list."""
     if isinstance(node, dict) and node:
         for key, below in node.items():
-            yield from tree_ends(below, (str(label(key)), *groups))
+            yield from tree_ends(below, (str(scalar_text(key)), *groups))
     elif isinstance(node, list) and node:
         yield from ((leaf, groups) for leaf in node)
     else:
         yield Gap.EMPTY if isinstance(node, dict | list) else Gap.LOOSE, groups
 
 
-def misplaced(found: list[object]) -> list[str]:
-    """Return the faults of single ends: groups without a list, empty groups, empty leaves, leaves that are no scalars."""
+def tree_end_faults(found: list[object]) -> list[str]:
+    """Return the faults of a tree's ends: missing lists, empty groups, empty or nested leaves."""
     loose = sum(end is Gap.LOOSE for end in found)
     empty = sum(end is Gap.EMPTY for end in found)
     null = sum(end is None for end in found)
@@ -67,17 +70,17 @@ def misplaced(found: list[object]) -> list[str]:
 
 
 def leaves(count: int) -> str:
-    """Return ``1 leaf`` or ``1,200 leaves``."""
+    """Return a number of leaves as text, such as ``1 leaf`` or ``1,200 leaves``."""
     return f"{count:,} {'leaf' if count == 1 else 'leaves'}"
 
 
 def be(count: int) -> str:
-    """Return the verb that agrees with ``count``."""
+    """Return ``is`` for a count of 1, else ``are``."""
     return "is" if count == 1 else "are"
 
 
 def tree_faults(tree: object) -> list[str]:
-    """Return all that is wrong with a tree, in counts.
+    """Return all faults of a tree, with counts.
 
     A tree must end in lists of scalars, all at the same depth; a value stands in it once; and a group's name stands for one
     group of its level, because groups of one name would be merged at that level and torn apart again above it.
@@ -86,21 +89,21 @@ def tree_faults(tree: object) -> list[str]:
         return ["must be a mapping of groups that ends in lists of values"]
     found = list(tree_ends(tree))
     # Depths and repetitions can only be told of ends that are leaves.
-    if faults := misplaced([end for end, _ in found]):
+    if faults := tree_end_faults([end for end, _ in found]):
         return faults
-    routes = [(str(label(leaf)), *groups) for leaf, groups in found]
+    routes = [(str(scalar_text(leaf)), *groups) for leaf, groups in found]
     depths = Counter(map(len, routes))
     if uneven := len(routes) - depths.most_common(1)[0][1]:
         faults.append(f"{uneven:,} of {leaves(len(routes))} {be(uneven)} at another depth than the rest; put all at the same depth")
     if repeated := len(routes) - len({route[0] for route in routes}):
         faults.append(f"{leaves(repeated)} repeat{'s' if repeated == 1 else ''} another one; list every value once")
     if not faults:
-        faults.extend(torn(routes))
+        faults.extend(repeated_group_faults(routes))
     return faults
 
 
-def torn(routes: list[Route]) -> list[str]:
-    """Return a fault per level at which one name stands for groups with different parents (levels from 0, the values)."""
+def repeated_group_faults(routes: list[Route]) -> list[str]:
+    """Return a fault for each level where one group name has several parents, values being level 0."""
     faults = []
     for level in range(1, len(routes[0]) - 1):
         parents = Counter(name for name, _ in {(route[level], route[level + 1]) for route in routes})
@@ -112,24 +115,27 @@ def torn(routes: list[Route]) -> list[str]:
 
 
 def checked_tree(tree: object) -> object:
-    """Return a tree with all keys and leaves as text, and refuse a faulty one."""
+    """Return a tree with all keys and leaves as text, and raise if it has faults."""
     if faults := tree_faults(tree):
         raise fault(*faults)
-    return texts(tree)
+    return tree_texts(tree)
 
 
-def texts(node: Any) -> Any:
-    """Return the tree with the text of every key and leaf."""
+def tree_texts(node: Any) -> Any:
+    """Return a tree with its keys and leaves converted to text."""
     if isinstance(node, dict):
-        return {str(label(key)): texts(below) for key, below in node.items()}
-    return [label(leaf) for leaf in node]
+        return {str(scalar_text(key)): tree_texts(below) for key, below in node.items()}
+    return [scalar_text(leaf) for leaf in node]
 
 
 TREE_SCHEMA = {"type": "object", "minProperties": 1, "description": "groups, coarsest first, that end in lists of values"}
 
 
 class TreeHierarchy(HierarchySpec):
-    """Groups written out in the job, the coarsest outermost; all leaves at the same depth."""
+    """Groups written in the job as a tree, the coarsest outermost.
+
+    All leaves are at the same depth.
+    """
 
     kind: ClassVar[str] = "tree"
     tree: Annotated[dict[str, Any], BeforeValidator(checked_tree), WithJsonSchema(TREE_SCHEMA)]
@@ -141,22 +147,26 @@ class TreeHierarchy(HierarchySpec):
 
     @model_validator(mode="after")
     def _null_is_a_leaf(self) -> Self:
+        """Check that the value for nulls is a leaf of the tree."""
         if self.nulls is not None and all(leaf != self.nulls for leaf, *_ in self.routes()):
             raise fault("nulls must be a leaf of the tree, so that nulls have a place among its groups")
         return self
 
     def routes(self) -> list[Route]:
-        """Return one row per leaf in the order of the file: the value, then its groups from the finest to the coarsest."""
+        """Return one tuple per leaf in file order: the value, then its groups, finest first."""
         return [(str(leaf), *groups) for leaf, groups in tree_ends(self.tree)]
 
     def canonical(self) -> dict[str, Any]:
-        """Return the leaves' routes, in order: the order of leaves is part of what the tree says."""
+        """Return the settings as JSON data: one list per leaf, in order.
+
+        The order of leaves is part of the tree's meaning.
+        """
         return {"tree": [list(route) for route in self.routes()]} | ({} if self.nulls is None else {"nulls": self.nulls})
 
 
 @dataclass(frozen=True)
 class HierarchyKind:
-    """A kind of hierarchy.
+    """A registry entry for one kind of hierarchy.
 
     Attributes:
         name: The key by which a job names it.
@@ -191,6 +201,7 @@ class HierarchyKind:
 
 
 def _width_steps(spec: WidthsHierarchy) -> list[str]:
+    """Return a description of each level of bins."""
     if spec.encode:
         return [f"bins of {counted(int(width), 'neighbouring value')}" for width in spec.widths]
     origin = f", counted from {plain(spec.origin)}" if spec.origin else ""
@@ -198,10 +209,12 @@ def _width_steps(spec: WidthsHierarchy) -> list[str]:
 
 
 def _prefix_steps(spec: PrefixHierarchy) -> list[str]:
+    """Return a description of each level of prefixes."""
     return [f"first {counted(kept, 'character')}" for kept in spec.prefix]
 
 
 def _date_steps(spec: DateHierarchy) -> list[str]:
+    """Return a description of each level of calendar units."""
     return [f"{unit} of the date" for unit in spec.date]
 
 
@@ -267,17 +280,17 @@ SCHEMAS = Schemas(HIERARCHIES)
 
 
 def kind_of(value: object) -> str | None:
-    """Return the kind whose key a hierarchy's mapping holds."""
+    """Return the name of the hierarchy kind whose key the settings have, or None."""
     return kind_named(value, SCHEMAS)
 
 
 def entry_of(spec: HierarchySpec) -> HierarchyKind:
-    """Return the entry of a hierarchy's kind."""
+    """Return the registry entry of a hierarchy's kind."""
     return HIERARCHIES[spec.kind]
 
 
 def check_kind(value: Any) -> Any:
-    """Return ``value`` unchanged if exactly one kind of hierarchy is named in it."""
+    """Return a hierarchy's settings unchanged if they name exactly one kind, else raise."""
     return one_named(value, SCHEMAS, "kind of hierarchy", "kinds of hierarchy")
 
 

@@ -1,4 +1,4 @@
-"""The roles of the source's columns: every column has one, and only one."""
+"""Roles of the source's columns in a job: every column has exactly one role."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
@@ -18,12 +18,12 @@ NONE = "none"
 
 
 def person_columns(value: object) -> list[str]:
-    """Return the columns that name a person, as ``one_or_several``; none for the word ``none``."""
+    """Return the columns that name a person from a job's setting; empty for the word ``none``."""
     return [] if value == NONE else one_or_several(value, wanted="the name of a column, a list of names, or the word none")
 
 
 def one_or_several(value: object, *, wanted: str = "the name of a column, or a list of names") -> list[str]:
-    """Return columns from one name or a list of them, which may be empty.
+    """Return a list of column names from one name or a list, which may be empty.
 
     Args:
         value: What the job has there.
@@ -45,7 +45,7 @@ Person = Annotated[
 
 
 class Population(StrictModel):
-    """A table of the population, a row a person, such as a register or a census."""
+    """A table of the population with one row per person, such as a register or a census."""
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"path"})
     path: Paths
@@ -53,7 +53,7 @@ class Population(StrictModel):
     the types that the source has; other columns are not read."""
 
     def canonical(self) -> dict[str, Any]:
-        """Return nothing but that there is one: no byte of the data depends on it."""
+        """Return an empty dict: no byte of the released data depends on the population."""
         return {}
 
 
@@ -62,7 +62,7 @@ REST = "rest"
 
 
 def column_name(value: object) -> str:
-    """Return the name of a column."""
+    """Check that a value is a column name, and return it."""
     if not isinstance(value, str):
         raise fault("must be a column's name as text; put it in quotes")
     if not value:
@@ -71,7 +71,7 @@ def column_name(value: object) -> str:
 
 
 def column_names(value: object) -> list[str]:
-    """Return a list of column names."""
+    """Check that a value is a list of column names, and return it."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, name in enumerate(value) if not isinstance(name, str) or not name]:
@@ -80,7 +80,10 @@ def column_names(value: object) -> list[str]:
 
 
 def column_names_or_rest(value: object) -> object:
-    """Return a list of column names, of which an entry may say more, or the word ``rest``."""
+    """Return the column names of a list of names and entries, or the word ``rest``.
+
+    Each entry with more than a name is validated.
+    """
     if isinstance(value, str) and value == REST:
         return value
     if not isinstance(value, list):
@@ -89,8 +92,8 @@ def column_names_or_rest(value: object) -> object:
     return column_names(_only_names(value))
 
 
-def each_once(value: object) -> object:
-    """Return a list in which nothing stands twice."""
+def checked_distinct(value: object) -> object:
+    """Check that a list holds no value twice, and return it."""
     if not isinstance(value, list):
         raise fault("must be a list, of case, space and empty")
     if len(set(map(str, value))) < len(value):
@@ -105,12 +108,12 @@ ColumnNames = Annotated[list[str], BeforeValidator(column_names), WithJsonSchema
 Residual: TypeAlias = Literal["rest"]
 
 
-Normalise = Annotated[list[Literal["case", "space", "empty"]], BeforeValidator(each_once)]
+Normalise = Annotated[list[Literal["case", "space", "empty"]], BeforeValidator(checked_distinct)]
 """What the texts of a column are read without."""
 
 
 class PublishedEntry(StrictModel):
-    """A column that is published, and how."""
+    """A column with the form in which it is published."""
 
     name: ColumnName
     """The column."""
@@ -120,14 +123,17 @@ class PublishedEntry(StrictModel):
 
 
 class Spelled(PublishedEntry):
-    """A sensitive column that is read without what matters to nobody."""
+    """A sensitive column with the differences in spelling that are ignored when it is read.
+
+    Case, spaces or marks of empty values can be ignored.
+    """
 
     normalise: Normalise = Field(default_factory=list)
     """What its texts are read without: case (they are in lower case then), space (around them, and repeated), empty (N/A and the like)."""
 
 
 class QuasiIdentifier(StrictModel):
-    """A column that helps to single people out, with the hierarchy by which it is generalised."""
+    """A column that can single persons out, with the hierarchy that generalises it."""
 
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"exact", "normalise"})
     name: ColumnName
@@ -141,32 +147,36 @@ class QuasiIdentifier(StrictModel):
 
     @property
     def hides(self) -> bool:
-        """Whether some values may not be published as they are: all, or those beyond top and bottom or with a sparse beginning."""
+        """Whether some original values may never be published.
+
+        All of them, or those beyond top and bottom or with a rare prefix.
+        """
         return not self.exact or self.hierarchy.hides
 
 
 def published_entries(value: object) -> list[PublishedEntry]:
-    """Return the entries of a list of insensitive columns that are more than a name."""
+    """Validate and return the entries of insensitive columns that have more than a name."""
     return [PublishedEntry.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
-def spelled(value: object) -> list[Spelled]:
-    """Return the entries of a list of sensitive columns that are more than a name."""
+def sensitive_entries(value: object) -> list[Spelled]:
+    """Validate and return the entries of sensitive columns that have more than a name."""
     return [Spelled.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def sensitive_names(value: object) -> list[str]:
-    """Return the names of sensitive columns, of which an entry may say more than its name."""
-    spelled(value)
+    """Return the names of sensitive columns from a list of names and entries."""
+    sensitive_entries(value)
     return column_names(_only_names(value))
 
 
 def _only_names(value: object) -> object:
+    """Return the names from a list of names and entries."""
     return [one.get("name") if isinstance(one, Mapping) else one for one in value] if isinstance(value, list) else value
 
 
 def entries_schema(model: type[StrictModel]) -> dict[str, Any]:
-    """Return the JSON Schema of a list of names and of entries that say more than a name."""
+    """Return the JSON Schema of a list of column names or entries of a model."""
     return {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], model.model_json_schema()]}}
 
 
@@ -179,7 +189,10 @@ ColumnNamesOrRest = Annotated[
 
 
 class Columns(StrictModel):
-    """Which column has which role; one without a role is an error when the source is read."""
+    """The roles of the columns.
+
+    A column without a role is an error when the source is read.
+    """
 
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"person", "linkable", "withheld", "accept_untreated", "most_records"})
     person: Person = Field(default_factory=list)
@@ -211,16 +224,18 @@ class Columns(StrictModel):
     @model_validator(mode="wrap")
     @classmethod
     def _as_said(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Store the settings of column entries that the lists of names do not keep."""
         read = handler(data)
         if isinstance(data, Mapping):
             read._none = data.get("person") == NONE
-            sensitive, others = spelled(data.get("sensitive")), published_entries(data.get("insensitive"))
+            sensitive, others = sensitive_entries(data.get("sensitive")), published_entries(data.get("insensitive"))
             read._spelled = {one.name: list(one.normalise) for one in sensitive if one.normalise}
             read._ways = {one.name: one.publish for one in (*sensitive, *others) if one.publish != EXACT}
         return read
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
+        """Check that every column has one role."""
         faults = role_faults({role: getattr(self, role) for role in ROLES})
         if self.most_records is not None and not self.person:
             faults.append("most_records bounds the records of a person, and no person is named; say which column names one (person)")
@@ -230,64 +245,70 @@ class Columns(StrictModel):
 
     @property
     def each_a_person(self) -> bool:
-        """Whether the job says that every record is a person of its own."""
+        """Whether the job says that every record belongs to a different person."""
         return self._none
 
     def canonical(self) -> dict[str, Any]:
-        """Return what determines a release's content; that every record is a person is part of what its report says."""
+        """Return the settings that determine a release's content as JSON data.
+
+        They include ``person: none``, because the report mentions it.
+        """
         spelled = {"normalise": {name: sorted(steps) for name, steps in self._spelled.items()}} if self._spelled else {}
         ways = {"publish": {name: canonical_way(way) for name, way in self._ways.items()}} if self._ways else {}
         return super().canonical() | ({"person": NONE} if self._none else {}) | spelled | ways
 
     @property
     def ways(self) -> dict[str, Way]:
-        """How columns are published, of those that are not published as they are."""
+        """Form of publication by column, for columns that are not published unchanged."""
         return self._ways
 
     @property
-    def values_published_as_is(self) -> list[str]:
-        """Sensitive columns, and those of which is counted who shares a published value: they are kept with persons for the recount."""
+    def recounted_value_columns(self) -> list[str]:
+        """Columns whose values the recount counts with persons: sensitive ones, and changed ones."""
         return list(dict.fromkeys([*self.sensitive, *self._ways]))
 
     @property
     def normalised(self) -> dict[str, list[str]]:
-        """What the texts of columns are read without, of those that say so."""
+        """Differences in spelling that are ignored, by column; only columns with this setting."""
         return {**{qid.name: [*map(str, qid.normalise)] for qid in self.quasi_identifiers if qid.normalise}, **self._spelled}
 
     @property
     def dropped(self) -> list[str]:
-        """The identifiers that are not published."""
+        """Names of the identifiers that are not published."""
         return [entry for entry in self.identifiers if isinstance(entry, str)]
 
     @property
     def columns_withheld(self) -> list[str]:
-        """All columns that are not published: identifiers without a treatment, and those that are withheld."""
+        """Names of all unpublished columns: identifiers without a treatment, and withheld columns."""
         return [*self.dropped, *self.withheld]
 
     @property
     def pseudonyms(self) -> list[Identifier]:
-        """The identifiers that are published as pseudonyms, in order."""
+        """Identifiers that are published as pseudonyms, in order."""
         return [entry for entry in self.identifiers if not isinstance(entry, str)]
 
     @property
     def links(self) -> list[tuple[str, ...]]:
-        """Whose pseudonyms show which records belong together: a column each, but for those that name a person together, which are one."""
+        """Groups of columns whose pseudonyms link records.
+
+        A column each, but the columns that name a person together are one group.
+        """
         linking = [one.name for one in self.pseudonyms if treatment_kind(one.treatment).links]
         person = tuple(self.person) if self.person and set(self.person) <= set(linking) else ()
         return [*([person] if person else []), *((name,) for name in linking if name not in person)]
 
     @property
     def linking(self) -> list[str]:
-        """The same columns, one after the other."""
+        """Columns whose pseudonyms link records, as one flat list."""
         return [name for columns in self.links for name in columns]
 
     def roles(self) -> dict[str, str]:
-        """Return the role of every column that is named, in the order of the job."""
+        """Return the role of every column by name, in the order of the job."""
         return {name: role for role in ROLES for name in names(getattr(self, role))}
 
 
 def names(columns: object) -> Iterator[str]:
-    """Yield the column names among the entries of one role, read or not yet read; passes over what is no name."""
+    """Yield the column names among the entries of a role, validated or raw; skip entries without one."""
     for entry in columns if isinstance(columns, list) else []:
         name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", entry)
         if isinstance(name, str):
@@ -295,7 +316,7 @@ def names(columns: object) -> Iterator[str]:
 
 
 def treatments_given(columns: Mapping[str, object]) -> Iterator[str]:
-    """Yield the columns, not yet read, that are published otherwise than they are."""
+    """Yield the columns of a raw job whose entries have ``publish`` other than exact."""
     for role in ("sensitive", "insensitive"):
         listed_ones = columns.get(role)
         for one in listed_ones if isinstance(listed_ones, list) else []:
@@ -303,8 +324,8 @@ def treatments_given(columns: Mapping[str, object]) -> Iterator[str]:
                 yield str(one["name"])
 
 
-def hidden(quasi_identifiers: object) -> Iterator[str]:
-    """Yield the quasi-identifiers, read or not yet read, whose values may not be published as they are."""
+def hidden_qids(quasi_identifiers: object) -> Iterator[str]:
+    """Yield the quasi-identifiers, validated or raw, whose original values may not be published."""
     for qid, name in zip(quasi_identifiers if isinstance(quasi_identifiers, list) else [], names(quasi_identifiers), strict=False):
         if isinstance(qid, QuasiIdentifier):
             hides = qid.hides
@@ -318,7 +339,10 @@ def hidden(quasi_identifiers: object) -> Iterator[str]:
 
 
 def role_faults(columns: Mapping[str, object]) -> list[str]:
-    """Return a sentence per column that has two roles or is listed twice, also where other parts of ``columns`` are wrong."""
+    """Return a message for each column with two roles or listed twice.
+
+    It works also where other parts of ``columns`` are wrong.
+    """
     found: dict[str, list[str]] = {}
     for role in ROLES:
         for name in names(columns.get(role)):

@@ -1,10 +1,10 @@
-"""What does not fit between the parts of a job, read or not yet read."""
+"""Checks of a job's parts against each other, on validated or raw data."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors.base import listed, nearest
-from schemas.job.columns import NONE, hidden, names
+from schemas.job.columns import NONE, hidden_qids, names
 from schemas.job.method import METHODS, has_ways, one_level
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.privacy.kinds import models_in_job
@@ -13,7 +13,7 @@ from schemas.pseudonyms.kinds import TREATMENTS
 
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
-    """Return what does not fit between suppression, method and intervals, each with its place."""
+    """Return the conflicts between suppression, method and ``intervals``, each with its location."""
     named, faults = suppression.get("treatment"), []
     # Not yet read: there may be a list or a mapping, by which nothing can be looked up.
     treatment = SUPPRESSIONS.get(named) if isinstance(named, str) else None
@@ -32,11 +32,14 @@ def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any]
 
 
 def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Return where a method would publish ranges or sets of values that are not to be published as they are, each with its place."""
+    """Return where a method would publish ranges or sets of values that must be hidden.
+
+    Each message has its location.
+    """
     # Levels of whole columns come of the hierarchy, which withholds by itself; ranges and sets are made of the values in a class.
     if one_level(method):
         return []
-    ways, concerned = method.get("generalisation"), list(hidden(qids))
+    ways, concerned = method.get("generalisation"), list(hidden_qids(qids))
     chosen = {name: ways.get(name) if isinstance(ways, Mapping) else ways for name in concerned}
     faults = [
         f"method.generalisation: '{name}' may not be published exactly, so it must be hierarchy, or be left open"
@@ -50,7 +53,7 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
 
 
 def named_persons(columns: Mapping[str, Any]) -> list[str]:
-    """Return the columns that name a person, of ``columns`` that are read or not yet read."""
+    """Return the columns that name a person, from validated or raw ``columns``."""
     person = columns.get("person")
     if isinstance(person, str):
         return [] if person == NONE else [person]
@@ -58,7 +61,10 @@ def named_persons(columns: Mapping[str, Any]) -> list[str]:
 
 
 def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
-    """Return where persons would be told by what is published, and where they are not counted yet, each with its place."""
+    """Return where the person columns conflict with other parts of the job.
+
+    Published columns would disclose the person, or the method does not count persons yet. Each message has its location.
+    """
     person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
     faults = []
     if person and set(person) <= raw:
@@ -77,14 +83,14 @@ def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy
 
 
 def _in_fragments(method: Mapping[str, Any]) -> bool:
-    """Return whether a method, read or not yet read, asks for more than one fragment."""
+    """Return whether a method, validated or raw, has more than one fragment."""
     fragments = method.get("fragments")
     count = fragments.get("count") if isinstance(fragments, Mapping) else getattr(fragments, "count", 1)
     return isinstance(count, int) and count > 1
 
 
 def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return what stands in the way of a method that keeps k people for every set of classes, each with its place.
+    """Return the conflicts of ``method.linked: keep`` with the job, each with its location.
 
     Args:
         job: Columns, method, suppression and privacy, read or not yet read.
@@ -104,7 +110,7 @@ def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
-    """Return which columns may link records, as the job says, that publish no pseudonyms which do, each with its place."""
+    """Return the columns of ``linkable`` that publish no linking pseudonyms, each with its location."""
     named = columns.get("linkable")
     linking = [name for name, kind in pseudonym_kinds(columns.get("identifiers")) if TREATMENTS[kind].links]
     return [
@@ -115,7 +121,10 @@ def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
 
 
 def rank_faults(endpoints: object, quasi_identifiers: object, method: Mapping[str, Any]) -> list[str]:
-    """Return the columns in bins of ranks that would have to end at values which k people share, read or not yet read, with the place."""
+    """Return the columns in bins of ranks that conflict with ``endpoints: shared``.
+
+    Such bins would have to end at values that k people share. Columns may be validated or raw; each message has its location.
+    """
     if endpoints != "shared":
         return []
     ways = method.get("generalisation")

@@ -1,4 +1,4 @@
-"""The formats that a source may be in: one entry each, with the keys of ``source`` that it takes, code and words."""
+"""Registry of source formats, with the keys of ``source`` that each accepts, its code and texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.reading.registry import Code, Registry
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys of ``source`` that only some formats have a use for, and what to say where another one is given them."""
+    """Keys of ``source`` that only some formats accept, and the message for other formats."""
 
     names: tuple[str, ...]
     only: str
@@ -28,7 +28,7 @@ ROWS = Keys(("table", "query"), "only fit databases, but the format is {}; remov
 
 @dataclass(frozen=True)
 class SourceFormat:
-    """A format of the source.
+    """A registry entry for one source format.
 
     Attributes:
         name: How a job calls it.
@@ -108,14 +108,17 @@ _UNSUPPORTED = {
 
 
 def unsupported_format_sentence(ending: str) -> str:
-    """Return what files with a suffix, in lower case, are and what to give instead; empty for formats that are read, or not known."""
+    """Return a message for files whose suffix is of a known but unsupported format.
+
+    The suffix is in lower case. The message is empty for supported and unknown formats.
+    """
     if any(ending in one.suffixes for one in FORMATS.values()):
         return ""
     return next((words for endings, words in _UNSUPPORTED.items() if ending in endings), "")
 
 
 def format_of_suffix(ending: str) -> SourceFormat:
-    """Return the format of files with a suffix, in lower case."""
+    """Return the format of files with a suffix, in lower case; the first format if none matches."""
     return next((one for one in FORMATS.values() if ending in one.suffixes), next(iter(FORMATS.values())))
 
 
@@ -125,7 +128,7 @@ def format_of_connection() -> SourceFormat:
 
 
 def unused_format_keys(entry: SourceFormat, given: set[str], *, folders: bool) -> Iterator[tuple[list[str], str]]:
-    """Yield the keys that a format has no use for, those that belong together at a time, and what to say of them.
+    """Yield the given keys that a format does not accept, in groups, with a message for each group.
 
     Args:
         entry: The format.

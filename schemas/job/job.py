@@ -1,4 +1,4 @@
-"""The job: what a data engineer writes to turn a source into a release, read from YAML with all its faults at once."""
+"""The job of one table: its model, checks, digests and loading from YAML with all faults at once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, names_tables, read_job
 from schemas.reading.model import MEMORY_SCHEMA, OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name, memory_bytes
-from schemas.reading.registry import watch
+from schemas.reading.registry import call_on_change
 
 
 class Job(JobModel):
-    """A whole job; relative paths in it are relative to the folder of the job file."""
+    """A complete job; relative paths in it are relative to the folder of the job file."""
 
     # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
     uncounted: ClassVar[frozenset[str]] = frozenset(
@@ -95,12 +95,16 @@ class Job(JobModel):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        """Check that the parts of the job fit together."""
         if faults := fit_faults(dict(self)):
             raise fault(*faults)
         return self
 
     def canonical(self) -> dict[str, Any]:
-        """Return what determines a release's content, of a replayed release its id; older jobs keep their digest."""
+        """Return the settings that determine a release's content as JSON data.
+
+        Of a replayed release its id counts. Older jobs keep their digest.
+        """
         content = super().canonical()
         if not content["output"]:
             del content["output"]
@@ -116,55 +120,70 @@ class Job(JobModel):
 
     @property
     def is_of_several(self) -> bool:
-        """Whether this is one table of a job of several, in which persons are counted whatever the table says."""
+        """Whether this is one table of a job of several tables.
+
+        Persons are counted in it whatever the table says.
+        """
         return bool(self._method_of_several)
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether the source may have no record: a table that hangs from others may."""
+        """Whether the source may have no record, as a table that references others may."""
         return self._may_be_empty
 
     @property
     def method_named(self) -> str:
-        """The method that the job file names, also where this is one of several tables."""
+        """Name of the method in the job file, also for one table of several."""
         return self._method_of_several or self.method.name
 
     @property
     def task_memory(self) -> int:
-        """What a task of chunks may take, wherever it works."""
+        """Memory in bytes that one task of chunks may take, on any worker."""
         return min(self.memory, self.worker_memory or self.memory)
 
-    def in_task(self) -> Self:
-        """Return the job as a task of chunks has it: its memory is that of the task."""
+    def with_task_memory(self) -> Self:
+        """Return the job with the memory of one task of chunks."""
         return self if self.task_memory == self.memory else self.model_copy(update={"memory": self.task_memory})
 
     @property
     def shared_ends(self) -> bool:
-        """Whether ranges of classes end where k people lie at or beyond; else at values of their own."""
+        """Whether ranges of classes end at bounds that k people reach or exceed.
+
+        Otherwise they end at values of their own records.
+        """
         return self.endpoints != "observed"
 
     @property
     def tries_next(self) -> bool:
-        """Whether cuts are chosen by what l or t refused, which tells those who know the algorithm of sensitive values."""
+        """Whether a cut that l or t refuses is replaced by the next best cut.
+
+        This discloses something about sensitive values to persons who know the algorithm.
+        """
         return bool(self.privacy.columns) and getattr(self.method, "refused", "stop") == "next"
 
     @property
     def target_path(self) -> Path:
-        """The folder that gets the releases, absolute; for an object store the one in which they are made before they are copied."""
+        """Absolute path of the folder that gets the releases.
+
+        For an object store, the folder in which they are made before they are copied.
+        """
         return self.work_path / "outbox" if isinstance(self.target, str) else self.resolve(self.target)
 
     @property
     def target_address(self) -> str | None:
-        """The address in an object store that gets the releases, if it is one."""
+        """Address in an object store that gets the releases, or None."""
         return self.target if isinstance(self.target, str) else None
 
     def release_location(self, release: str) -> str:
-        """Return where people find a release: a folder or an address."""
+        """Return the final folder or address of a release."""
         return f"{self.target_address}/{release}" if self.target_address else str(self.target_path / release)
 
     @property
     def work_path(self) -> Path:
-        """The folder of the artefacts, absolute; of work in a bucket the folder in which it is at hand."""
+        """Absolute path of the folder of the artefacts.
+
+        For work in a bucket, the local folder with its copy.
+        """
         if not isinstance(self.work, str):
             return self.resolve(self.work or Path(".skald", self.name))
         if self._at_hand.folder is None:
@@ -174,45 +193,45 @@ class Job(JobModel):
 
     @property
     def work_address(self) -> str | None:
-        """The prefix of a bucket that holds the artefacts, if it is one."""
+        """Address prefix of the bucket that holds the artefacts, or None."""
         return self.work if isinstance(self.work, str) else None
 
     @property
     def work_location(self) -> str:
-        """Where the artefacts are, as other runs and machines know it: an absolute path or an address."""
+        """Location of the artefacts for other runs and machines: an absolute path or an address."""
         return self.work_address or str(self.work_path)
 
-    def has_at_hand(self, folder: Path | None) -> None:
-        """Notes where work that is in a bucket is at hand on this machine, until it is not any more."""
+    def set_local_work(self, folder: Path | None) -> None:
+        """Store the local folder of work in a bucket, or None when the work ends."""
         self._at_hand.folder = folder
 
     @property
     def replay_path(self) -> Path:
-        """The folder of the release that is replayed: in the target, or else relative to the job file."""
+        """Folder of the release to replay: in the target, or else relative to the job file."""
         assert self.replay is not None
         known = self.target_path / self.replay
         return known if known.is_dir() else self.resolve(self.replay)
 
     @property
     def source_pattern(self) -> list[str]:
-        """The source's paths and patterns, absolute; addresses with a scheme (``s3://…``) as they are."""
+        """Absolute paths and patterns of the source; addresses (``s3://…``) are unchanged."""
         # Only what the job writes is a pattern: a bracket in a folder's name above it stands for itself.
         anchor = Path(glob.escape(str(self.folder)))
         return [path if "://" in path else str(anchor / path) for path in self.source.path]
 
     @property
     def hierarchies(self) -> list[HierarchySpec]:
-        """The hierarchies of quasi-identifiers and of what a privacy model looks at."""
+        """Hierarchies of the quasi-identifiers and of the t-closeness models."""
         found = [qid.hierarchy for qid in self.columns.quasi_identifiers]
         return found + [one.hierarchy for one in self.privacy.t.values() if one.hierarchy is not None]
 
     def resolve(self, path: Path) -> Path:
-        """Return a path of the job (such as a hierarchy's file) as an absolute one."""
+        """Return a path of the job, such as that of a hierarchy file, as an absolute path."""
         return self.folder / path
 
 
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
-    """Return what does not fit between parts of a job, read or not yet read, each with its place."""
+    """Return all conflicts between parts of a job, validated or raw, each with its location."""
     source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
     entry = METHODS.get(str(_mapping(job.get("method")).get("name")))
     faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
@@ -249,13 +268,14 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
+    """Return a part of a job as a mapping; empty if it is neither a model nor a mapping."""
     if isinstance(value, StrictModel):
         return dict(value)
     return value if isinstance(value, Mapping) else {}
 
 
 def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
-    """Return the job of a YAML file, with single settings replaced.
+    """Load and validate the job of a YAML file, with single settings replaced.
 
     Args:
         path: the job file, or what a program gives in its place.
@@ -265,6 +285,7 @@ def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
 
 
 def _faults_between(path: Path | GivenJob, data: dict[str, Any]) -> list[str]:
+    """Return the conflicts between parts of a raw job; raise if it is a job of several tables."""
     if names_tables(data) and "tables" in data:
         # Whatever else it says is right there, and wrong in a job of one table.
         raise JobError(str(path), [f"version: {OF_TABLES}"])
@@ -272,23 +293,23 @@ def _faults_between(path: Path | GivenJob, data: dict[str, Any]) -> list[str]:
 
 
 def _rebuild() -> None:
-    """Make the models of a job anew, those first that others hold."""
+    """Rebuild the job's models after a registry changed, inner models first."""
     for distance in DISTANCE_SCHEMAS.values():
         distance.model_rebuild(force=True)
     for model in (Privacy, QuasiIdentifier, Identifier, Columns, Source, SkaldMethod, Job):
         model.model_rebuild(force=True)
 
 
-watch(_rebuild)
+call_on_change(_rebuild)
 
 
 def job_json_schema() -> dict[str, Any]:
-    """Return the JSON schema of job files (draft 2020-12), for editors."""
+    """Return the JSON Schema of job files (draft 2020-12), for editors."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Job.model_json_schema()}
 
 
 def job_digest(job: Job) -> str:
-    """Return the SHA-256, in hex, of all that determines a release's content.
+    """Return the SHA-256, in hex, of all settings that determine a release's content.
 
     That is ``job.canonical()`` and the bytes of the hierarchy files. How the job is written down, where source, target and
     hierarchy files lie, and what only concerns the work (chunks, threads, artefacts) does not matter.
@@ -300,18 +321,24 @@ def job_digest(job: Job) -> str:
 
 
 def quasi_identifiers_digest(job: Job) -> str:
-    """Return the SHA-256, in hex, of the quasi-identifiers and their hierarchies alone, the bytes of hierarchy files included."""
+    """Return the SHA-256, in hex, of the quasi-identifiers and their hierarchies.
+
+    The bytes of hierarchy files count.
+    """
     return digest_of(quasi_identifiers_content(job))
 
 
 def hierarchies_of(job: Job) -> dict[str, str]:
-    """Return the digest of each quasi-identifier with its hierarchy, in job order: where they are equal, levels mean the same."""
+    """Return the digest of each quasi-identifier with its hierarchy, in job order.
+
+    Where two digests are equal, levels mean the same.
+    """
     qids = job.columns.quasi_identifiers
     return {qid.name: digest_of(content)[:32] for qid, content in zip(qids, quasi_identifiers_content(job), strict=True)}
 
 
 def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
-    """Return the quasi-identifiers in canonical form, with the digest of a hierarchy file in the place of its path."""
+    """Return the quasi-identifiers as JSON data, with digests in place of hierarchy files."""
     contents, faults = [], []
     for position, qid in enumerate(job.columns.quasi_identifiers):
         content = qid.canonical()
@@ -323,7 +350,7 @@ def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
 
 
 def privacy_content(job: Job) -> dict[str, Any]:
-    """Return the privacy models in canonical form, with the digest of a hierarchy file in the place of its path."""
+    """Return the privacy models as JSON data, with digests in place of hierarchy files."""
     content, faults = job.privacy.canonical(), []
     for column, closeness in job.privacy.t.items():
         faults += _digested(job, closeness.hierarchy, content["t"][column], f"privacy.t '{column}'")
@@ -333,7 +360,7 @@ def privacy_content(job: Job) -> dict[str, Any]:
 
 
 def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], place: str) -> list[str]:
-    """Put the digest of a hierarchy's file in the place of its path; return what is wrong with the file."""
+    """Replace a hierarchy file's path by its digest, and return the faults of reading it."""
     if hierarchy is None or hierarchy.listed_in is None:
         return []
     file: Path = getattr(hierarchy, hierarchy.listed_in)
@@ -345,7 +372,7 @@ def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], pl
 
 
 def digest_of(content: object) -> str:
-    """Return the SHA-256, in hex, of JSON-able data, whatever the order of its keys."""
+    """Return the SHA-256, in hex, of JSON data, independent of the order of keys."""
     # Escaped, without blanks, keys sorted: one spelling for the same data on every machine.
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,4 +1,4 @@
-"""The algorithms that a job can ask for, one model each, told apart by their name."""
+"""Settings of the algorithms, one model per method, and the registry of methods."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ Level = Annotated[int, Field(ge=0)]
 
 
 def level_range(levels: list[int]) -> list[int]:
-    """Return the least and the most level of a QID."""
+    """Check that a list is the least and the greatest level of a QID, and return it."""
     if len(levels) != 2 or levels[0] > levels[1]:
         raise fault("must be the least and the most level, as in [0, 3]")
     return levels
 
 
 def checked_weight(value: Decimal) -> Decimal:
-    """Return the weight of a quasi-identifier, and refuse one that is out of range."""
+    """Check that a quasi-identifier's weight is in range, and return it."""
     if not 0 <= value <= MOST_WEIGHT:
         raise fault(f"must be a number from 0 to {MOST_WEIGHT:,}")
     return value
@@ -61,12 +61,15 @@ class SkaldMethod(MethodSpec):
     are in, or that is kept at k: records are suppressed until it is, and levels are coarser if these were more than the limit allows."""
 
     def weights_of(self, qids: Sequence[str]) -> tuple[float, ...]:
-        """Return the weight of each QID; empty where the job names none."""
+        """Return the weight of each QID; empty where the job sets no weights."""
         return tuple(float(self.weights.get(name, 1)) for name in qids) if self.weights else ()
 
 
 def full_domain_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Return what does not fit between settings of a full-domain recoding and the columns, read or not yet read, each with its place."""
+    """Return the conflicts between full-domain settings and the columns.
+
+    Both may be validated or raw; each message has its location.
+    """
     known, faults = list(names(qids)), []
     for setting in ("weights", "levels"):
         named = method.get(setting)
@@ -85,6 +88,7 @@ def full_domain_faults(method: Mapping[str, Any], qids: object, intervals: objec
 
 
 def _weight_faults(weights: Mapping[str, Any], known: Sequence[str], method: Mapping[str, Any]) -> list[str]:
+    """Return the faults of the weights of quasi-identifiers."""
     faults, weighed = [], [name for name, objective in OBJECTIVES.items() if objective.weighed]
     if method.get("objective", DEFAULT_OBJECTIVE) not in weighed:
         faults.append(f"method.weights: the objective counts classes and not columns; use objective: {alternatives(weighed)}")
@@ -95,7 +99,7 @@ def _weight_faults(weights: Mapping[str, Any], known: Sequence[str], method: Map
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """An algorithm.
+    """A registry entry for one anonymisation algorithm.
 
     Attributes:
         name: How a job calls it; its deployment has the same name.
@@ -204,7 +208,7 @@ METHODS = Registry(
 
 
 def settings_of_method(value: object) -> object:
-    """Let all through but a method's bare name."""
+    """Check that ``method`` is a mapping and not only a name, and return it."""
     if isinstance(value, str):
         meant = value if value in METHODS else next(iter(METHODS))
         raise fault(f"must be a mapping, as in method: {{name: {meant}}}" + ("" if value in METHODS else nearest(value, METHODS)))
@@ -215,17 +219,23 @@ Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name"), BeforeValidator
 
 
 def one_level(method: Mapping[str, Any]) -> bool:
-    """Return whether a method, read or not yet read, publish one level for each whole column; one that is not known might."""
+    """Return whether a method publishes each column at one level for all records.
+
+    The method may be validated or raw; True for unknown methods.
+    """
     entry = METHODS.get(str(method.get("name", "skald")))
     return entry is None or entry.one_level
 
 
 def has_ways(method: Mapping[str, Any]) -> bool:
-    """Return whether a job says of each quasi-identifier how a method, read or not yet read, publishes the values of a class."""
+    """Return whether a method has a setting ``generalisation`` per quasi-identifier.
+
+    The method may be validated or raw.
+    """
     entry = METHODS.get(str(method.get("name", "skald")))
     return entry is not None and entry.ways
 
 
 def full_domain(method: MethodSpec) -> SkaldMethod:
-    """Return the settings of the lattice search: the job's own, or the defaults where it asks for another algorithm."""
+    """Return the settings of the lattice search: the job's own, or defaults for other methods."""
     return method if isinstance(method, SkaldMethod) else SkaldMethod()

@@ -1,4 +1,4 @@
-"""What a job may say about Mondrian, centralised or in fragments (papers/distributed-mondrian.txt)."""
+"""Settings of Mondrian, centralised or in fragments (papers/distributed-mondrian.txt)."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -16,14 +16,14 @@ GENERALISATIONS: tuple[Generalisation, ...] = ("hierarchy", "prefix", "set", "in
 
 
 def sample_share(value: Decimal) -> Decimal:
-    """Return the share of the records that a sample takes."""
+    """Check that a sample's fraction of the records lies above 0 and at most 1, and return it."""
     if not 0 < value <= 1:
         raise fault("must be a share of the records, above 0 and at most 1")
     return value
 
 
 def generalisation(value: object) -> object:
-    """Return one way of generalising for all quasi-identifiers, or one for each that is named."""
+    """Check the form of generalisation, for all quasi-identifiers or by name, and return it."""
     named = value if isinstance(value, dict) else {"": value}
     if not all(isinstance(name, str) for name in named):
         raise fault("must name quasi-identifiers as text; put the names in quotes")
@@ -44,19 +44,19 @@ Ways = Annotated[
 
 
 class Generalising(MethodSpec):
-    """How a method publishes the values of a class, quasi-identifier by quasi-identifier."""
+    """Settings of how a method publishes the values of a class, per quasi-identifier."""
 
     generalisation: Ways | None = None
     """How the values of a class are published. If left out: numbers and dates as intervals, all else, and what may not be published
     exactly, by its hierarchy."""
 
     def way_of(self, qid: str) -> Generalisation | None:
-        """Return how a quasi-identifier is published; None if the job leaves it open."""
+        """Return the form in which a quasi-identifier is generalised, or None if the job sets none."""
         return self.generalisation.get(qid) if isinstance(self.generalisation, dict) else self.generalisation
 
 
 class Fragments(StrictModel):
-    """How the records are shared out before they are anonymised, each share by itself."""
+    """Settings for dividing the records into fragments that are anonymised separately."""
 
     count: Annotated[int, Field(ge=1, le=4096)] = 1
     """How many fragments; more than one worker takes them from a queue. The memory may ask for more."""
@@ -91,18 +91,24 @@ class MondrianMethod(Generalising):
 
     @property
     def learns_order(self) -> bool:
-        """Whether the order of siblings is learnt."""
+        """Whether the order of sibling values is learnt from the data."""
         return self.order == "learnt" or (self.order is None and self.score == "ncp")
 
     def canonical(self) -> dict[str, Any]:
-        """Return what determines the cuts: of the order whether it is learnt, said or not; jobs of listed orders keep their digest."""
+        """Return the settings that determine the cuts as JSON data.
+
+        Of ``order`` only counts whether it is learnt, so that jobs with listed orders keep their digest.
+        """
         content = super().canonical()
         del content["order"]
         return content | ({"order": "learnt"} if self.learns_order else {})
 
 
 def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Return what does not fit between Mondrian's settings and the rest of a job, read or not yet read, each with its place."""
+    """Return the conflicts between Mondrian's settings and the rest of a job.
+
+    Both may be validated or raw; each message has its location.
+    """
     faults = ways_faults(method, qids, intervals)
     if method.get("score") == "ncp" and method.get("mode", "strict") != "strict":
         faults.append("method.mode: score: ncp chooses cuts off the median too, so that only mode: strict goes with it")
@@ -110,7 +116,10 @@ def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) 
 
 
 def ways_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Return where what a method publishes does not fit the quasi-identifiers or how intervals are written, each with its place."""
+    """Return the conflicts of ``method.generalisation`` with the columns and ``intervals``.
+
+    Each message has its location.
+    """
     ways, known, faults = method.get("generalisation"), list(names(qids)), []
     if isinstance(ways, Mapping):
         unexpected = [str(name) for name in ways if name not in known]
@@ -124,6 +133,7 @@ def ways_faults(method: Mapping[str, Any], qids: object, intervals: object) -> l
 
 
 def _with_bounds(qids: object) -> Iterator[str]:
+    """Yield the quasi-identifiers that can be published as lower and upper bounds."""
     for qid, name in zip(qids if isinstance(qids, list) else [], names(qids), strict=False):
         hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else getattr(qid, "hierarchy", None)
         kind = kind_of(hierarchy)

@@ -1,4 +1,4 @@
-"""What the search of a lattice can minimise: one entry each, with code and words."""
+"""Registry of the objectives that the lattice search can minimise, with code and texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schemas.reading.registry import Code, Loadable, Registry
 
 @dataclass(frozen=True)
 class Objective:
-    """An objective.
+    """A registry entry for one objective of the lattice search.
 
     Attributes:
         name: How a job calls it.

@@ -1,4 +1,4 @@
-"""What the data files of a release are: Parquet, Parquet in folders by quasi-identifier, CSV for spreadsheets, or a DuckDB table."""
+"""Format of a release's data files: Parquet, partitioned Parquet, CSV or a DuckDB table."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -11,7 +11,10 @@ from schemas.reading.model import Character, StrictModel, fault
 
 
 class Output(StrictModel):
-    """How the released records are written; what they say does not depend on it."""
+    """File format of the released records.
+
+    The content of the records does not depend on it.
+    """
 
     format: Literal["parquet", "csv", "duckdb"] = "parquet"
     """Files of Parquet, files of CSV that run no formula in a spreadsheet, or the table `release` of one DuckDB file."""
@@ -24,6 +27,7 @@ class Output(StrictModel):
 
     @model_validator(mode="after")
     def _keys_fit_the_format(self) -> Self:
+        """Check that the output settings fit the format."""
         faults = []
         if self.partition_by and self.format != "parquet":
             faults.append(f"partition_by only fits Parquet, but the format is {self.format}; remove one of them")
@@ -40,12 +44,15 @@ class Output(StrictModel):
         return self
 
     def canonical(self) -> dict[str, Any]:
-        """Return what was asked of the files; nothing where it is what was always written."""
+        """Return the output settings as JSON data; empty for the default settings."""
         return {} if self == Output() else super().canonical()
 
 
 def published_names(qids: object, bounds: bool) -> list[str]:
-    """Return the columns under which quasi-identifiers, read or not yet read, are published."""
+    """Return the published column names of quasi-identifiers, validated or raw.
+
+    With ``bounds``, a column in widths is published as two columns, ``_low`` and ``_high``.
+    """
     found: list[str] = []
     for qid in qids if isinstance(qids, list) else []:
         given = qid if isinstance(qid, Mapping) else vars(qid) if hasattr(qid, "hierarchy") else {}
@@ -57,7 +64,9 @@ def published_names(qids: object, bounds: bool) -> list[str]:
 
 
 def partition_faults(columns: list[str], published: list[str], others: list[str]) -> list[str]:
-    """Return why columns cannot be folders: the values of a folder's name are read by whoever may list files.
+    """Return the columns of ``partition_by`` that cannot name folders, each with a reason.
+
+    Every person who can list files can read the values in folder names.
 
     Args:
         columns: What ``partition_by`` names.

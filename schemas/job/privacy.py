@@ -1,4 +1,4 @@
-"""What every equivalence class of a release must keep, as the job says it."""
+"""Privacy models and suppression settings of a job."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from schemas.reading.registry import OneOf, Registry
 
 
 class Privacy(StrictModel):
-    """What every equivalence class of the release must keep."""
+    """Privacy models that every equivalence class of the release must satisfy."""
 
     k: Annotated[int, Field(ge=1)]
     """Records that share each published combination of quasi-identifiers, at least."""
@@ -25,20 +25,26 @@ class Privacy(StrictModel):
 
     @property
     def columns(self) -> list[str]:
-        """The sensitive columns that these models look at, each once."""
+        """Sensitive columns of the models l and t, each once."""
         return list(dict.fromkeys([*self.l, *self.t]))
 
     def with_others(self, sensitive: Sequence[str]) -> list[str]:
-        """Return these and then the other sensitive columns: all whose values are kept beside the persons of a release, in their order."""
+        """Return the columns of the models, then the other sensitive columns, in order.
+
+        The values of all these are kept with the persons of a release.
+        """
         return list(dict.fromkeys([*self.columns, *sensitive]))
 
     @property
     def models(self) -> Iterator[tuple[PrivacyKind, str, Any]]:
-        """The entry of each model, the sensitive column, and what the job says of it."""
+        """Registry entry, sensitive column and settings of each model."""
         return models_in_job(dict(self))
 
     def summary(self) -> dict[str, Any]:
-        """Return what is promised, fit to be published: hierarchies, which hold values, are left out."""
+        """Return the models and parameters for publication.
+
+        Hierarchies are left out, because they hold values.
+        """
         promised: dict[str, Any] = {"k": self.k}
         for kind, column, spec in self.models:
             promised.setdefault(kind.section, {})[column] = spec.summary()
@@ -46,7 +52,9 @@ class Privacy(StrictModel):
 
 
 def uncompiled_faults(privacy: Mapping[str, Any], method: object) -> list[str]:
-    """Return the privacy models, read or not yet read, that are not known to a method's compiled cuts, each with its place.
+    """Return the privacy models that a method's compiled cuts do not support.
+
+    The models may be validated or raw; each message has its location.
 
     Args:
         privacy: Models by section and column.
@@ -64,7 +72,7 @@ def uncompiled_faults(privacy: Mapping[str, Any], method: object) -> list[str]:
 
 @dataclass(frozen=True)
 class SuppressionKind:
-    """What becomes of suppressed records.
+    """A registry entry for one treatment of suppressed records.
 
     Attributes:
         name: How a job calls it.
@@ -99,14 +107,14 @@ SUPPRESSIONS = Registry(
 
 
 def share_of_records(value: Decimal) -> Decimal:
-    """Return a share of the records."""
+    """Check that a fraction of the records lies from 0 to 1, and return it."""
     if not 0 <= value <= 1:
         raise fault("must be a share of the records, from 0 to 1")
     return value
 
 
 class Suppression(StrictModel):
-    """How many records may be taken out, and how."""
+    """Limit and treatment of suppressed records."""
 
     limit: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(0)
     """The greatest share of all records that may be suppressed at the chosen levels, whatever becomes of them afterwards."""
@@ -117,7 +125,7 @@ class Suppression(StrictModel):
 
     @property
     def is_local(self) -> bool:
-        """Whether some records may be published otherwise than at the one node of all."""
+        """Whether some records may be published at other levels than the one chosen node."""
         return SUPPRESSIONS[self.treatment].stars or self.rounds > 0
 
     @property
@@ -127,9 +135,15 @@ class Suppression(StrictModel):
 
     @property
     def as_text(self) -> bool:
-        """Whether every quasi-identifier is published as text, because its column may hold a * or groups of several levels."""
+        """Whether every quasi-identifier is published as text.
+
+        Its column may hold a * or groups of several levels.
+        """
         return self.masks or self.rounds > 0
 
     def canonical(self) -> dict[str, Any]:
-        """Return the fields in canonical form; a job without rounds is the job that it was before there were any."""
+        """Return the settings as JSON data, without ``rounds`` if it is 0.
+
+        Jobs from before this setting existed keep their digest.
+        """
         return {name: value for name, value in super().canonical().items() if name != "rounds" or value}

@@ -1,4 +1,7 @@
-"""What a job may say about the algorithms that recode single records (papers/rayden.txt, papers/semantic-clustering.txt)."""
+"""Settings of methods that recode single records: VP-tree, clustering and k-member.
+
+Papers: papers/rayden.txt, papers/semantic-clustering.txt.
+"""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -11,14 +14,14 @@ from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, fault
 
 
 def deviations(value: Decimal) -> Decimal:
-    """Return how many standard deviations above the mean a threshold lies."""
+    """Check that a threshold is 0 or more standard deviations above the mean, and return it."""
     if value < 0:
         raise fault("must be a number of standard deviations, 0 or more")
     return value
 
 
 class _Shared(MethodSpec):
-    """What becomes of records that are too many to be held at once, and of finished classes."""
+    """Settings for fragments, and for exchange between finished classes."""
 
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"exchange"})
     fragments: Fragments = Field(default_factory=Fragments)
@@ -29,14 +32,17 @@ class _Shared(MethodSpec):
 
 
 class _Labels(_Shared):
-    """How classes are published; numbers and dates always as the range of their values."""
+    """Settings of how the values of a class are published.
+
+    Numbers and dates are always published as the range of their values.
+    """
 
     generalisation: Literal["hierarchy", "set"] = "hierarchy"
     """Whether other values are published as their lowest common ancestor, or as the set of them, which loses less and shows more."""
 
 
 class _Tree(StrictModel):
-    """How the records are parted by their distance to vantage points."""
+    """Settings of how a VP-tree divides the records by distance to vantage points."""
 
     split: Literal["multiple", "median"] = "multiple"
     """Where a part is cut: at the multiple of k nearest to the median, which leaves classes of k, or at the median itself."""
@@ -47,7 +53,7 @@ class _Tree(StrictModel):
 
 
 class _Outliers(StrictModel):
-    """What is an outlier, and what becomes of it."""
+    """Settings of which records are outliers, and how they are treated."""
 
     alpha: Annotated[ExactDecimal, AfterValidator(deviations)] = Decimal(2)
     """An outlier's factor is more than so many standard deviations above the mean of its partition."""
@@ -71,14 +77,20 @@ class RaydenMethod(_Tree, _Outliers, _Labels):
 
 
 class CanonMethod(_Tree, _Labels):
-    """The same tree on the numerical quasi-identifiers alone, under Euclid's distance, without an outlier step."""
+    """A VP-tree on the numerical quasi-identifiers alone, without an outlier step.
+
+    Its distance is Euclid's.
+    """
 
     name: Literal["canon"] = "canon"
     """Chooses this algorithm."""
 
 
 class MondrianCofMethod(_Outliers, _Labels):
-    """Strict Mondrian, and outliers of its classes partitioned among themselves by Mondrian again."""
+    """Strict Mondrian, whose outliers Mondrian partitions again among themselves.
+
+    The outliers are those of its classes.
+    """
 
     name: Literal["mondrian_cof"] = "mondrian_cof"
     """Chooses this algorithm."""
@@ -99,7 +111,7 @@ class ClusteringMethod(_Shared):
 
 
 def clustering_faults(method: Mapping[str, Any], _qids: object, _intervals: object) -> list[str]:
-    """Return what does not fit between the settings of semantic clustering, each with its place."""
+    """Return the conflicts between the settings of semantic clustering, each with its location."""
     if method.get("exchange") and method.get("generalisation") == "level":
         return [
             "method.exchange: generalisation: level publishes the groups that made a block, and after an exchange none did; say one of both"
@@ -108,7 +120,10 @@ def clustering_faults(method: Mapping[str, Any], _qids: object, _intervals: obje
 
 
 class KMemberMethod(Generalising):
-    """Greedy k-member clustering (Byun et al. 2007) bettered by local exchange, priced by the labels that are published: least loss."""
+    """Greedy k-member clustering (Byun et al. 2007) with local exchange.
+
+    Its cost is the loss of the published labels, the least of all methods.
+    """
 
     name: Literal["kmember"] = "kmember"
     """Chooses this algorithm."""

@@ -1,7 +1,7 @@
-"""What a run is asked for through Prefect: one model, which its UI draws as a form and its API checks before a run begins.
+"""Parameters of a run through Prefect: a form in its UI, checked by its API before a run begins.
 
-Prefect keeps parameters in its database and shows them to whoever sees the run, so that only what holds no cell value and no secret can be
-said here: the path of a job, figures, names of columns. A tree of values, or texts that mean null, stand in the job file.
+Prefect keeps parameters in its database and shows them to every person who sees the run. So they hold no cell value and no secret: only
+the path of a job, figures and names of columns. A tree of values, or texts that mean null, belong in the job file.
 """
 
 from collections.abc import Sequence
@@ -33,13 +33,16 @@ JobPath = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$", max_length=409
 
 
 def _optional(schema: dict[str, Any]) -> None:
-    """Show what may be left out as the one field that it is; Prefect's form would ask for its type first."""
+    """Change the JSON Schema of an optional field to the plain type.
+
+    Prefect's form would ask for the type first.
+    """
     schema.pop("default", None)
     schema |= next(choice for choice in schema.pop("anyOf") if choice["type"] != "null")
 
 
 class RunParameters(BaseModel):
-    """The job of a run, and what is different about it this time."""
+    """Job file of a run, with the settings that this run replaces."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True, title="Job")
 
@@ -56,14 +59,14 @@ class RunParameters(BaseModel):
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """All that replaces settings of the job file, as ``--set`` takes it."""
+        """All replaced settings of the job file, as texts for ``--set``."""
         named = {"privacy.k": self.k, "suppression.limit": self.limit, "memory": self.memory}
         # Last, because of two settings of one key the later one stays.
         return (*self.settings, *(f"{key}={value}" for key, value in named.items() if value is not None))
 
     @classmethod
     def of(cls, job_file: Path, settings: Sequence[str] = ()) -> Self:
-        """Return the parameters of a run that the command line asks for."""
+        """Return the parameters of a run from the command line's job file and settings."""
         try:
             return cls(job_file=str(job_file), settings=list(settings))
         except ValidationError as error:

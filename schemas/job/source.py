@@ -1,4 +1,4 @@
-"""Where the records are: files of several formats, here or in an object store, or the rows of a query."""
+"""Source of the records: files of several formats, local or in an object store, or a database query."""
 
 import codecs
 import re
@@ -30,17 +30,17 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_address(text: str) -> bool:
-    """Return whether a path is an address in an object store and not a path of this machine."""
+    """Return whether a path is an address in an object store and not a local path."""
     return "://" in text
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether an address carries a password or a key."""
+    """Return whether an address contains a password or a key."""
     return any(pattern.search(text) for pattern in (*_SECRETS, _KEY_IN_BUCKET))
 
 
 def address_faults(text: str) -> list[str]:
-    """Return what is wrong with a path where it is an address; nothing for a path of this machine."""
+    """Return the faults of an object store address; empty for a local path."""
     if not is_address(text):
         return []
     if holds_secret(text):
@@ -54,7 +54,7 @@ def address_faults(text: str) -> list[str]:
 
 
 def as_target(value: object) -> Path | str:
-    """Return a folder as a path, or an address in an object store as text, without a slash at its end."""
+    """Convert a target to a path or to an object store address without a trailing slash."""
     if isinstance(value, str) and is_address(value):
         if faults := address_faults(value):
             raise fault(*faults)
@@ -63,7 +63,7 @@ def as_target(value: object) -> Path | str:
 
 
 def as_work(value: object) -> Path | str:
-    """Return a folder as a path, or a prefix of a bucket as an address, without a slash at its end."""
+    """Convert a work folder to a path or to a bucket prefix without a trailing slash."""
     work = as_target(value)
     if isinstance(work, str) and not _PREFIX.fullmatch(work):
         # A lease needs puts that are refused if an object changed meanwhile, and of other stores fsspec has none.
@@ -72,7 +72,7 @@ def as_work(value: object) -> Path | str:
 
 
 def database_address(value: object) -> object:
-    """Return the address of a database."""
+    """Check that a value is a PostgreSQL address without a password, and return it."""
     if not isinstance(value, str) or not value.startswith(("postgresql://", "postgres://")):
         raise fault("must be an address such as postgresql://reader@host/database, written as text")
     if holds_secret(value):
@@ -84,7 +84,7 @@ def database_address(value: object) -> object:
 
 
 def variable(value: str) -> str:
-    """Return the name of an environment variable."""
+    """Check that a value is the name of an environment variable, and return it."""
     # What stands here instead may be the address itself with its password, and is not repeated.
     if not _VARIABLE.fullmatch(value):
         raise fault("must be the name of an environment variable, not what it holds")
@@ -98,7 +98,7 @@ Work = Annotated[Path | str, BeforeValidator(as_work), WithJsonSchema({"type": "
 
 @dataclass
 class WorkAtHand:
-    """Where work that lies in a bucket is at hand; the jobs of the tables of one run share it.
+    """The local folder of work in a bucket, shared by the jobs of all tables of a run.
 
     Attributes:
         folder: On this machine; None while no run holds the lease.
@@ -108,7 +108,10 @@ class WorkAtHand:
 
 
 class Connection(StrictModel):
-    """Where a database is: an address without a password, or the variable or the file that holds the whole address."""
+    """Address of a database, without a password.
+
+    Or the variable or file that holds the complete address.
+    """
 
     uri: Annotated[str, BeforeValidator(database_address), WithJsonSchema({"type": "string"})] | None = None
     """postgresql://reader@host:5432/database; what it leaves out, libpq's variables and files say (PGPASSWORD, ~/.pgpass, PGSERVICE)."""
@@ -119,12 +122,13 @@ class Connection(StrictModel):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
+        """Check that exactly one of uri, env and file is set."""
         if sum(way is not None for way in (self.uri, self.env, self.file)) != 1:
             raise fault("needs one of uri, env and file")
         return self
 
     def identity_without_secret(self, folder: Path) -> str:
-        """Return what tells connections apart without a secret: the address, or where it is kept."""
+        """Return a text that identifies the connection: its address, or where that is stored."""
         return f"uri {self.uri}" if self.uri else f"env {self.env}" if self.env else f"file {folder / (self.file or '')}"
 
 
@@ -137,7 +141,7 @@ _MOST_PRECISION = 38
 
 
 def column_type(value: object) -> str:
-    """Return a type's name as DuckDB-like text without blanks, such as ``integer`` or ``decimal(10,2)``."""
+    """Check a type name, and return it without blanks, such as ``integer`` or ``decimal(10,2)``."""
     words = alternatives(TYPES)
     if not isinstance(value, str):
         raise fault(f"must be {words}")
@@ -154,7 +158,7 @@ def column_type(value: object) -> str:
 
 
 def path_list(value: object) -> object:
-    """Return one path or several as a list."""
+    """Check one path or a list of paths, and return them as a list."""
     paths = [value] if isinstance(value, str) else value
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path.strip() and "\0" not in path for path in paths):
         raise fault("must be a path, a pattern such as data/*.parquet, or a list of these")
@@ -164,7 +168,7 @@ def path_list(value: object) -> object:
 
 
 def null_texts(values: list[str]) -> list[str]:
-    """Return the texts that stand for null."""
+    """Check that the texts that stand for null are distinct, and return them."""
     if len(set(values)) < len(values):
         raise fault("lists a text twice; list it once")
     return values
@@ -188,7 +192,7 @@ def date_order(value: str) -> str:
 
 
 def suffix(path: str) -> str:
-    """Return the last suffix of a path in lower case, compression apart: ``.csv`` for ``a/B.CSV.gz``."""
+    """Return a path's suffix in lower case without compression: ``.csv`` for ``a/B.CSV.gz``."""
     name = path.lower().rsplit("/", 1)[-1]
     for ending in _COMPRESSION:
         name = name.removesuffix(ending)
@@ -196,26 +200,29 @@ def suffix(path: str) -> str:
 
 
 def readable_format(value: object) -> object:
-    """Let all through but the names of known formats that are not read."""
+    """Check that a format's name is not a known but unsupported one, and return it."""
     if isinstance(value, str) and value not in FORMATS and (words := unsupported_format_sentence(f".{value.lower()}")):
         raise fault(f"must be {alternatives(FORMATS)}; this is {words}")
     return value
 
 
 def inferred_format(read: dict[str, Any]) -> str:
-    """Return the format that the first path's suffix tells; Parquet where it tells none, PostgreSQL for a connection without a path."""
+    """Return the source format from the first path's suffix.
+
+    Parquet for unknown suffixes, PostgreSQL for a connection without a path.
+    """
     if not read["path"] and read.get("connection"):
         return format_of_connection().name
     return format_of_suffix(suffix(read["path"][0]) if read["path"] else "").name
 
 
 def inferred_delimiter(read: dict[str, Any]) -> str:
-    """Return a tab for ``.tsv`` and a comma for everything else."""
+    """Return the default delimiter: a tab for ``.tsv``, a comma for everything else."""
     return "\t" if read["path"] and suffix(read["path"][0]) == ".tsv" else ","
 
 
 def statement_text(value: str) -> str:
-    """Return a statement without the semicolon that ends it."""
+    """Return a table name or SQL statement without its final semicolon."""
     text = value.strip().removesuffix(";").rstrip()
     if not text or "\0" in text:
         raise fault("must be a table or a SELECT statement, but is empty")
@@ -228,7 +235,7 @@ ColumnType = Annotated[str, BeforeValidator(column_type), WithJsonSchema({"type"
 
 
 class Source(StrictModel):
-    """The files that hold the records, or the query whose rows they are."""
+    """The files that hold the records, or the query that returns them."""
 
     model_config = ConfigDict(serialize_by_alias=True)
     # Neither the place nor the way there counts: content has a digest of its own, of which the release id is made as well.
@@ -270,11 +277,13 @@ class Source(StrictModel):
 
     @model_validator(mode="after")
     def _keys_fit_the_format(self) -> Self:
+        """Check that the source settings fit the format."""
         if faults := self._faults():
             raise fault(*faults)
         return self
 
     def _faults(self) -> list[str]:
+        """Return the conflicts between the format and the given keys."""
         faults, entry = [], FORMATS[self.format]
         told = {suffix(path) for path in self.path}
         if "format" not in self.model_fields_set:
@@ -301,6 +310,6 @@ class Source(StrictModel):
         return Spelling(self.decimal, self.thousands, self.dates)
 
     def _says(self, name: str) -> bool:
-        """Return whether a key that is written says anything but what holds without it."""
+        """Return whether a key in the job differs from its default value."""
         field = type(self).model_fields[name]
         return bool(getattr(self, name) != field.default)

@@ -1,7 +1,7 @@
-"""The policy: floors that no job may pass under, written by those who answer for the data and read from the environment.
+"""The policy: minimum requirements for all jobs, read from a file that the environment names.
 
-Whoever starts a run chooses the job, its overrides and Prefect's parameters; the environment of the process that does the work is not
-theirs. So the policy is asked for there, in the process that runs the flow.
+Data owners write it. The person who starts a run chooses the job, its overrides and Prefect's parameters, but not the environment of the
+process that does the work. So the policy is read in the process that runs the flow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schemas.job.method import METHODS
 from schemas.job.privacy import share_of_records
 from schemas.reading.faults import fault_lines
 from schemas.reading.model import ExactDecimal, FormatVersion, StrictModel, plain
-from schemas.reading.registry import OneOf, watch
+from schemas.reading.registry import OneOf, call_on_change
 from schemas.reading.regular_files import content_of
 from schemas.reading.yaml_reading import parse
 
@@ -31,14 +31,14 @@ UNTOLD = "what could not be read as a SELECT statement"
 
 
 class Origins(NamedTuple):
-    """What is wrong with a query: the columns that go out under another name, and the constructs that do not tell, in words."""
+    """Columns that a query renames, and SQL constructs whose columns cannot be traced."""
 
     renamed: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()
 
 
 def origins(syntax: Syntax | None, banned: Callable[[Iterable[str]], list[str]]) -> Origins:
-    """Return what a query does with columns that are never published.
+    """Return how a query renames or hides columns that may never be published.
 
     Args:
         syntax: The statement as DuckDB's ``json_serialize_sql`` tells it; None where it cannot be read.
@@ -52,12 +52,15 @@ def origins(syntax: Syntax | None, banned: Callable[[Iterable[str]], list[str]])
 
 
 class _Reading:
+    """Search of a parsed SQL query for renamed or untraceable columns."""
+
     def __init__(self, banned: Callable[[Iterable[str]], list[str]], tables: set[str]):
         self.banned, self.tables = banned, tables
         self.renamed: list[str] = []
         self.untold: list[str] = []
 
     def read(self, syntax: Syntax) -> None:
+        """Record the faults of all parts of a statement."""
         for part in _parts(syntax):
             kind = part.get("type")
             if kind == "SELECT_NODE":
@@ -71,6 +74,7 @@ class _Reading:
                 self.untold.append("a list of columns after the name of a subquery")
 
     def _select(self, items: list[Syntax]) -> None:
+        """Record the faults of the expressions in a SELECT list."""
         for item in items:
             if item.get("class") == "COLUMN_REF":
                 *path, name = item["column_names"]
@@ -84,7 +88,7 @@ class _Reading:
                 self._made_of(item)
 
     def _made_of(self, syntax: Any) -> None:
-        """Looks at what makes a value: it may be made of no column that is never published."""
+        """Record the never-published columns that an expression uses."""
         for part in _parts(syntax):
             if part.get("class") == "COLUMN_REF":
                 self._whole_row(part)
@@ -93,10 +97,12 @@ class _Reading:
                 self.untold.append("COLUMNS, or * with REPLACE or RENAME")
 
     def _whole_row(self, reference: Syntax) -> None:
+        """Record a fault if a column reference is the name of a table."""
         if len(reference["column_names"]) == 1 and reference["column_names"][0].casefold() in self.tables:
             self.untold.append("the name of a table in the place of a column")
 
     def _table(self, table: Syntax | None) -> None:
+        """Record the faults of a FROM clause."""
         if table is None:
             return
         if table.get("column_name_alias"):
@@ -114,7 +120,7 @@ class _Reading:
                 self.untold.append("a function, PIVOT or UNPIVOT in the place of a table")
 
     def _union(self, node: Syntax) -> None:
-        """Looks at what takes its names from its first part alone."""
+        """Record the columns of a set operation that the first part renames."""
         lists = [child.get("select_list") for child in node["children"]]
         if not all(lists) or any(item.get("class") == "STAR" for items in lists for item in items):
             self.untold.append("UNION, INTERSECT or EXCEPT of parts whose columns are not listed")
@@ -125,12 +131,12 @@ class _Reading:
 
 
 def _name(item: Syntax) -> str:
-    """Return the name under which a listed expression goes out, as far as it has one."""
+    """Return the output name of an expression in a SELECT list, or an empty text."""
     return str(item.get("alias") or (item.get("column_names") or [""])[-1])
 
 
 def _parts(syntax: Any) -> Iterator[Syntax]:
-    """Yield all objects of a statement, the outer ones first."""
+    """Yield all objects of a parsed statement, outer ones first."""
     if isinstance(syntax, Mapping):
         yield syntax
     for inner in syntax.values() if isinstance(syntax, Mapping) else syntax if isinstance(syntax, list) else ():
@@ -138,6 +144,7 @@ def _parts(syntax: Any) -> Iterator[Syntax]:
 
 
 def _table_names(syntax: Syntax) -> Iterator[str]:
+    """Yield the names and aliases of the tables in a parsed statement."""
     for part in _parts(syntax):
         if "class" not in part and part.get("type") in {"BASE_TABLE", "SUBQUERY", "TABLE_FUNCTION", "EXPRESSION_LIST", "JOIN", "PIVOT"}:
             yield from (str(part[key]) for key in ("alias", "table_name") if part.get(key))
@@ -147,21 +154,24 @@ MOST_BYTES = 1_000_000
 
 
 class PrivacyFloor(StrictModel):
-    """What every class of every release must keep at least."""
+    """Minimum privacy of every class in every release."""
 
     k: Annotated[int, Field(ge=1)] = 1
     """Least k of a job."""
 
 
 class SuppressionCeiling(StrictModel):
-    """How much of the data a job may give up."""
+    """Maximum suppression that a job may allow."""
 
     limit: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(1)
     """Greatest suppression limit of a job, a share of all records."""
 
 
 class Policy(StrictModel):
-    """A whole policy. What it does not name is left to the jobs."""
+    """A complete policy.
+
+    Settings that it does not name are free for the jobs.
+    """
 
     version: FormatVersion
     """The version of the format: 1."""
@@ -186,16 +196,16 @@ class Policy(StrictModel):
 
     @property
     def path(self) -> str:
-        """Where it was read from."""
+        """Path of the policy's file."""
         return self._path
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the file, in hex."""
+        """SHA-256 of the policy's file, in hex."""
         return self._digest
 
     def banned(self, columns: Iterable[str]) -> list[str]:
-        """Return those of the columns that may never be published, in their order, however their names are written."""
+        """Return the columns that may never be published, in order, ignoring case."""
         patterns = [pattern.casefold() for pattern in self.never_published]
         return [name for name in columns if any(fnmatchcase(name.casefold(), pattern) for pattern in patterns)]
 
@@ -227,7 +237,10 @@ def read_policy(path: str) -> Policy:
 
 
 def policy_faults(policy: Policy, job: Job) -> list[str]:
-    """Return what a job asks less of than the policy does, a sentence each; columns that only the source names are not among them."""
+    """Return a message for each setting of a job that is weaker than the policy.
+
+    Columns that only the source names are not checked.
+    """
     faults = []
     if job.privacy.k < policy.privacy.k:
         faults.append(f"privacy.k is {job.privacy.k:,}, and the policy asks for {policy.privacy.k:,} or more")
@@ -247,7 +260,7 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
 
 
 def named_columns(job: Job) -> list[str]:
-    """Return the columns that a release of a job would hold in some form, as far as the job names them."""
+    """Return the columns that the job names and that a release would publish in some form."""
     columns = job.columns
     insensitive = [] if columns.insensitive == REST else columns.insensitive
     qids = [qid.name for qid in columns.quasi_identifiers]
@@ -255,7 +268,7 @@ def named_columns(job: Job) -> list[str]:
 
 
 def origin_faults(policy: Policy, syntax: Mapping[str, Any] | None) -> list[str]:
-    """Return why a query does not tell that nothing goes out which the policy never lets out, a sentence each.
+    """Return a message for each part of a query that may hide a never-published column.
 
     Args:
         policy: The policy.
@@ -274,7 +287,7 @@ def origin_faults(policy: Policy, syntax: Mapping[str, Any] | None) -> list[str]
 
 
 def banned_faults(policy: Policy, published: Sequence[str]) -> list[str]:
-    """Return a sentence for each published column that the policy never lets out."""
+    """Return a message for each published column that the policy never allows."""
     return [
         f"column '{name}' is never to be published; list it under withheld, or under identifiers by its name alone"
         for name in policy.banned(published)
@@ -282,8 +295,8 @@ def banned_faults(policy: Policy, published: Sequence[str]) -> list[str]:
 
 
 def _rebuild() -> None:
-    """Make the model anew, with the methods that there are."""
+    """Rebuild the policy's model with the registered methods."""
     Policy.model_rebuild(force=True)
 
 
-watch(_rebuild)
+call_on_change(_rebuild)

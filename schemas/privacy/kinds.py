@@ -1,4 +1,4 @@
-"""The privacy models of sensitive columns: one entry each, with schema, code, the recount's statement, and words of promise and proof.
+"""Registry of the privacy models of sensitive columns: schema, code, recount SQL and texts.
 
 A model of l-diversity is recognised by its key, a distance of t-closeness by its name.
 """
@@ -29,7 +29,7 @@ from schemas.reading.registry import Code, Registry, Schemas
 
 
 class Wording(NamedTuple):
-    """What a model promises of a column: what it is called, its bound as a figure, and a sentence without a value of a cell."""
+    """Name, bound and sentence of a privacy model's promise, without cell values."""
 
     model: str
     asked: str
@@ -38,7 +38,7 @@ class Wording(NamedTuple):
 
 @dataclass(frozen=True)
 class PrivacyKind:
-    """A privacy model of a sensitive column.
+    """A registry entry for one privacy model of sensitive columns.
 
     Attributes:
         name: How a job calls it.
@@ -70,52 +70,54 @@ class PrivacyKind:
     of_presence: bool = False
 
     def broken(self, column: str, spec: Any) -> str:
-        """Return what is wrong with classes that fail, to follow their number."""
+        """Return the clause about failing classes, to follow their number in a message."""
         raise NotImplementedError
 
     def proven(self, column: str) -> str:
-        """Return the sentence on a recount that found no failing class."""
+        """Return the sentence for a recount that found no failing class."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class DiversityKind(PrivacyKind):
-    """A model of l-diversity."""
+    """A registry entry for one model of l-diversity."""
 
     section: ClassVar[Literal["l", "t"]] = "l"
 
     def broken(self, column: str, spec: Any) -> str:
-        """Return what is wrong with classes that fail."""
+        """Return the clause about classes that fail l-diversity."""
         return f"lack the l-diversity of '{column}' that the job promises"
 
     def proven(self, column: str) -> str:
-        """Return the sentence on a recount that found no failing class."""
+        """Return the sentence for a recount in which no class fails l-diversity."""
         return f"l-diversity of '{column}' was counted in every class; none fails."
 
 
 @dataclass(frozen=True)
 class DistanceKind(PrivacyKind):
-    """A distance of t-closeness."""
+    """A registry entry for one distance of t-closeness."""
 
     section: ClassVar[Literal["l", "t"]] = "t"
     of_whole: ClassVar[bool] = True
 
     def broken(self, column: str, spec: Any) -> str:
-        """Return what is wrong with classes that fail."""
+        """Return the clause about classes that fail t-closeness."""
         return f"are farther from the whole in '{column}' than t = {spec.t}"
 
     def proven(self, column: str) -> str:
-        """Return the sentence on a recount that found no failing class."""
+        """Return the sentence for a recount in which no class fails t-closeness."""
         return f"The distance of '{column}' from the whole source was measured in every class; none is above t."
 
 
 def _distinct_words(column: str, promised: Mapping[str, Any]) -> Wording:
+    """Return the wording of distinct l-diversity."""
     values = counted(promised["distinct"], "different value")
     sentence = f"In every class '{column}' takes at least {values} (distinct l-diversity)."
     return Wording("distinct l-diversity", f"≥ {promised['distinct']:,}", sentence)
 
 
 def _entropy_words(column: str, promised: Mapping[str, Any]) -> Wording:
+    """Return the wording of entropy l-diversity."""
     # A manifest may hold it as a number: by way of its text 1.5 stays 1.5, and does not become a binary fraction.
     least = plain(Decimal(str(promised["entropy"])))
     sentence = f"In every class '{column}' is spread at least as evenly as {least} equally frequent values (entropy l-diversity)."
@@ -123,6 +125,7 @@ def _entropy_words(column: str, promised: Mapping[str, Any]) -> Wording:
 
 
 def _recursive_words(column: str, promised: Mapping[str, Any]) -> Wording:
+    """Return the wording of recursive (c, l)-diversity."""
     c, least = plain(Decimal(str(promised["recursive"]["c"]))), promised["recursive"]["l"]
     rest = "all values together" if least == 1 else f"all values from the {least}. most frequent on together"
     claim = f"the most frequent value of '{column}' is less than {c} times as frequent as {rest}"
@@ -130,6 +133,7 @@ def _recursive_words(column: str, promised: Mapping[str, Any]) -> Wording:
 
 
 def _closeness_words(column: str, promised: Mapping[str, Any]) -> Wording:
+    """Return the wording of t-closeness."""
     t = plain(Decimal(str(promised["t"])))
     claim = f"The distribution of '{column}' in every class is at most {t} away from that of the whole source"
     return Wording("t-closeness", f"≤ {t}", f"{claim} (t-closeness, {promised['distance']} distance).")
@@ -206,12 +210,12 @@ DIVERSITY_SCHEMAS, DISTANCE_SCHEMAS = Schemas(DIVERSITIES), Schemas(DISTANCES)
 
 
 def diversity_of(value: object) -> str | None:
-    """Return the model of l-diversity whose key a mapping holds."""
+    """Return the name of the l-diversity model in a column's settings, or None."""
     return kind_named(value, DIVERSITY_SCHEMAS)
 
 
 def distance_of(value: object) -> str | None:
-    """Return the distance of t-closeness that a mapping names."""
+    """Return the name of the t-closeness distance in a column's settings, or None."""
     if isinstance(value, StrictModel):
         return getattr(value, "kind", None)
     name = value.get("distance", next(iter(DISTANCES))) if isinstance(value, Mapping) else None
@@ -219,7 +223,7 @@ def distance_of(value: object) -> str | None:
 
 
 def models_in_job(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str, Any]]:
-    """Yield the entry of each model that is asked for, the column, and what is said of it.
+    """Yield the registry entry, column and settings of each privacy model of a job.
 
     Args:
         privacy: Specs, or what they are made of or published as, by section (``l``, ``t``) and column; what is none is passed over.
@@ -233,7 +237,10 @@ def models_in_job(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str
 
 
 def check_diversity(value: Any) -> Any:
-    """Return what is said of a sensitive column if exactly one model of l-diversity is named in it; a key without a value is none."""
+    """Return a column's settings if they name exactly one model of l-diversity, else raise.
+
+    A key without a value does not count.
+    """
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):
@@ -247,7 +254,7 @@ def check_diversity(value: Any) -> Any:
 
 
 def check_distance(value: Any) -> Any:
-    """Return what is said of a sensitive column if its distance is known."""
+    """Return a column's settings if their t-closeness distance is known, else raise."""
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):

@@ -1,4 +1,7 @@
-"""How columns that are no quasi-identifiers are published: as they are, or so that no value points at one person."""
+"""Forms of publication of columns that are not quasi-identifiers.
+
+Such a column is published unchanged, or so that no value points at one person.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ OTHER = "other"
 
 
 class Publishing(StrictModel):
-    """How numbers are published: rounded, cut at both ends, or as means of groups."""
+    """Change of a published numerical column: rounding, top and bottom coding, or group means."""
 
     round: Annotated[ExactDecimal, Field(gt=0)] | None = None
     """Every number is the nearest multiple of this one; of two that are as near the even one."""
@@ -31,6 +34,7 @@ class Publishing(StrictModel):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
+        """Check that exactly one form of publication is set."""
         named = [
             *(["round"] if self.round is not None else []),
             *(["top and bottom"] if self.top is not None or self.bottom is not None else []),
@@ -43,7 +47,7 @@ class Publishing(StrictModel):
         return self
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is said and nothing else."""
+        """Return the given settings as JSON data, without empty ones."""
         return {name: value for name, value in super().canonical().items() if value is not None}
 
 
@@ -51,7 +55,9 @@ Way: TypeAlias = Word | Publishing
 
 
 class ColumnPublication(BaseModel):
-    """How a column is published, and what that lost: figures of what is published, and of no single value.
+    """Form of publication of a column, and its loss.
+
+    The figures are of published values, never of a single original value.
 
     Attributes:
         publish: How, as the job says it.
@@ -68,7 +74,7 @@ class ColumnPublication(BaseModel):
 
 
 def publish_entry(value: object) -> object:
-    """Return how a column is published, of which faults are told in one sentence."""
+    """Check the form of publication of a column, and return it."""
     if isinstance(value, Publishing) or (isinstance(value, str) and value in {EXACT, SHARED}):
         return value
     if not isinstance(value, Mapping):
@@ -84,12 +90,12 @@ Publish = Annotated[
 
 
 def canonical_way(way: Way) -> Any:
-    """Return how a column is published as JSON-able data, the same for the same meaning."""
+    """Return a form of publication as JSON data, equal for equal meanings."""
     return way if isinstance(way, str) else plain(way)
 
 
 def treatment_sentence(way: Any, k: int) -> str:
-    """Return how a column is published, in words; of a job, or as a manifest says it."""
+    """Return a column's form of publication in words, from a job or a manifest."""
     said = canonical_way(way) if not isinstance(way, Mapping) else way
     if said == SHARED:
         return f"shared: every value is that of at least {k:,}, others on a grid, '{OTHER}' or withheld"
@@ -104,5 +110,5 @@ def treatment_sentence(way: Any, k: int) -> str:
 
 
 def counts_people(way: Way) -> bool:
-    """Return whether every value that is published is shared by people who are counted."""
+    """Return whether every published value must be shared by a minimum of people."""
     return way == SHARED or (isinstance(way, Publishing) and way.microaggregate is not None)

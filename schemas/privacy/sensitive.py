@@ -1,4 +1,4 @@
-"""What a job may say of one sensitive column: the models of l-diversity, and the distances of t-closeness."""
+"""Job models of l-diversity and t-closeness for one sensitive column."""
 
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -13,28 +13,28 @@ FIRST = ("distinct", "entropy", "recursive")
 
 
 def from_0_to_1(value: Decimal) -> Decimal:
-    """Return a share."""
+    """Check that a number lies from 0 to 1, and return it."""
     if not 0 <= value <= 1:
         raise fault("must be a number from 0 to 1")
     return value
 
 
 def at_least_one(value: Decimal) -> Decimal:
-    """Return a number of 1 or more."""
+    """Check that a number is 1 or more, and return it."""
     if value < 1:
         raise fault("must be 1 or more")
     return value
 
 
 def positive(value: Decimal) -> Decimal:
-    """Return a positive number."""
+    """Check that a number is positive, and return it."""
     if value <= 0:
         raise fault("must be more than 0")
     return value
 
 
 class DiversitySpec(StrictModel):
-    """l-diversity of one sensitive column (Machanavajjhala et al. 2007), by whatever model.
+    """l-diversity of one sensitive column, by any model (Machanavajjhala et al. 2007).
 
     A model has a field of its own name, by which it is recognised.
     """
@@ -45,11 +45,11 @@ class DiversitySpec(StrictModel):
     """Whether a null counts: as no value, so that it adds nothing to l, or as a value like any other."""
 
     def canonical(self) -> dict[str, Any]:
-        """Return the fields that determine a release's content, and the keys of the first models in any case."""
+        """Return the settings that determine a release's content, with the keys of the first models."""
         return dict.fromkeys(FIRST) | super().canonical()
 
     def summary(self) -> dict[str, Any]:
-        """Return what is promised, fit to be published; of nulls only what is not usual."""
+        """Return the settings for publication; ``nulls`` only if it is not the default."""
         promised = self.model_dump(mode="json", exclude_none=True)
         return promised if promised.pop("nulls") == "none" else promised | {"nulls": "value"}
 
@@ -88,7 +88,10 @@ class RecursiveSpec(DiversitySpec):
 
 
 class ClosenessSpec(StrictModel):
-    """t-closeness of one sensitive column (Li et al. 2007), by whatever distance: how far a class may be from the whole source."""
+    """t-closeness of one sensitive column, by any distance (Li et al. 2007).
+
+    It bounds the distance of a class from the complete source.
+    """
 
     kind: ClassVar[str]
     """The name of the distance in `schemas.privacy.kinds.DISTANCES`."""
@@ -103,17 +106,18 @@ class ClosenessSpec(StrictModel):
 
     @model_validator(mode="after")
     def _hierarchy_where_needed(self) -> Self:
+        """Check that the hierarchical distance, and no other, has a hierarchy."""
         if self.grouped != (self.hierarchy is not None):
             raise fault("distance: hierarchical needs a hierarchy, and only that one does")
         return self
 
     def summary(self) -> dict[str, Any]:
-        """Return what is promised, fit to be published: a hierarchy, which holds values, is left out."""
+        """Return the settings for publication, without the hierarchy, which holds values."""
         return {"t": float(self.t), "distance": self.distance}
 
 
 class EqualSpec(ClosenessSpec):
-    """t-closeness where all values are equally far apart."""
+    """t-closeness with the same distance between all values."""
 
     kind: ClassVar[str] = "equal"
     distance: Literal["equal"] = "equal"
@@ -121,7 +125,7 @@ class EqualSpec(ClosenessSpec):
 
 
 class OrderedSpec(ClosenessSpec):
-    """t-closeness where values are apart by their places."""
+    """t-closeness with distances by position in the order of values."""
 
     kind: ClassVar[str] = "ordered"
     distance: Literal["ordered"]
@@ -129,7 +133,7 @@ class OrderedSpec(ClosenessSpec):
 
 
 class HierarchicalSpec(ClosenessSpec):
-    """t-closeness where values are apart by the groups that they share."""
+    """t-closeness with distances by common groups in a hierarchy."""
 
     kind: ClassVar[str] = "hierarchical"
     grouped: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Columns that name a person: left out, or published as pseudonyms."""
+"""Identifier columns of a job: left out, or published as pseudonyms."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +15,7 @@ DROP = "drop"
 
 
 class Identifier(StrictModel):
-    """A column that names a person and is published as pseudonyms."""
+    """An identifier column that is published as pseudonyms."""
 
     name: str
     """The column."""
@@ -24,7 +24,7 @@ class Identifier(StrictModel):
 
 
 def identifier_entries(value: object) -> object:
-    """Return the list of identifiers unchanged."""
+    """Check that identifiers are a list of names or entries with names, and return it."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, entry in enumerate(value) if not _is_entry(entry)]:
@@ -36,11 +36,13 @@ def identifier_entries(value: object) -> object:
 
 
 def _is_entry(entry: object) -> bool:
+    """Return whether an entry of identifiers has a name."""
     name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", entry)
     return isinstance(name, str) and bool(name)
 
 
 def _is_dropped(entry: object) -> bool:
+    """Return whether an entry of identifiers leaves the column out."""
     # With these keys only: a misspelt one is a fault, and may have been meant to keep the column.
     return isinstance(entry, Mapping) and entry.keys() <= {"name", "treatment"} and entry.get("treatment", DROP) == DROP
 
@@ -50,7 +52,7 @@ class _Entry:
 
     @staticmethod
     def __get_pydantic_core_schema__(source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the schema of ``Identifier``, passed by where the column is dropped."""
+        """Return the core schema of ``Identifier``, with a plain name for a dropped column."""
 
         def read(entry: Any, inner: core_schema.ValidatorFunctionWrapHandler) -> Any:
             if isinstance(entry, str):
@@ -65,7 +67,7 @@ class _Entry:
 
     @staticmethod
     def __get_pydantic_json_schema__(schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Return what an editor may offer."""
+        """Return the JSON Schema of an identifier entry, for editors."""
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(schema)]}
 
 
@@ -79,7 +81,10 @@ else:
 
 
 def pseudonym_kinds(identifiers: object) -> Iterator[tuple[str, str]]:
-    """Yield column and treatment of the identifiers, read or not yet read, that are published as pseudonyms of a known kind."""
+    """Yield column and treatment of the identifiers with a known treatment.
+
+    Entries may be validated or raw.
+    """
     for entry in identifiers if isinstance(identifiers, list) else []:
         kind, name = treatment_of(_inside(entry, "treatment")), _inside(entry, "name")
         if kind is not None and isinstance(name, str):
@@ -87,7 +92,10 @@ def pseudonym_kinds(identifiers: object) -> Iterator[tuple[str, str]]:
 
 
 def subject_faults(identifiers: object, known: Collection[str] | None) -> list[str]:
-    """Return a sentence per treatment, read or not yet read, whose subject is no column of the job; ``known`` is None where all are."""
+    """Return a message for each treatment whose subject column is not in the job.
+
+    Treatments may be validated or raw; ``known`` is None if all columns are allowed.
+    """
     faults = []
     for entry in identifiers if isinstance(identifiers, list) and known is not None else []:
         kind = treatment_of(_inside(entry, "treatment"))
@@ -101,6 +109,7 @@ def subject_faults(identifiers: object, known: Collection[str] | None) -> list[s
 
 
 def _inside(entry: Any, *keys: str) -> Any:
+    """Return the value at a path of keys or attributes, or None."""
     for key in keys:
         entry = entry.get(key) if isinstance(entry, Mapping) else getattr(entry, key, None)
     return entry

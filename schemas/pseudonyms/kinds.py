@@ -1,4 +1,4 @@
-"""The treatments of identifiers, recognised by their key: one entry each, with schema, code, form and words."""
+"""Registry of the treatments of identifiers: schema, code, form of pseudonyms and texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TEXT = "make it text, a whole number or a date"
 
 @dataclass(frozen=True)
 class TreatmentKind:
-    """A kind of treatment.
+    """A registry entry for one kind of treatment of identifiers.
 
     Attributes:
         name: The key by which a job names it.
@@ -65,6 +65,7 @@ class TreatmentKind:
 
 
 def _mask_form(spec: MaskTreatment) -> str:
+    """Return the regular expression of all masked values."""
     mask = spec.mask
     if mask.replacement is not None:
         parts = enumerate(re.split(r"\\([1-9\\])", mask.replacement))
@@ -77,6 +78,7 @@ def _mask_form(spec: MaskTreatment) -> str:
 
 
 def _encrypt_form(spec: EncryptTreatment) -> str:
+    """Return the regular expression of all encrypted values."""
     settings = spec.encrypt
     if settings.width is not None:
         return f"[0-9]{{1,{settings.width}}}"
@@ -84,6 +86,7 @@ def _encrypt_form(spec: EncryptTreatment) -> str:
 
 
 def _characters(text: str) -> str:
+    """Return a text as escapes for a regular expression."""
     # By code point, so that none of them means anything in an expression.
     return "".join(f"\\x{{{ord(character):x}}}" for character in text)
 
@@ -156,17 +159,17 @@ SCHEMAS = Schemas(TREATMENTS)
 
 
 def treatment_of(value: object) -> str | None:
-    """Return the treatment whose key a mapping holds."""
+    """Return the name of the treatment whose key the settings have, or None."""
     return kind_named(value, SCHEMAS)
 
 
 def treatment_kind(spec: TreatmentSpec) -> TreatmentKind:
-    """Return the entry of a treatment."""
+    """Return the registry entry of a treatment."""
     return TREATMENTS[spec.kind]
 
 
 def check_treatment(value: Any) -> Any:
-    """Return ``value`` unchanged if exactly one treatment is named in it."""
+    """Return a treatment's settings unchanged if they name exactly one kind, else raise."""
     return one_named(value, SCHEMAS, "treatment", "treatments", "the word drop or a mapping")
 
 

@@ -1,4 +1,4 @@
-"""How a column that names a person is published as pseudonyms: what a job may say of each treatment."""
+"""Job models of the treatments that publish identifiers as pseudonyms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _BLOCK = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
 
 def exactly_one_source(value: object) -> object:
-    """Return ``value`` unchanged if it names one place; what it holds otherwise may be the key itself and is never shown."""
+    """Check that a secret's settings name exactly one place, and return them.
+
+    Wrong settings may hold the key itself and are never shown.
+    """
     if isinstance(value, StrictModel):
         return value
     if (
@@ -37,7 +40,7 @@ def exactly_one_source(value: object) -> object:
 
 
 class Secret(StrictModel):
-    """Where a key or a vault lies; exactly one of the three."""
+    """Place of a key or a vault: exactly one of variable, file and Prefect block."""
 
     env: str | None = None
     """An environment variable that holds the key, or the path of the vault."""
@@ -48,7 +51,7 @@ class Secret(StrictModel):
 
     @property
     def words(self) -> str:
-        """The place in words."""
+        """Description of the place, for messages."""
         if self.env is not None:
             return f"environment variable {self.env}"
         return f"file '{self.file}'" if self.file is not None else f"Prefect block '{self.prefect_block}'"
@@ -63,10 +66,10 @@ _KINDS = ((string.digits, 10), (string.hexdigits, 16), (string.printable, 64))
 
 
 def is_strong(key: bytes) -> bool:
-    """Return whether a key can hold 128 bits: by its length and the kind of characters that it is written in.
+    """Return whether a key can hold 128 bits, by its length and kinds of characters.
 
-    Sixteen random bytes can, or 32 hexadecimal digits, 39 decimal ones, 22 of base 64. A sentence of that length passes too: what cannot
-    be seen from a key is how it was chosen.
+    Sixteen random bytes can, or 32 hexadecimal digits, 39 decimal ones, 22 of base 64. A sentence of that length passes too: a key does
+    not show how it was chosen.
     """
     size = next((size for characters, size in _KINDS if set(key) <= set(characters.encode())), 256)
     return len(key) * log2(size) >= LEAST_BITS and len(set(key)) >= LEAST_DISTINCT
@@ -112,6 +115,7 @@ class MaskSettings(StrictModel):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
+        """Check that a mask has either kept characters or a pattern with its replacement."""
         if (self.keep is None) == (self.pattern is None):
             raise fault("must say either keep or pattern")
         if (self.pattern is None) != (self.replacement is None):
@@ -126,6 +130,7 @@ class MaskSettings(StrictModel):
 
 
 def _replaces(pattern: str, replacement: str) -> bool:
+    """Return whether a pattern and its replacement are valid for Arrow's RE2."""
     import pyarrow as pa  # noqa: PLC0415 - few jobs have a pattern
     import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -140,7 +145,10 @@ def _replaces(pattern: str, replacement: str) -> bool:
 
 
 def full_match_pattern(pattern: str) -> str:
-    """Return the pattern that matches what ``pattern`` matches from start to end, line ends included; groups keep their numbers."""
+    """Return a pattern that must match the complete text, line ends included.
+
+    Groups keep their numbers.
+    """
     # In a group: of alternatives the first would else have the beginning alone, and the last the end.
     return rf"(?s)\A(?:{pattern})\z"
 
@@ -170,6 +178,7 @@ class EncryptSettings(StrictModel):
 
     @model_validator(mode="after")
     def _letters(self) -> Self:
+        """Check that the encrypted characters are distinct and not among the separators."""
         if (self.alphabet is None) == (self.characters is None):
             raise fault("must say either alphabet or characters")
         if len(self.letters) < 2 or len(set(self.letters)) < len(self.letters):
@@ -181,12 +190,12 @@ class EncryptSettings(StrictModel):
 
     @property
     def letters(self) -> str:
-        """The characters that are encrypted into each other."""
+        """Characters that are encrypted into each other."""
         return ALPHABETS[self.alphabet] if self.alphabet else self.characters or ""
 
     @property
     def least(self) -> int:
-        """Characters that a value must have at least."""
+        """Minimum number of characters in a value."""
         length = 2
         while len(self.letters) ** length < LEAST_DOMAIN:
             length += 1
@@ -206,7 +215,7 @@ class ShiftSettings(StrictModel):
 
 
 class TreatmentSpec(StrictModel):
-    """What a job says of one treatment, of whatever kind.
+    """Base class for the settings of one treatment in a job.
 
     A kind has a field of its own name, by which it is recognised.
     """
@@ -216,17 +225,20 @@ class TreatmentSpec(StrictModel):
 
     @property
     def secret(self) -> Secret | None:
-        """Where its key or vault lies, if it has one."""
+        """Place of the treatment's key or vault, or None."""
         return None
 
     @property
     def subject(self) -> str | None:
-        """The column that tells whose value it is, for kinds that treat all values of a person alike."""
+        """Column that identifies the person of a value, or None.
+
+        Only kinds that treat all values of a person alike have one.
+        """
         return None
 
 
 class HashTreatment(TreatmentSpec):
-    """Publishes a keyed hash."""
+    """Treatment that publishes a keyed hash of a value."""
 
     kind: ClassVar[str] = "hash"
     hash: HashSettings
@@ -234,12 +246,12 @@ class HashTreatment(TreatmentSpec):
 
     @property
     def secret(self) -> Secret:
-        """Where its key lies."""
+        """Place of the key."""
         return self.hash.key
 
 
 class MaskTreatment(TreatmentSpec):
-    """Publishes part of a value."""
+    """Treatment that publishes part of a value."""
 
     kind: ClassVar[str] = "mask"
     mask: MaskSettings
@@ -247,7 +259,7 @@ class MaskTreatment(TreatmentSpec):
 
 
 class TokenTreatment(TreatmentSpec):
-    """Publishes a random token."""
+    """Treatment that publishes a random token for a value."""
 
     kind: ClassVar[str] = "token"
     token: TokenSettings
@@ -255,12 +267,12 @@ class TokenTreatment(TreatmentSpec):
 
     @property
     def secret(self) -> Secret:
-        """Where its vault lies."""
+        """Place of the vault."""
         return self.token.vault
 
 
 class EncryptTreatment(TreatmentSpec):
-    """Publishes a value of the same form."""
+    """Treatment that publishes an encrypted value of the same form."""
 
     kind: ClassVar[str] = "encrypt"
     encrypt: EncryptSettings
@@ -268,12 +280,12 @@ class EncryptTreatment(TreatmentSpec):
 
     @property
     def secret(self) -> Secret:
-        """Where its key lies."""
+        """Place of the key."""
         return self.encrypt.key
 
 
 class ShiftTreatment(TreatmentSpec):
-    """Publishes another date."""
+    """Treatment that publishes dates shifted by a number of days per person."""
 
     kind: ClassVar[str] = "shift"
     shift: ShiftSettings
@@ -281,10 +293,10 @@ class ShiftTreatment(TreatmentSpec):
 
     @property
     def secret(self) -> Secret:
-        """Where its key lies."""
+        """Place of the key."""
         return self.shift.key
 
     @property
     def subject(self) -> str:
-        """The column that tells whose date it is."""
+        """Column that identifies the person of a date."""
         return self.shift.subject

@@ -1,4 +1,4 @@
-"""What Pydantic found wrong with a job, in sentences of ours that carry no value of the input."""
+"""Error messages for the faults that Pydantic found in a job, without any value of the input."""
 
 from __future__ import annotations
 
@@ -36,17 +36,22 @@ _PASSED_OVER = frozenset({"default_factory_not_called"})
 
 
 def in_qid(loc: Loc) -> bool:
-    """Return whether a place lies inside a quasi-identifier, where a tree put at the wrong depth makes keys of cell values."""
+    """Return whether a location of the job file lies inside a quasi-identifier.
+
+    A tree at the wrong depth makes cell values keys there.
+    """
     return loc[: len(_QIDS)] == _QIDS and len(loc) > len(_QIDS)
 
 
 def in_tree(loc: Loc) -> bool:
-    """Return whether a place lies inside a tree, where keys are cell values."""
+    """Return whether a location of the job file lies inside a tree, where keys are cell values."""
     return in_qid(loc) and loc[_TREE_AT : _TREE_AT + len(_TREE)] == _TREE
 
 
 def key_path(loc: Loc, data: object = None) -> str:
-    """Return a place as people write it, ``columns.quasi_identifiers[2]`` (positions from 0), never with a key of a tree.
+    """Return a location as a dotted path, ``columns.quasi_identifiers[2]``, with positions from 0.
+
+    The path never has a key of a tree.
 
     Where the job's ``data`` is at hand a quasi-identifier is called by its name: ``quasi_identifiers[2] 'age': hierarchy.widths``.
     """
@@ -65,7 +70,7 @@ def key_path(loc: Loc, data: object = None) -> str:
 
 
 def qid_name(position: str | int, data: object) -> str | None:
-    """Return the name of the quasi-identifier at a position of data that may have any shape."""
+    """Return the name of the quasi-identifier at a position of unchecked job data, or None."""
     found: Any = data
     for key in (*_QIDS, position, "name"):
         if isinstance(found, Mapping):
@@ -78,7 +83,7 @@ def qid_name(position: str | int, data: object) -> str | None:
 
 
 def fault_lines(errors: Iterable[ErrorDetails], root: type[StrictModel], data: object) -> list[str]:
-    """Return one line per fault, its place first.
+    """Return one message line per Pydantic error, each beginning with its location in the job.
 
     Args:
         errors: of one validation, with their input, which is looked at and never shown.
@@ -89,17 +94,17 @@ def fault_lines(errors: Iterable[ErrorDetails], root: type[StrictModel], data: o
     for error in errors:
         if error["type"] in _PASSED_OVER:
             continue
-        loc, owner = walk(error["loc"], root)
+        loc, owner = file_location(error["loc"], root)
         if error["type"] == "extra_forbidden":
             lines.append(unknown_key(loc, owner, data))
             continue
         where = key_path(loc, data)
-        lines += [f"{where}: {sentence}" if where else sentence for sentence in sentences(error)]
+        lines += [f"{where}: {sentence}" if where else sentence for sentence in error_sentences(error)]
     return lines
 
 
-def walk(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | None]:
-    """Return a place as it is in the file, without the tags that Pydantic adds, and the model whose field it is."""
+def file_location(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | None]:
+    """Return an error's location without Pydantic's union tags, and the model with that field."""
     kept: list[str | int] = []
     model: type[StrictModel] | None = root
     owner = model
@@ -117,12 +122,12 @@ def walk(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | No
         kept.append(part)
         if isinstance(part, str):
             owner = model
-            model, choice, named = inner(model.model_fields.get(part) if model else None)
+            model, choice, named = field_model(model.model_fields.get(part) if model else None)
     return tuple(kept), owner
 
 
-def inner(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | None, bool]:
-    """Return the model that a field holds, or the choice among models, and whether it holds them by name."""
+def field_model(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | None, bool]:
+    """Return the model or the choice of models of a field, and whether the field is a dict of them."""
     if field is None:
         return None, None, False
     choice = next((entry for entry in field.metadata if isinstance(entry, Choice)), None) or chosen_variant(field.annotation)
@@ -130,21 +135,21 @@ def inner(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | N
 
 
 def chosen_variant(annotation: Any) -> Choice | None:
-    """Return the choice inside an annotation such as ``dict[str, Annotated[…, Choice(…)]]``."""
+    """Return the Choice inside a type annotation, such as ``dict[str, Annotated[…, Choice(…)]]``."""
     if isinstance(annotation, Choice):
         return annotation
     return next((choice for choice in map(chosen_variant, get_args(annotation)) if choice), None)
 
 
 def variant_model(annotation: Any) -> type[StrictModel] | None:
-    """Return the model inside an annotation such as ``list[QuasiIdentifier]``."""
+    """Return the model class inside a type annotation, such as ``list[QuasiIdentifier]``."""
     if isinstance(annotation, type) and issubclass(annotation, StrictModel):
         return annotation
     return next((model for model in map(variant_model, get_args(annotation)) if model), None)
 
 
 def unknown_key(loc: Loc, owner: type[StrictModel] | None, data: object) -> str:
-    """Return the fault of an unknown key with the known key that it resembles.
+    """Return the message for an unknown key, with the known key that resembles it.
 
     Inside a quasi-identifier a key that resembles none is not shown.
     """
@@ -156,8 +161,8 @@ def unknown_key(loc: Loc, owner: type[StrictModel] | None, data: object) -> str:
     return f"{key_path(loc[:-1], data)}: a key that is not known; known here: {listed(known, most=len(known))}"
 
 
-def sentences(error: ErrorDetails) -> list[str]:
-    """Return what an error says, without place."""
+def error_sentences(error: ErrorDetails) -> list[str]:
+    """Return the messages of one Pydantic error, without the location."""
     kind, given, context = error["type"], error.get("input"), error.get("ctx", {})
     # YAML has null where nothing stands behind a key; whatever type Pydantic misses, that is what its author should hear.
     if given is None and kind != "missing":
@@ -175,6 +180,6 @@ def sentences(error: ErrorDetails) -> list[str]:
 
 
 def one_of(expected: str, given: str, claim: str) -> str:
-    """Return ``must be 'drop' or 'mask' (did you mean 'drop'?)`` from Pydantic's list of quoted words."""
+    """Return the message ``must be 'drop' or 'mask' (did you mean 'drop'?)`` for a wrong word."""
     words = re.findall(r"'([^']*)'", expected)
     return f"{claim} {alternatives(words)}{nearest(given, words)}"

@@ -1,4 +1,4 @@
-"""A job that a program gives instead of a file: the same text, so that it is read by the same rules."""
+"""Jobs that a program passes instead of a file, as YAML text that the same rules read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.reading.regular_files import read_text
 
 @dataclass(frozen=True)
 class GivenJob:
-    """A job without a file.
+    """The text and base folder of a job that has no file.
 
     Attributes:
         text: YAML. Not in what the object shows of itself: there may be cell values in a tree.
@@ -40,7 +40,7 @@ class GivenJob:
 
 
 def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
-    """Return a job of plain data.
+    """Return the job of plain Python data, as text for the YAML reader.
 
     Args:
         data: What the YAML would say.
@@ -50,7 +50,10 @@ def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
 
 
 def scratch_job(job: Path | GivenJob) -> GivenJob:
-    """Return a job whose release is removed again: it is not registered, and held against no other."""
+    """Return a job whose release is temporary.
+
+    Its release is neither registered nor compared with other releases.
+    """
     if isinstance(job, GivenJob):
         return replace(job, scratch=True)
     text, faults = read_text(job)
@@ -60,11 +63,12 @@ def scratch_job(job: Path | GivenJob) -> GivenJob:
 
 
 def setting_texts(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return settings by their dotted keys, ``{"privacy.k": 10}``, as ``--set`` takes them."""
+    """Return settings by dotted key, such as ``{"privacy.k": 10}``, as texts for ``--set``."""
     return tuple(f"{key}={_written(value, 'The settings given')}" for key, value in settings.items())
 
 
 def _written(data: object, where: str) -> str:
+    """Return data as JSON text, or raise a JobError that names ``where``."""
     # JSON is YAML; its escapes of characters beyond the first plane are not, so that they stay as they are.
     try:
         return json.dumps(_plain(data), ensure_ascii=False)
@@ -74,7 +78,7 @@ def _written(data: object, where: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return data of which every part has a form in JSON; what has none is left for it to refuse."""
+    """Convert data to types that JSON can hold; leave other values for JSON to refuse."""
     if isinstance(value, Mapping):
         return {_key(key): _plain(part) for key, part in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
@@ -91,6 +95,7 @@ def _plain(value: object) -> object:
 
 
 def _key(key: object) -> str:
+    """Return the key of a mapping as text; raise TypeError for keys other than int and str."""
     # Whole numbers and texts: of what else a key could be, YAML's own spelling is no agreement.
     if isinstance(key, bool) or not isinstance(key, str | int):
         raise TypeError

@@ -1,4 +1,4 @@
-"""Job files: their text, read and validated as a job of one table or of several."""
+"""Reading and validation of job files, of one table or of several."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from schemas.reading.yaml_reading import parse
 
 
 def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[str]:
-    """Put the settings into ``data``, in order, and return what is wrong with them.
+    """Set the overrides of ``--set`` in the job's data, in order, and return their faults.
 
-    A key that does not exist is put there all the same: whether it may is the job's affair, which knows what it resembles.
+    A key that does not exist is set too. The job's validation then reports it, with the key that it resembles.
     """
     faults: list[str] = []
     for position, override in enumerate(overrides, 1):
@@ -41,7 +41,7 @@ def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[s
 
 
 def with_culprits(faults: Sequence[str], overrides: Sequence[str], data: object) -> list[str]:
-    """Return the faults of a job, those that lie where a setting was replaced with the setting's key behind them.
+    """Return the faults of a job, with the ``--set`` key added to faults that the key caused.
 
     Args:
         faults: Sentences, each with its place in front.
@@ -54,7 +54,10 @@ def with_culprits(faults: Sequence[str], overrides: Sequence[str], data: object)
 
 
 def _is_at(fault: str, at: str) -> bool:
-    """Return whether the place in front of a fault is that of a setting or below it; above it the fault must name the setting's key."""
+    """Return whether a fault's location is that of an override or lies below it.
+
+    If the location lies above, the fault must name the override's key.
+    """
     if fault.startswith((f"{at}:", f"{at}.", f"{at}[")):
         return True
     told, _, said = fault.partition(": ")
@@ -62,7 +65,7 @@ def _is_at(fault: str, at: str) -> bool:
 
 
 def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> None:
-    """Set one entry of nested mappings and lists; mappings that are missing on the way are made."""
+    """Set one entry of nested mappings and lists, and create missing mappings on the way."""
     here: Any = data
     for step, key in enumerate(keys):
         last = step == len(keys) - 1
@@ -81,32 +84,38 @@ def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> N
 
 
 def entry(entries: list[object], key: str) -> int:
-    """Return the position that ``key`` names in a list."""
+    """Return the position in a list that the text ``key`` names; raise if there is none."""
     if not key.isdecimal() or int(key) >= len(entries):
         raise MisplacedError(f"give a position in the list, from 0 to {len(entries) - 1}" if entries else "the list there is empty")
     return int(key)
 
 
 class JobModel(StrictModel):
-    """A whole job; relative paths in it are relative to the folder of the job file."""
+    """A complete job; relative paths in it are relative to the folder of the job file."""
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
     _is_scratch: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any) -> None:
-        """Take the job file's folder from the validation context ``{"folder": Path}``, else the current one; and whether it is scratch."""
+        """Store the job file's folder and the scratch flag from the validation context.
+
+        The context is ``{"folder": Path, "scratch": bool}``; without one the folder is the current one.
+        """
         if isinstance(context, Mapping) and "folder" in context:
             self._is_scratch = bool(context.get("scratch"))
             self._folder = Path(os.path.abspath(context["folder"]))  # noqa: PTH100 - Path.resolve would follow links
 
     @property
     def folder(self) -> Path:
-        """The folder of the job file, absolute."""
+        """Absolute path of the job file's folder."""
         return self._folder
 
     @property
     def is_scratch(self) -> bool:
-        """Whether what it makes is counted or handed over, and removed again: no release that others are held against."""
+        """Whether the release is temporary: counted or handed over, then removed.
+
+        Other releases are not compared with it.
+        """
         return self._is_scratch
 
 
@@ -116,7 +125,7 @@ Model = TypeVar("Model", bound=JobModel)
 def read_job(
     model: type[Model], version: int, path: Path | GivenJob, overrides: Sequence[str], between: Callable[[dict[str, Any]], list[str]]
 ) -> Model:
-    """Return the job of a YAML file, with single settings replaced.
+    """Read and validate the job of a YAML file, with single settings replaced.
 
     Args:
         model: The kind of job.
@@ -144,14 +153,17 @@ def read_job(
 
 
 def _content(path: Path | GivenJob) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return what a job file holds, None where it holds no mapping, and what is wrong with its text."""
+    """Return the mapping in a job file, or None, and the faults of its text."""
     text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
     data, unread = parse(text) if not faults else (None, [])
     return data if isinstance(data, dict) else None, faults + unread
 
 
 def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
-    """Return whether a job file is of several tables; one that cannot be read is not, and whoever loads it says what is wrong."""
+    """Return whether a job file is a job of several tables.
+
+    False for a file that cannot be read; loading it reports the faults.
+    """
     text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
     # Only an escape could spell the key in another way. So most jobs of one table are not read a second time.
     if faults or not any("tables" in said or "\\" in said for said in (text, *overrides)):
@@ -164,5 +176,5 @@ def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
 
 
 def names_tables(data: Mapping[str, Any]) -> bool:
-    """Return whether the content of a job is of the version that has several tables."""
+    """Return whether the content of a job has the version number of jobs with several tables."""
     return type(data.get("version")) is int and data["version"] == TABLES_VERSION

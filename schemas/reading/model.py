@@ -1,4 +1,4 @@
-"""What all models of the job share: strictness, exact decimals, a choice by tag, faults as sentences, and what a digest counts."""
+"""Base classes and validators of all job models: strict, exact decimals, tagged choices, digests."""
 
 from __future__ import annotations
 
@@ -30,20 +30,25 @@ _PERCENTAGE = re.compile(r"[0-9]{1,3}([.,][0-9]{1,9})?\s*%")
 
 
 def fault(*sentences: str) -> PydanticCustomError:
-    """Return what a validator raises: one or more sentences, which name columns and counts but never a value of the input."""
+    """Return the error that a validator raises, with one or more sentences.
+
+    The sentences name columns and counts but never a value of the input.
+    """
     # Sentences go in as context: in the template a brace of a column's name would be taken for a field.
     return PydanticCustomError("fault", "{text}", {"text": "; ".join(sentences), "sentences": sentences})
 
 
 def alternatives(words: Iterable[str]) -> str:
-    """Return ``'a', 'b' or 'c'``."""
+    """Return the words as quoted alternatives, ``'a', 'b' or 'c'``."""
     *rest, last = [f"'{word}'" for word in words]
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
 @dataclass(frozen=True)
 class LaterJsonSchema:
-    """The JSON Schema of a field that a validator reads, made when a schema is asked for: most commands never ask.
+    """JSON Schema of a field with a validator, created only when a schema is requested.
+
+    Most commands never request one.
 
     Attributes:
         make: Returns the schema.
@@ -52,12 +57,12 @@ class LaterJsonSchema:
     make: Callable[[], JsonSchemaValue]
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe the field by the schema alone."""
+        """Return the deferred schema as the field's JSON Schema."""
         return self.make()
 
 
 class StrictModel(BaseModel):
-    """A part of the job: no unknown keys, no coercion, no change after it is read, no input in error messages."""
+    """A part of a job: strict types, no unknown keys, immutable, no input in error messages."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
@@ -68,7 +73,10 @@ class StrictModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe each field by the text below it; Pydantic itself would read the source of every model whenever it is imported."""
+        """Return the model's JSON Schema, with each field described by the docstring below it.
+
+        Pydantic itself would read the source of every model at each import.
+        """
         made = handler(schema)
         fields = handler.resolve_ref_schema(made).get("properties", {})
         for name, text in attribute_texts(cls).items():
@@ -77,7 +85,7 @@ class StrictModel(BaseModel):
         return made
 
     def canonical(self) -> dict[str, Any]:
-        """Return the fields that determine a release's content as JSON-able data, equal for equal meanings."""
+        """Return the fields that determine a release's content as JSON data, equal for equal meanings."""
         defaults = _defaults_of_later_fields(type(self))
         names = [name for name in type(self).model_fields if name not in self.uncounted]
         return {name: plain(getattr(self, name)) for name in names if name not in defaults or getattr(self, name) != defaults[name]}
@@ -85,12 +93,16 @@ class StrictModel(BaseModel):
 
 @cache
 def _defaults_of_later_fields(model: type[StrictModel]) -> dict[str, Any]:
-    """Return the defaults of the fields that came later. Pydantic looks at the signature of each default's factory: a millisecond."""
+    """Return the default values of the fields in ``counted_if_set``, by name.
+
+    These fields were added later, and are in the digest only if they are set. The result is cached because Pydantic needs a millisecond
+    for it.
+    """
     return {name: model.model_fields[name].get_default(call_default_factory=True) for name in model.counted_if_set}
 
 
 def attribute_texts(model: type[StrictModel]) -> dict[str, str]:
-    """Return the text below each field of a model, by name, those that it inherits included."""
+    """Return the docstring below each field of a model, by name, inherited fields included."""
     texts: dict[str, str] = {}
     for owner in reversed(model.__mro__):
         if issubclass(owner, StrictModel) and owner is not StrictModel:
@@ -104,14 +116,14 @@ def attribute_texts(model: type[StrictModel]) -> dict[str, str]:
 
 
 class MethodSpec(StrictModel):
-    """The settings of an algorithm, of whichever."""
+    """Base class for the settings of an algorithm."""
 
     name: str
     """Chooses the algorithm."""
 
 
 def plain(value: object) -> Any:
-    """Return ``value`` as JSON-able data; decimals become their shortest text, models their canonical form."""
+    """Convert a value to JSON data: decimals as their shortest text, models in canonical form."""
     if isinstance(value, StrictModel):
         return value.canonical()
     if isinstance(value, Decimal):
@@ -128,30 +140,30 @@ def plain(value: object) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Annotation of a field that is one of several models, told apart by a tag before anything else of it is read.
+    """Annotation of a field that holds one of several models, chosen by a tag.
 
-    Faults are then about the model that was meant. A tagged union of the core schema is used because Pydantic's own annotation
-    refuses a union of one, and a choice may begin with one.
+    The tag is read first, so that faults are about the intended model. A tagged union of the core schema is used because Pydantic's own
+    annotation refuses a union of one, and a choice may begin with one.
     """
 
     models: Mapping[str, type[StrictModel]]
     tag: str | Callable[[Any], str | None]
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the tagged union of the models."""
+        """Return the tagged union of the models as a core schema."""
         choices = {tag: handler.generate_schema(model) for tag, model in self.models.items()}
         return core_schema.tagged_union_schema(choices, discriminator=self.tag)
 
 
 def kind_named(value: object, models: Mapping[str, type[StrictModel]]) -> str | None:
-    """Return the kind of a model, or the one whose key a mapping holds."""
+    """Return the kind of a model, or the first kind whose name is a key of a mapping."""
     if isinstance(value, StrictModel):
         return getattr(value, "kind", None)
     return next((kind for kind in models if isinstance(value, Mapping) and kind in value), None)
 
 
 def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, several: str, takes: str = "a mapping") -> Any:
-    """Return ``value`` unchanged if exactly one kind of model is named in it.
+    """Return a mapping or model unchanged if it names exactly one kind of model, else raise.
 
     Args:
         value: A model, or what is to become one.
@@ -175,7 +187,10 @@ def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, sev
 
 
 def exact_decimal(value: object) -> Decimal:
-    """Return the decimal as its author wrote it: ``0.1`` is one tenth, not the nearest binary fraction."""
+    """Convert a number of the job to a Decimal, exactly as written.
+
+    ``0.1`` is one tenth, not the nearest binary fraction.
+    """
     if isinstance(value, str) and _PERCENTAGE.fullmatch(value.strip()):
         raise fault("must be a number: write 2 % as 0.02, without quotes")
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -193,7 +208,7 @@ def exact_decimal(value: object) -> Decimal:
 
 
 def as_path(value: object) -> Path:
-    """Return a path from non-empty text."""
+    """Convert non-empty text to a path."""
     if isinstance(value, Path):
         return value
     if not isinstance(value, str) or not value.strip() or "\0" in value:
@@ -202,21 +217,24 @@ def as_path(value: object) -> Path:
 
 
 def one_character(value: object) -> str:
-    """Return text of exactly one character that does not end a line."""
+    """Check that a value is one character, not a line end, and return it."""
     if not isinstance(value, str) or len(value) != 1 or value in "\r\n\0":
         raise fault("must be a single character")
     return value
 
 
 def title(value: object) -> str:
-    """Return a line of text of 1 to 200 characters."""
+    """Check that a value is one line of 1 to 200 characters, and return it stripped."""
     if not isinstance(value, str) or not 0 < len(value.strip()) <= MOST_TITLE or not value.isprintable():
         raise fault(f"must be a line of 1 to {MOST_TITLE} characters")
     return value.strip()
 
 
 def integer_one(value: object) -> object:
-    """Let ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python."""
+    """Check that the version is the integer 1, and return it.
+
+    ``true`` and ``1.0`` are refused, although they equal 1 in Python.
+    """
     if type(value) is int and value == TABLES_VERSION:
         raise fault(OF_TABLES)
     if type(value) is not int or value != 1:
@@ -235,7 +253,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 
 
 def job_name(value: str) -> str:
-    """Return a name that is safe as the name of a folder."""
+    """Check that a job's name is safe as a folder name, and return it."""
     if not _NAME.fullmatch(value):
         raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
     return value
@@ -253,7 +271,7 @@ _MOST_MEMORY = 2**63
 
 
 def memory_bytes(value: object) -> int:
-    """Return a memory budget in bytes.
+    """Convert a memory size, such as ``1GB``, to bytes.
 
     Args:
         value: a number of bytes, or text such as ``1GB`` (10^9), ``2GiB`` (2 * 2^30), ``1.5 GB``; case does not matter.
@@ -267,6 +285,7 @@ def memory_bytes(value: object) -> int:
 
 
 def _size(value: object) -> int | None:
+    """Return a memory size in bytes, or None if it cannot be read."""
     # To Python true is an int.
     if isinstance(value, int) and not isinstance(value, bool):
         return value

@@ -1,8 +1,8 @@
-"""Registries: what there is of one kind of thing, each in one entry that holds its schema, its code and its words.
+"""Registries: one entry per kind, such as a hierarchy or method, with its schema, code and texts.
 
-Everything else asks the registry: the job's models which keys there are, the flows which code to call, plan, report and comparison what to
-call it, the documentation what to say of it. Entries name code by its import path, because schemas know nothing of the floors above and
-because a job should import only what it uses.
+Everything else asks the registry: the job's models which keys exist, the flows which code to call, plan, report and comparison for the
+names, the documentation for the texts. Entries name code by its import path, because schemas import nothing of the layers above and
+because a job should import only the code that it uses.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from schemas.reading.model import StrictModel
 
 
 class NamedEntry(Protocol):
-    """What a registry holds."""
+    """Protocol of a registry's entries."""
 
     @property
     def name(self) -> str:
-        """How a job calls it."""
+        """Name of the entry in a job file."""
 
 
 class Described(NamedEntry, Protocol):
-    """An entry with a model of its own in the job."""
+    """Protocol of entries with a job model of their own."""
 
     @property
     def schema(self) -> type[StrictModel]:
-        """What a job may say of it."""
+        """Model of the entry's settings in a job file."""
 
 
 Entry = TypeVar("Entry", bound=NamedEntry)
@@ -54,13 +54,13 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             self._add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Add an entry; models that were made before know it from here on."""
+        """Add an entry, and rebuild the models that were made before."""
         self._add(entry)
         _tell()
 
     @contextmanager
     def having(self, entry: Entry) -> Iterator[None]:
-        """Add an entry until the block ends."""
+        """Add an entry for the duration of a ``with`` block."""
         self.add(entry)
         try:
             yield
@@ -69,6 +69,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             _tell()
 
     def _add(self, entry: Entry) -> None:
+        """Add an entry, and raise ValueError if its name is taken."""
         if entry.name in self._entries:
             raise ValueError(f"there is a {self.what} '{entry.name}' already")
         self._entries[entry.name] = entry
@@ -84,7 +85,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
 
 class Schemas(Mapping[str, type[StrictModel]]):
-    """The models of a registry's entries by name, as they are at the moment."""
+    """Live mapping from the names of a registry's entries to their models."""
 
     def __init__(self, registry: Mapping[str, Described]) -> None:
         self._registry = registry
@@ -100,46 +101,46 @@ class Schemas(Mapping[str, type[StrictModel]]):
 
 
 class OneOf:
-    """Annotation of a field that holds the name of an entry."""
+    """Annotation of a field that holds the name of a registry entry."""
 
     def __init__(self, registry: Mapping[str, NamedEntry]) -> None:
         self._registry = registry
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the schema of one of the names."""
+        """Return the core schema that accepts one of the registered names."""
         # As they are now: an entry that is added later has the models made anew.
         return core_schema.literal_schema(list(self._registry))
 
 
 class Loadable(Protocol):
-    """What gives code when it is asked for it."""
+    """Protocol of references to code, which is imported when it is needed."""
 
     def load(self) -> Any:
-        """Return the code."""
+        """Return the object that the reference names."""
 
     @property
     def module(self) -> str:
-        """Where it is."""
+        """Import path of the module with the object."""
 
 
 @dataclass(frozen=True)
 class CodeAtHand:
-    """Code that is at hand."""
+    """Reference to an object that is already imported."""
 
     code: Any
 
     def load(self) -> Any:
-        """Return the code."""
+        """Return the object."""
         return self.code
 
     @property
     def module(self) -> str:
-        """Where it is."""
+        """Import path of the module with the object."""
         return str(self.code.__module__)
 
 
 class Code:
-    """A function or another object by its import path, imported when it is asked for.
+    """Reference to a function or another object by its import path, imported when needed.
 
     Args:
         path: Module and name, as in ``core.hierarchies.widths:widths_levels``.
@@ -150,24 +151,25 @@ class Code:
 
     @property
     def module(self) -> str:
-        """Where it is."""
+        """Import path of the module with the object."""
         return self.path.split(":")[0]
 
     def load(self) -> Any:
-        """Return what the path leads to."""
+        """Import the module and return the object."""
         module, name = self.path.split(":")
         return getattr(import_module(module), name)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the function."""
+        """Import the function and call it."""
         return self.load()(*arguments, **named)
 
 
-def watch(rebuild: Callable[[], None]) -> None:
-    """Let ``rebuild`` be called whenever an entry comes or goes."""
+def call_on_change(rebuild: Callable[[], None]) -> None:
+    """Register a function to be called whenever an entry is added to or removed from a registry."""
     _watching.append(rebuild)
 
 
 def _tell() -> None:
+    """Call the registered functions after a change of entries."""
     for rebuild in _watching:
         rebuild()

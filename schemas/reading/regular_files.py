@@ -1,4 +1,7 @@
-"""Files that others name or write are read whole, so that only those are opened that have an end: no device, no pipe, none too large."""
+"""Reading of regular files of limited size.
+
+Other persons may name or write these files. So devices, pipes and files that are too large are refused.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ MOST_BYTES, MOST_TEXT, MOST_HEADER, BLOCK = 1_000_000_000, 100_000_000, 16_000_0
 
 
 def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> BufferedReader:
-    """Open a regular file for reading.
+    """Open a regular file of limited size for reading.
 
     Args:
         path: The file, or a link to it.
@@ -40,7 +43,7 @@ def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> B
 
 
 def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> bytes:
-    """Return what a regular file holds; arguments and errors are those of ``open_regular``."""
+    """Return the bytes of a regular file; arguments and errors are those of ``open_regular``."""
     with open_regular(path, most, links=links) as file:
         # It may have grown since. Not as much as is allowed, for which room would be made at once.
         content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
@@ -52,7 +55,10 @@ def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> byt
 
 
 def lines_within(text: TextIO, most: int) -> Iterator[str]:
-    """Yield the lines of a text that was opened, as long as they are not too many characters: a line need not have an end."""
+    """Yield the lines of an open text file, and raise ValueError beyond ``most`` characters in total.
+
+    A line need not have an end.
+    """
     while line := text.readline(most + 1):
         most -= len(line)
         if most < 0:
@@ -61,7 +67,7 @@ def lines_within(text: TextIO, most: int) -> Iterator[str]:
 
 
 def read_text(path: Path) -> tuple[str, list[str]]:
-    """Return the file's text, or why there is none."""
+    """Return a file's text, or an empty text and the reasons why it cannot be read."""
     try:
         return content_of(path, MOST_TEXT).decode("utf-8-sig"), []
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""Texts as values of a type: which spellings are taken, and the SQL that reads them without rounding, cutting or guessing.
+"""Texts as values of a type: the accepted spellings, and SQL that converts them without loss.
 
-A text is taken if it is a spelling of exactly one value of the type. DuckDB's own cast is wider: it rounds 20.5 to a whole number, cuts the
-time off a date and drops the offset of an instant.
+A text is accepted if it is a spelling of exactly one value of the type. DuckDB's own cast is wider: it rounds 20.5 to a whole number,
+cuts the time off a date and drops the offset of an instant.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _SURE_DIGITS, _SURE_LEAST = 15, "1e-290"
 
 
 def sql_type(dtype: str) -> str:
-    """Return what DuckDB calls a type of ``source.types``."""
+    """Return DuckDB's name of a type of ``source.types``."""
     return SQL_TYPES.get(dtype, dtype.upper())
 
 
 def accepted_words(dtype: str, spelling: Spelling = STANDARD) -> str:
-    """Return what a type takes of a file with a spelling, in words."""
+    """Return a description of the texts that a type accepts in a file, for messages."""
     separators = [f"a decimal '{spelling.decimal}'"] if spelling.decimal != STANDARD.decimal else []
     separators += [f"thousands parted by '{spelling.thousands}'"] if spelling.thousands else []
     spelled = f", with {' and '.join(separators)}" if separators and dtype not in ("boolean", "text") else ""
@@ -60,7 +60,7 @@ def accepted_words(dtype: str, spelling: Spelling = STANDARD) -> str:
 
 
 def typed_sql(text: str, dtype: str, spelling: Spelling = STANDARD) -> str:
-    """Return the SQL of a text's value in a type; null where the text is null, or no spelling of one value of the type.
+    """Return the SQL that converts a text to a type, with null for texts that do not fit.
 
     Args:
         text: SQL of the text.
@@ -78,7 +78,10 @@ def typed_sql(text: str, dtype: str, spelling: Spelling = STANDARD) -> str:
 
 
 def is_spelling(text: str, dtype: str) -> bool:
-    """Tell whether a text is a spelling of one value of a type, but for whole numbers and decimals that are too large for it."""
+    """Return whether a text spells exactly one value of a type.
+
+    Whole numbers and decimals that are too large for the type are not detected.
+    """
     spelled = text.strip(" ").upper()
     if dtype == "text" or (dtype == "double" and re.fullmatch(_NO_NUMBERS, spelled)):
         return True
@@ -86,6 +89,7 @@ def is_spelling(text: str, dtype: str) -> bool:
 
 
 def _is_exact(text: str) -> bool:
+    """Return whether a decimal number in a text survives conversion to a double."""
     digits, number = _significant(text), float(text)
     if not digits or number == 0 or not isfinite(number):
         return not digits
@@ -93,10 +97,12 @@ def _is_exact(text: str) -> bool:
 
 
 def _significant(text: str) -> str:
+    """Return the digits of a number's text without exponent, sign, point and outer zeros."""
     return re.sub("[.+-]", "", text.partition("E")[0]).strip("0")
 
 
 def _pattern(dtype: str) -> str:
+    """Return the regular expression of the spellings that a type accepts."""
     if dtype in _PATTERNS:
         return _PATTERNS[dtype]
     scale = _digits(dtype)[1]
@@ -105,12 +111,13 @@ def _pattern(dtype: str) -> str:
 
 
 def _digits(dtype: str) -> tuple[int, int]:
+    """Return precision and scale of a decimal type such as ``decimal(10,2)``."""
     precision, scale = re.findall(r"[0-9]+", dtype)
     return int(precision), int(scale)
 
 
 def _exact_sql(text: str, number: str) -> str:
-    """Return whether a double, printed with as many digits as a text has, has the digits of the text."""
+    """Return the SQL that checks whether a double has exactly the digits of its text."""
     digits = _significant_sql(text)
     printed = _significant_sql(f"format('{{:.{{}}e}}', {number}, greatest(length({digits}), 1) - 1)")
     return (
@@ -121,5 +128,5 @@ def _exact_sql(text: str, number: str) -> str:
 
 
 def _significant_sql(text: str) -> str:
-    """Return the digits of a number in decimals without the zeros around them."""
+    """Return the SQL for the digits of a number without exponent, sign, point and outer zeros."""
     return f"trim(regexp_replace(split_part(upper({text}), 'E', 1), '[.+-]', '', 'g'), '0')"

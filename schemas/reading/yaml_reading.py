@@ -1,8 +1,8 @@
-"""YAML text as plain data, strictly: no key twice, decimals exact, words that only look like something else left alone.
+"""Strict parser of YAML: no repeated keys, exact decimals, no words read as dates or octal numbers.
 
 PyYAML builds floats from decimals, keeps the last of two equal keys, reads ``no`` as false, 012 as ten and 2020-01-01 as a date, and
-prints the lines around a syntax error. So only its parser is used, and scalars are read by the rules of YAML 1.2:
-``true`` and ``false``, ``null``, whole numbers and decimals; all else is text, a number with a leading zero too.
+prints the lines around a syntax error. So only its parser is used, and scalars are read by the rules of YAML 1.2: ``true`` and ``false``,
+``null``, whole numbers and decimals; all else is text, a number with a leading zero too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DATA_AS_WRITTEN: Loc = ("source", "null_values")
 
 
 def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
-    """Return the data of a YAML document and what is wrong with it as text.
+    """Parse a YAML text, and return its data and its faults.
 
     Args:
         text: the document.
@@ -48,7 +48,7 @@ def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the root node of a document, None if it is empty."""
+    """Return the root node of a YAML document, or None if it is empty."""
     sentence = "not valid YAML"
     try:
         return yaml.compose(text, Loader=yaml.BaseLoader)
@@ -66,7 +66,7 @@ def compose(text: str) -> yaml.Node | None:
 
 
 class _Reading:
-    """One walk over the nodes of a document, which collects faults."""
+    """Conversion of YAML nodes to data, which collects faults."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
@@ -74,7 +74,7 @@ class _Reading:
         self.open: set[int] = set()
 
     def value(self, node: yaml.Node, loc: Loc) -> object:
-        """Return the data of a node; aliases are read anew wherever they stand."""
+        """Return the data of a YAML node; an alias is converted again at each use."""
         self.count += 1
         if id(node) in self.open or self.count > _MOST_NODES:
             raise UnreadableError(f"an alias makes the job endless or too large (line {node.start_mark.line + 1}); write it out")
@@ -89,18 +89,21 @@ class _Reading:
         return read
 
     def whole(self, node: yaml.ScalarNode) -> None:
-        """Put whole characters in the place of halves, which only escapes can write, and notes that there were any."""
+        """Replace lone surrogates in a scalar, which only escapes can write, and record a fault."""
         node.value, halves = _HALVES.subn("\ufffd", node.value)
         if halves:
             line = node.start_mark.line + 1
             self.faults.append(f"an escape such as \\ud800 stands for half a character (line {line}); write the character itself")
 
     def sequence(self, node: yaml.Node, loc: Loc) -> list[object]:
-        """Return the entries of a sequence."""
+        """Return the data of a sequence's entries."""
         return [self.value(entry, (*loc, position)) for position, entry in enumerate(node.value)]
 
     def mapping(self, node: yaml.MappingNode, loc: Loc) -> dict[str, object]:
-        """Return the entries of a mapping, keys as written; of a key that stands there twice the first."""
+        """Return the data of a mapping with its keys as text.
+
+        Of a repeated key the first entry is kept, and a fault is recorded.
+        """
         read: dict[str, object] = {}
         lines: dict[str, int] = {}
         for key, entry in node.value:
@@ -118,7 +121,10 @@ class _Reading:
 
 
 def scalar(node: yaml.ScalarNode, loc: Loc) -> object:
-    """Return a scalar by the rules of YAML 1.2; quoted ones, and plain ones that stand for data, are text."""
+    """Return the value of a YAML scalar by the rules of YAML 1.2.
+
+    Quoted scalars are text, and so are plain ones below ``source.null_values``.
+    """
     text = str(node.value)
     if node.style or loc[: len(_DATA_AS_WRITTEN)] == _DATA_AS_WRITTEN:
         return text

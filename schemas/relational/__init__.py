@@ -1,1 +1,1 @@
-"""Jobs of several tables of one person: what they say, the tree of their tables, and the manifest of their releases."""
+"""Jobs of several tables about persons: job model, tree of tables, and manifest of the release."""

@@ -1,4 +1,4 @@
-"""What must fit between the parts of a job of several tables, read or not yet read: each fault a sentence with its place."""
+"""Checks of the parts of a job of several tables against each other, on validated or raw data."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ _OF_ONE_TABLE = ("person", "most_records", "linkable", "accept_untreated")
 
 
 def column_list(value: object) -> list[str]:
-    """Return the columns of a key or a reference: a name, several in one text with commas between them, or a list of names."""
+    """Return the columns of a key or reference as a list.
+
+    They may be one name, several in one text with commas between them, or a list of names.
+    """
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return [str(part) for part in value if isinstance(part, str) and part] if isinstance(value, list | tuple) else []
 
 
 def table_faults(job: Mapping[str, Any]) -> list[str]:
-    """Return what does not fit in a job of several tables."""
+    """Return all conflicts between the parts of a job of several tables."""
     faults = list[str]()
     tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}
     faults += _name_faults(tables)
@@ -45,6 +48,7 @@ def table_faults(job: Mapping[str, Any]) -> list[str]:
 
 
 def _name_faults(tables: Mapping[str, object]) -> list[str]:
+    """Return the faults of table names, which become folder names."""
     faults = [
         f"tables: '{name}' cannot be a folder's name; use letters, digits, '_' and '-'"
         for name in tables
@@ -57,7 +61,7 @@ def _name_faults(tables: Mapping[str, object]) -> list[str]:
 
 
 def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return what does not fit in one table, or between it and those that it refers to."""
+    """Return the conflicts within one table, and between it and the tables that it references."""
     columns, place = _columns(table), f"tables.{name}"
     faults = [f"{place}.columns: {sentence}" for sentence in role_faults(columns)]
     faults += [
@@ -89,22 +93,26 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
 
 
 def lasting_treatments() -> list[str]:
-    """Return the treatments of a key whose pseudonyms name rows, and are no values of a source."""
+    """Return the treatments that a unit's key may have.
+
+    Their pseudonyms identify rows, and are no values of a source.
+    """
     return [name for name, kind in TREATMENTS.items() if kind.tells_apart and kind.meets == "never" and not kind.per_subject]
 
 
 def _untreated(entries: object) -> object:
+    """Return the identifiers that have no treatment."""
     return [one for one in entries if _treatment(one) is None] if isinstance(entries, list) else entries
 
 
 def _treatment(entry: object) -> object:
-    """Return the treatment of an identifier, read or not yet read; None where it is left out."""
+    """Return the treatment of an identifier, validated or raw, or None if it is left out."""
     said = entry.get("treatment") if isinstance(entry, Mapping) else getattr(entry, "treatment", None)
     return None if said == DROP else said
 
 
 def _treatment_faults(name: str, table: Mapping[str, Any], *, is_unit: bool) -> list[str]:
-    """Return what does not fit of the identifiers of a table that have a treatment: the unit's key alone may have one."""
+    """Return the faults of a table's identifiers with treatments; only the unit's key may have one."""
     key, entries = column_list(table.get("key")), _columns(table).get("identifiers")
     faults = []
     for entry in entries if isinstance(entries, list) else []:
@@ -121,6 +129,7 @@ def _treatment_faults(name: str, table: Mapping[str, Any], *, is_unit: bool) -> 
 
 
 def _privacy_faults(privacy: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the conflicts between privacy settings and tables."""
     faults = []
     if isinstance(privacy.get("knows"), Mapping) and (_mapping(privacy.get("l")) or _mapping(privacy.get("t"))):
         faults.append("privacy.knows: l and t are of persons with one history, whom knows: {rows: m} does not make; leave one of them out")
@@ -144,9 +153,11 @@ def _privacy_faults(privacy: Mapping[str, Any], tables: Mapping[str, Mapping[str
 
 
 def _columns(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the columns of a table as a mapping, without ``insensitive: rest``."""
     columns = _mapping(table.get("columns"))
     return {key: value for key, value in columns.items() if not (key == "insensitive" and value == REST)}
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
+    """Return a value if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}

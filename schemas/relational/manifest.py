@@ -1,4 +1,7 @@
-"""The manifest of a release of several tables; holds counts, names and digests, never a cell value."""
+"""Manifest of a release of several tables.
+
+It holds counts, names and digests, never a cell value.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ FORMAT = 3
 
 
 class ReleasedPersons(BaseModel):
-    """The persons of a release of several tables.
+    """Counts of the persons in a release of several tables.
 
     Attributes:
         source: How many there are in the source.
@@ -32,7 +35,7 @@ class ReleasedPersons(BaseModel):
 
 
 class ReleasedTable(BaseModel):
-    """One table of a release.
+    """Row counts and levels of one table of a release.
 
     Attributes:
         records: Rows of the source: those that are released, withheld, suppressed and orphans together.
@@ -68,7 +71,7 @@ class TablesLoss(BaseModel):
 
 
 class TablesManifest(BaseModel):
-    """What a release of several tables is and what was measured.
+    """Description and measurements of a release of several tables.
 
     Attributes:
         format: Of the manifest.
@@ -147,21 +150,21 @@ class TablesManifest(BaseModel):
 
     @property
     def compositions(self) -> list[PersonsOverlap | Joined]:
-        """What earlier releases reveal together with this one: each of the same persons, then by the pseudonyms that it shares."""
+        """Comparisons with earlier releases: first by shared persons, then by shared pseudonyms."""
         return [*(self.overlaps or ()), *(self.joined or ())]
 
     @property
     def source_name(self) -> None:
-        """Return nothing: each table has a source of its own, and none names all."""
+        """Name of the source: always None, because each table has a source of its own."""
 
     @property
     def records(self) -> int:
-        """Persons of the source, for what is signed in short."""
+        """Number of persons in the source, for the signed description."""
         return self.persons.source
 
     @property
     def released(self) -> int:
-        """Persons of the data files, for what is signed in short."""
+        """Number of persons in the data files, for the signed description."""
         return self.persons.released
 
     @property

@@ -1,4 +1,7 @@
-"""Each table of a job of several as a job of its own, by which its source is read and counted as that of any job."""
+"""Conversion of a job of several tables to one-table jobs.
+
+By them each table's source is read and counted like that of any job.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from schemas.relational.tables_job import TablesJob
 
 
 def table_job(job: TablesJob, name: str) -> Job:
-    """Return the job of one table: its columns of key and references are read and not published by themselves."""
+    """Return the one-table job of a table.
+
+    Its columns of key and references are read but not published by themselves.
+    """
     table = job.tables[name]
     linking = list(dict.fromkeys([*table.key, *(column for columns in table.referring.values() for column in columns)]))
     # A key with a treatment is published as every key is, and not as a column of its own.
@@ -45,14 +51,15 @@ def table_job(job: TablesJob, name: str) -> Job:
 
 
 def persons_job(job: TablesJob) -> Job:
-    """Return all tables as one of persons: the unit's columns under their own names, those of other tables under ``table.column``.
+    """Return one job for all tables joined by person, for comparison with other releases.
 
-    By it releases are compared, of several tables or of one: both know the columns of persons by the same names.
+    The unit's columns keep their names, those of other tables are called ``table.column``. So releases of several tables and of one table
+    can be compared: both know the columns of persons by the same names.
     """
     unit = job.tree.unit
     columns = {name: table.columns for name, table in job.tables.items()}
     models: dict[str, Any] = {
-        section: {of_persons(job, name, column): spec for name, specs in by_table.items() for column, spec in specs.items()}
+        section: {column_of_persons(job, name, column): spec for name, specs in by_table.items() for column, spec in specs.items()}
         for section, by_table in (("l", job.privacy.l), ("t", job.privacy.t))
     }
     made = unit_job(job)
@@ -61,11 +68,11 @@ def persons_job(job: TablesJob) -> Job:
             "person": job.tables[unit].key,
             "identifiers": columns[unit].identifiers,
             "quasi_identifiers": [
-                qid.model_copy(update={"name": of_persons(job, name, qid.name)})
+                qid.model_copy(update={"name": column_of_persons(job, name, qid.name)})
                 for name, of_table in columns.items()
                 for qid in of_table.quasi_identifiers
             ],
-            "sensitive": [of_persons(job, name, column) for name, of_table in columns.items() for column in of_table.sensitive],
+            "sensitive": [column_of_persons(job, name, column) for name, of_table in columns.items() for column in of_table.sensitive],
         }
     )
     joined = made.model_copy(update={"columns": seen, "privacy": Privacy(k=job.privacy.k, **models), "overlaps": job.overlaps})
@@ -73,34 +80,40 @@ def persons_job(job: TablesJob) -> Job:
     return joined
 
 
-def of_persons(job: TablesJob, table: str, column: str) -> str:
-    """Return the name of a table's column among those that all tables tell of a person."""
-    return named(job.tree.unit, table, column)
+def column_of_persons(job: TablesJob, table: str, column: str) -> str:
+    """Return the name of a table's column in the job joined by person."""
+    return joined_column_name(job.tree.unit, table, column)
 
 
-def named(unit: str, table: str, column: str) -> str:
-    """Return the same, given the name of the unit."""
+def joined_column_name(unit: str, table: str, column: str) -> str:
+    """Return the name ``column`` for the unit's table, and ``table.column`` for other tables."""
     return column if table == unit else f"{table}.{column}"
 
 
 def lasting_key(job: TablesJob) -> Identifier | None:
-    """Return how the unit's key is published where the job gives a key or vault for it; None where pseudonyms are the release's own."""
+    """Return the treatment of the unit's key, or None.
+
+    None where the pseudonyms are the release's own, because the job gives no key or vault.
+    """
     return next(iter(job.tables[job.tree.unit].columns.pseudonyms), None)
 
 
-def words_of_key(job: TablesJob) -> dict[str, str]:
-    """Return in words what such a key is published as, by its column; nothing where pseudonyms are the release's own."""
+def unit_key_words(job: TablesJob) -> dict[str, str]:
+    """Return a description of the unit key's pseudonyms, by column; empty without a treatment."""
     one = lasting_key(job)
     return {one.name: treatment_kind(one.treatment).words} if one else {}
 
 
 def unit_job(job: TablesJob) -> Job:
-    """Return the job of the unit's table, whose work folder is that of all."""
+    """Return the one-table job of the unit's table, whose work folder all tables use."""
     return table_job(job, job.tree.unit)
 
 
 def tables_digest(job: TablesJob) -> str:
-    """Return the SHA-256, in hex, of all that determines a release's content, the bytes of hierarchy files included."""
+    """Return the SHA-256, in hex, of all settings that determine a release's content.
+
+    The bytes of hierarchy files count.
+    """
     content = job.canonical()
     for name, table in content["tables"].items():
         of_table = table_job(job, name)

@@ -1,4 +1,4 @@
-"""A job of several tables (version 2): what a data engineer writes, read from YAML with all its faults at once."""
+"""The job of several tables (version 2): its model, and loading from YAML with all faults at once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from schemas.relational.tree import TableTree, tree_of
 
 
 def key_columns(value: object) -> object:
-    """Return the columns of a key as a list."""
+    """Check that a key names distinct columns, and return them as a list."""
     columns = column_list(value)
     if not columns or len(set(columns)) < len(columns):
         raise fault("must be a column's name or a list of them, each once")
@@ -46,21 +46,24 @@ KEY_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "string", "minLength": 1}, {"ty
 
 
 class TableColumns(Columns):
-    """Which column of a table has which role; columns of its key and references need none."""
+    """The roles of a table's columns.
+
+    Columns of its key and references need no role.
+    """
 
     quasi_identifiers: list[QuasiIdentifier] = Field(default_factory=list)
     """Columns that are generalised; none where nothing of the table singles people out but its numbers of rows."""
 
 
 class RowsBound(StrictModel):
-    """How many rows of a person are published."""
+    """Maximum number of published rows per person."""
 
     most: Annotated[int, Field(ge=1)]
     """At most so many rows of a person are published; which of them is drawn by a keyed digest."""
 
 
 class TableSpec(StrictModel):
-    """One table of a job."""
+    """Settings of one table of a job."""
 
     source: Source
     """Where its rows are."""
@@ -75,7 +78,7 @@ class TableSpec(StrictModel):
 
     @property
     def referring(self) -> dict[str, list[str]]:
-        """The columns that refer to each table, by its name."""
+        """Columns of the references, by the name of the referenced table."""
         return {table: column_list(columns) for columns, table in self.references.items()}
 
 
@@ -87,7 +90,7 @@ class KnownRows(StrictModel):
 
 
 class TablesPrivacy(StrictModel):
-    """What every history of the release must keep."""
+    """Privacy models that every history of the release must satisfy."""
 
     k: Annotated[int, Field(ge=1)]
     """Persons who share each history, at least."""
@@ -100,12 +103,12 @@ class TablesPrivacy(StrictModel):
 
     @property
     def known_rows(self) -> int | None:
-        """How many rows of each table an intruder knows; None where it is all."""
+        """Number of rows of each table that an intruder knows, or None for all rows."""
         return self.knows.rows if isinstance(self.knows, KnownRows) else None
 
 
 class TablesSuppression(StrictModel):
-    """How much may be left out."""
+    """Limits of suppressed persons and withheld rows."""
 
     limit: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(0)
     """The greatest share of all persons that may be left out, with all their rows."""
@@ -123,7 +126,10 @@ class TablesMethod(MethodSpec):
 
 
 class PersonsMethod(MethodSpec):
-    """Mondrian over persons: classes of persons, whose rows are aligned and published with one label in each column."""
+    """Mondrian over persons.
+
+    It makes classes of persons, whose rows are aligned and published with one label in each column.
+    """
 
     name: Literal["mondrian"] = "mondrian"
     """Chooses this algorithm."""
@@ -132,7 +138,10 @@ class PersonsMethod(MethodSpec):
 
 
 class TablesJob(JobModel):
-    """A whole job of several tables; relative paths in it are relative to the folder of the job file."""
+    """A complete job of several tables.
+
+    Relative paths in it are relative to the folder of the job file.
+    """
 
     uncounted: ClassVar[frozenset[str]] = frozenset(
         {"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "attacks", "overlaps"}
@@ -175,40 +184,41 @@ class TablesJob(JobModel):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        """Check that the parts of the job fit together."""
         if faults := table_faults(self.model_dump(mode="python") | {"tables": _as_mappings(self.tables)}):
             raise fault(*faults)
         return self
 
     @property
     def at_hand(self) -> WorkAtHand:
-        """Where work in a bucket is at hand, for the jobs of all tables."""
+        """Local folder of work in a bucket, shared by the jobs of all tables."""
         return self._at_hand
 
     @property
     def tree(self) -> TableTree:
-        """Which table hangs from which."""
+        """Tree of the tables, by references."""
         tree, _ = tree_of({name: list(table.references.values()) for name, table in self.tables.items()})
         assert tree is not None
         return tree
 
     @property
     def is_local(self) -> bool:
-        """Whether rows have labels of levels of their own, and not one level for each whole column."""
+        """Whether rows of one column may have labels of different levels."""
         return isinstance(self.method, PersonsMethod)
 
     @property
     def objective(self) -> str:
-        """What the search minimises."""
+        """Name of the loss that the search minimises."""
         return str(getattr(self.method, "objective", "gcp"))
 
 
 def _as_mappings(tables: Mapping[str, TableSpec]) -> dict[str, dict[str, Any]]:
-    """Return tables as ``table_faults`` takes them, columns as the models that they are."""
+    """Return tables as mappings for ``table_faults``, with columns as models."""
     return {name: dict(table) | {"columns": dict(table.columns)} for name, table in tables.items()}
 
 
 def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> TablesJob:
-    """Return the job of a YAML file, with single settings replaced.
+    """Load and validate a job of several tables from a YAML file, with single settings replaced.
 
     Args:
         path: The job file, or what a program gives in its place.
@@ -218,7 +228,10 @@ def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Tab
 
 
 def jobs_json_schema() -> dict[str, Any]:
-    """Return the JSON schema of job files of one table or of several (draft 2020-12), for editors: the version tells which."""
+    """Return the JSON Schema of job files of one table or of several (draft 2020-12).
+
+    Editors use it. The version decides which of both applies.
+    """
     definitions = models_json_schema([(Job, "validation"), (TablesJob, "validation")])[1]["$defs"]
     of_tables = {"properties": {"version": {"const": TABLES_VERSION}}, "required": ["version"]}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Job", "type": "object"}

@@ -1,4 +1,7 @@
-"""The tree of a job's tables: one is the unit, and every other hangs from it by references (DESIGN.md, section 13)."""
+"""Tree of a job's tables: one table is the unit, and references lead all others to it.
+
+See DESIGN.md, section 13.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from schemas.errors.base import counted, listed, nearest
 
 @dataclass(frozen=True)
 class TableTree:
-    """Which table hangs from which.
+    """The unit's table, and the chain of references of every other table.
 
     Attributes:
         unit: The table with a row for each person.
@@ -22,29 +25,29 @@ class TableTree:
 
     @property
     def tables(self) -> list[str]:
-        """All tables, each after those that it hangs from."""
+        """Names of all tables, each after the tables that it references."""
         return list(self.chains)
 
     def branch_of(self, table: str) -> str:
-        """Return the table right below the unit that a table is or hangs from."""
+        """Return the child table of the unit whose branch has the given table."""
         return (*self.chains[table], table)[1]
 
     @property
     def branches(self) -> list[str]:
-        """The tables right below the unit."""
+        """Names of the unit's child tables, one per branch of the tree."""
         return [table for table, chain in self.chains.items() if len(chain) == 1]
 
-    def within(self, branch: str) -> list[str]:
-        """Return a table right below the unit and all that hang from it, each after those that it hangs from."""
+    def branch_tables(self, branch: str) -> list[str]:
+        """Return all tables of a branch, from the unit's child table down, parents first."""
         return [table for table in self.chains if table != self.unit and self.branch_of(table) == branch]
 
-    def hangs_from(self, table: str) -> list[str]:
-        """Return the tables whose rows may hang from rows of a table."""
+    def tables_below(self, table: str) -> list[str]:
+        """Return the tables whose rows reference a table, directly or through other tables."""
         return [other for other, chain in self.chains.items() if table in chain]
 
 
 def tree_of(references: Mapping[str, Sequence[str]]) -> tuple[TableTree | None, list[str]]:
-    """Return the tree of tables, or what is wrong with it.
+    """Return the tree of tables, or None and its faults.
 
     Args:
         references: The tables that each table refers to, one for each of its references.
@@ -78,6 +81,7 @@ def tree_of(references: Mapping[str, Sequence[str]]) -> tuple[TableTree | None, 
 
 
 def _reference_faults(references: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the faults of references between tables."""
     faults = []
     for table, referred in references.items():
         for other in dict.fromkeys(referred):

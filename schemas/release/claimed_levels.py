@@ -1,4 +1,4 @@
-"""The levels that the labels of a release are said to be of, which a recount holds them against."""
+"""Levels that a release claims for its labels, which a recount compares with the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.release.manifest import Manifest
 
 
 class ClaimedLevels(BaseModel):
-    """What a release says of the levels of its labels.
+    """Levels by quasi-identifier that a release claims for its labels.
 
     Attributes:
         levels: By quasi-identifier, each level that one of its labels may be of, ascending; empty where that is any.
@@ -31,7 +31,7 @@ class ClaimedLevels(BaseModel):
 
 
 def claimed_levels(names: Sequence[str], nodes: Sequence[Sequence[int]], tops: Sequence[int] = (), *, starred: bool) -> ClaimedLevels:
-    """Return the claim of a release whose records are published at some nodes.
+    """Return the claimed levels of a release whose records are published at the given nodes.
 
     Args:
         names: The quasi-identifiers.
@@ -44,7 +44,7 @@ def claimed_levels(names: Sequence[str], nodes: Sequence[Sequence[int]], tops: S
 
 
 def claim_of(manifest: Manifest) -> ClaimedLevels | None:
-    """Return what a manifest says of its labels; None where classes have labels of their own."""
+    """Return the claimed levels in a manifest, or None if classes have labels of their own."""
     if manifest.levels is None:
         return None
     remainder, names = manifest.remainder, list(manifest.levels)
@@ -68,7 +68,10 @@ SENTENCES: Mapping[Endpoints, str] = {
 
 
 def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
-    """Return whether each class publishes a range of its own where the values of a quasi-identifier are numbers or dates."""
+    """Return whether each class publishes its own range of a numerical quasi-identifier.
+
+    Dates count as numbers.
+    """
     if METHODS[job.method.name].one_level:
         return False
     ways: Any = getattr(job.method, "generalisation", None)
@@ -78,14 +81,17 @@ def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
 
 
 def in_ranks(qid: QuasiIdentifier) -> bool:
-    """Return whether the bins of a quasi-identifier are of ranks, so that they end at values of the source."""
+    """Return whether a quasi-identifier has bins of ranks.
+
+    Such bins end at values of the source.
+    """
     return isinstance(qid.hierarchy, WidthsHierarchy) and qid.hierarchy.encode
 
 
 def endpoints_of(
     job: Job, numerical: Mapping[str, bool], node: tuple[int, ...] | None = None, withheld: Collection[str] = ()
 ) -> dict[str, Endpoints]:
-    """Return where ranges end, by each quasi-identifier that is published in ranges which end at values of the data.
+    """Return where the published ranges end, for each quasi-identifier whose ranges end at data values.
 
     Args:
         job: The job.
@@ -105,7 +111,7 @@ def endpoints_of(
 
 
 def endpoint_sentences(endpoints: Mapping[str, Endpoints], unit: str) -> tuple[str, ...]:
-    """Return where ranges end, a sentence for each way."""
+    """Return sentences about where published ranges end, with the names of the quasi-identifiers."""
     told = []
     for way, words in SENTENCES.items():
         if names := [f"'{name}'" for name, mine in endpoints.items() if mine == way]:

@@ -1,8 +1,8 @@
-"""What proves that a release is what was published: the seal of its manifest, and the statement that is signed.
+"""Digests and signature that prove that a release is unchanged since its publication.
 
-The manifest lists every other file of its release by digest and bears the digest of itself, so that whatever changes by accident, or by
-somebody who does not know this, is noticed. Whoever does know it can make all of it anew, and only a signature stands against that: a
-statement in the form of in-toto (Statement, version 1) in an envelope of DSSE, signed with Ed25519.
+The manifest lists every other file of its release by digest and has a digest of itself. So every change by accident, or by persons who do
+not know this, is noticed. Persons who know it can make all digests anew, and only a signature prevents that: a statement in the form of
+in-toto (Statement, version 1) in an envelope of DSSE, signed with Ed25519.
 """
 
 from __future__ import annotations
@@ -34,11 +34,14 @@ Digested = TypeVar("Digested", bound=BaseModel)
 
 
 class Signable(Protocol):
-    """A manifest, of one table or of several, as far as it is signed; it has the fields of ``IN_SHORT``, too."""
+    """Protocol of manifests, of one table or of several, with the fields that are signed.
+
+    They have the fields of ``IN_SHORT``, too.
+    """
 
     @property
     def signed_by(self) -> str | None:
-        """The key of the signature, if there is one."""
+        """Public key of the signature, or None."""
 
     @property
     def listed(self) -> dict[str, str]:
@@ -51,7 +54,7 @@ IN_SHORT = ("created", "source_name", "run_by", "method", "privacy", "policy", "
 
 
 def listing(manifest: Digested, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Digested, str]:
-    """Return a manifest that lists all files of its release and bears its seal, and what its file holds."""
+    """Return a manifest with its file list and its own digest, and the text of its file."""
     open_one = manifest.model_copy(update={"documents": documents, "signed_by": signed_by, "seal": ""})
     # Of the very bytes of the file: to write the same content in another way is to change it.
     seal = hashlib.sha256(_text(open_one).encode()).hexdigest()
@@ -60,11 +63,12 @@ def listing(manifest: Digested, documents: tuple[Document, ...], signed_by: str 
 
 
 def _text(manifest: BaseModel) -> str:
+    """Return the JSON text of a manifest's file."""
     return manifest.model_dump_json(indent=2) + "\n"
 
 
 def has_valid_digest(content: bytes) -> bool:
-    """Return whether a manifest's file holds what it was sealed with."""
+    """Return whether the bytes of a manifest's file match the digest inside them."""
     found = _SEAL.search(content)
     if found is None:
         return False
@@ -72,7 +76,10 @@ def has_valid_digest(content: bytes) -> bool:
 
 
 def is_as_written(content: bytes, manifest: BaseModel) -> bool:
-    """Return whether a manifest's file holds only what was read of it: no unknown key, no key twice, no other spelling."""
+    """Return whether a manifest's file has only what its model holds, in the same form.
+
+    It may have no unknown key, no key twice and no other spelling.
+    """
     read, known = json.loads(content), manifest.model_dump(mode="json")
     if _more(read, known):
         return False
@@ -81,7 +88,7 @@ def is_as_written(content: bytes, manifest: BaseModel) -> bool:
 
 
 def _more(read: Any, known: Any) -> int:
-    """Return how many keys one has that the other has not, at any depth."""
+    """Return how many keys JSON data has that other data has not, at any depth."""
     if isinstance(read, dict) and isinstance(known, dict):
         return sum(_more(one, known[key]) if key in known else 1 for key, one in read.items())
     if isinstance(read, list) and isinstance(known, list):
@@ -90,7 +97,7 @@ def _more(read: Any, known: Any) -> int:
 
 
 def statement_of(manifest: Signable, content: bytes) -> bytes:
-    """Return what is signed of a release: the digest of each of its files, and in short what it is.
+    """Return the statement to sign: the digest of each file of a release, and a short description.
 
     Args:
         manifest: The manifest.
@@ -109,9 +116,9 @@ def statement_of(manifest: Signable, content: bytes) -> bytes:
 
 
 def is_statement_of(payload: bytes, manifest: Signable, content: bytes) -> bool:
-    """Return whether a signed statement is of the files of a release, each with the digest that the manifest lists.
+    """Return whether a signed statement lists the release's files with the manifest's digests.
 
-    What it says of them in short may be worded otherwise by another version; whoever signed stands for it.
+    Another version may word the short description differently; the signer answers for it.
 
     Args:
         payload: The statement.
@@ -127,15 +134,20 @@ def is_statement_of(payload: bytes, manifest: Signable, content: bytes) -> bool:
 
 
 def _digests(manifest: Signable, content: bytes) -> dict[str, str]:
+    """Return the SHA-256 of the manifest and of all files that it lists, by path."""
     return {MANIFEST: hashlib.sha256(content).hexdigest()} | manifest.listed
 
 
 def _subjects(digests: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return digests as the subjects of an in-toto statement."""
     return [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items()]
 
 
 def signed_bytes(payload: bytes) -> bytes:
-    """Return what the signature of an envelope is of: DSSE's pre-authentication encoding, by which no payload passes for another type."""
+    """Return the bytes that are signed for a payload: DSSE's pre-authentication encoding.
+
+    With it no payload passes for another type.
+    """
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
@@ -154,13 +166,13 @@ class Envelope(NamedTuple):
     signature: bytes
 
     def text(self) -> str:
-        """Return what ``manifest.sig`` holds."""
+        """Return the text of the file ``manifest.sig``."""
         signatures = [{"keyid": SCHEME + self.key.hex(), "sig": _base64(self.signature)}]
         return json.dumps({"payloadType": PAYLOAD_TYPE, "payload": _base64(self.payload), "signatures": signatures}, indent=1) + "\n"
 
 
 def read_envelope(content: bytes) -> Envelope | None:
-    """Return the envelope that a file holds; None where it is none, or not in the one form that is written."""
+    """Return the envelope in a signature file, or None if it is not in the form that is written."""
     try:
         read: Mapping[str, Any] = json.loads(content)
         [one] = read["signatures"]
@@ -173,4 +185,5 @@ def read_envelope(content: bytes) -> Envelope | None:
 
 
 def _base64(content: bytes) -> str:
+    """Return bytes as base64 text."""
     return base64.b64encode(content).decode()

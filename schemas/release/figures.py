@@ -1,10 +1,12 @@
-"""Which counts of people or records may be told: the one rule for manifest, report, pictures, artifacts of Prefect, events and logs.
+"""Rule for which counts of people or records may be published, and the figures under this rule.
 
-Nothing is told of fewer than k, in the unit of k: where people are counted, seven records of one person are one. A count that is withheld
-must not follow from others either, so that what is left of a total that is told must be none, or k at least, as well.
+The rule holds for manifest, report, pictures, artifacts of Prefect, events and logs. No count below k is published, in the unit of k:
+where people are counted, seven records of one person are one. A withheld count must not follow from others either. So the rest of a
+published total must be none, or k at least, as well.
 
-What anybody can count in the data files is no secret, and the rule is not about it: classes, their sizes, the rows of each file. Nor is it
-about what every release says of itself: how many records its source has, how many of them are released, and so how many are not.
+Counts that every reader can make in the data files are no secret, and the rule is not about them: classes, their sizes, the rows of each
+file. Nor is it about the general figures of every release: how many records its source has, how many of them are released, and so how
+many are not.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from schemas.errors.base import counted, listed
 
 
 def tellable(count: int, k: int, *totals: int) -> bool:
-    """Return whether a count of units may be told.
+    """Return whether a count of units may be published.
 
     Args:
         count: Of the unit of k: persons where they are named, else records.
@@ -29,7 +31,9 @@ def tellable(count: int, k: int, *totals: int) -> bool:
 
 
 def reported_count(count: int, k: int) -> int:
-    """Return a count as a release tells it: from 1 to k - 1 it is told as k, so that it says "at most k" and nobody how few there are.
+    """Return a count in its published form, which is k for counts from 1 to k - 1.
+
+    A published k so reads "at most k".
 
     Args:
         count: Of the unit of k, 0 or more.
@@ -39,13 +43,16 @@ def reported_count(count: int, k: int) -> int:
 
 
 def reported_sentence(count: int, k: int) -> str:
-    """Return a count as a sentence tells it, whether it was made fit to be told or not."""
+    """Return a count in words, with "at most" for k; exact counts are also accepted."""
     told = reported_count(count, k)
     return f"at most {told:,}" if told == k else f"{told:,}"
 
 
 class Round(BaseModel):
-    """A further choice of levels: its node, the records that it published, and their classes before equal labels are one."""
+    """A further pass of local transformation: its node, published records and classes.
+
+    The classes are counted before equal labels are merged.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -55,7 +62,7 @@ class Round(BaseModel):
 
 
 class Remainder(BaseModel):
-    """What became of the records that fail at the node of all, where they are not simply dropped or masked.
+    """Treatment of the records that fail at the global node, if not simply dropped or masked.
 
     Attributes:
         records: How many there are; what the limit of suppression is about.
@@ -79,7 +86,7 @@ class Remainder(BaseModel):
 
 
 class RepeatedColumn(BaseModel):
-    """An identifier whose values repeat.
+    """Records per value of an identifier whose values repeat.
 
     Attributes:
         mean: Records of a value on average; None in a release, which tells only that they repeat.
@@ -95,12 +102,12 @@ class RepeatedColumn(BaseModel):
 
     @property
     def words(self) -> str:
-        """Both figures; empty where they are not told."""
+        """Both figures as text; empty where they are withheld."""
         return "" if self.mean is None else f"{self.mean:,.2f} and {self.most:,}{' or more' if self.share < 1 else ''}"
 
 
 def repeating_identifiers_sentence(repeats: Mapping[str, RepeatedColumn]) -> str:
-    """Return the warning of a release whose classes are counted in records although its identifiers repeat; nothing where none does."""
+    """Return the warning that identifiers repeat although classes count records, or an empty text."""
     if not repeats:
         return ""
     told = ", ".join(f"'{name}' {one.words}".rstrip() for name, one in repeats.items())
@@ -115,7 +122,9 @@ def repeating_identifiers_sentence(repeats: Mapping[str, RepeatedColumn]) -> str
 
 
 class PopulationRisk(BaseModel):
-    """Risk against somebody who knows that a person is in the population, and not whether they are in the data.
+    """Re-identification risk measured in the population.
+
+    The intruder knows that a person is in the population, and not whether the person is in the data.
 
     Attributes:
         records: Rows of the population.
@@ -139,7 +148,7 @@ class PopulationRisk(BaseModel):
 
 
 def population_sentences(found: PopulationRisk | None) -> tuple[str, ...]:
-    """Return what was measured, for summary and report; nothing where no population was given."""
+    """Return the risk in the population as sentences; empty without a population."""
     if found is None:
         return ()
     fits = f"In the population of {counted(found.records, 'row')} every class fits {counted(found.k_map, 'row')} or more (k-map)"
@@ -151,7 +160,9 @@ def population_sentences(found: PopulationRisk | None) -> tuple[str, ...]:
 
 
 class PassedColumn(BaseModel):
-    """A column that is published as it is in the source; a null is no value of it.
+    """A column that is published unchanged, and whether it looks identifying.
+
+    A null is no value of it.
 
     Attributes:
         distinct: Different values.
@@ -174,12 +185,12 @@ Passthrough = Mapping[str, PassedColumn]
 
 
 def identifying_columns(columns: Passthrough) -> list[str]:
-    """Return the columns whose values look as if they told who somebody is, in order."""
+    """Return the columns whose values look as if they identify persons, in order."""
     return [name for name, one in columns.items() if one.reasons]
 
 
 def passthrough_warnings(columns: Passthrough) -> list[str]:
-    """Return a sentence for each such column."""
+    """Return a warning for each unchanged column that looks identifying."""
     return [
         f"Column '{name}' is published as it is and looks like: {', '.join(one.reasons)} ({counted(one.distinct, 'distinct value')}, "
         f"{counted(one.unique_records, 'record')} alone with theirs). If so, it tells who people are, whatever k is."
@@ -189,7 +200,7 @@ def passthrough_warnings(columns: Passthrough) -> list[str]:
 
 
 def unclaimed_because(columns: Passthrough) -> str:
-    """Return why no maximum risk is claimed of a release; empty where nothing stands against it."""
+    """Return why unchanged columns leave no maximum risk to claim, or an empty text."""
     found = identifying_columns(columns)
     if not found:
         return ""
@@ -203,9 +214,9 @@ KINDS: Mapping[Kind, str] = {"insensitive": "untreated columns", "sensitive": "s
 
 
 class Together(BaseModel):
-    """Who stands out by the combination of several published columns, in the written files and in the unit of k.
+    """Records or persons that stand out by the combination of several published columns.
 
-    A count from 1 to k - 1 is told as k.
+    They are counted in the written files and in the unit of k. A count from 1 to k - 1 is reported as k.
 
     Attributes:
         unique_records: Records whose combination no other record has; persons who are alone with one of theirs.
@@ -225,12 +236,12 @@ class Together(BaseModel):
 
     @classmethod
     def from_counts(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
-        """Return counts as a release tells them."""
+        """Return the joint risk of columns from exact counts, with counts below k reported as k."""
         unique, below, classes = (reported_count(one, k) for one in counts)
         return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=whole)
 
     def sentence(self, kind: Kind, k: int) -> str:
-        """Return what the figures say, without advice."""
+        """Return the joint risk of the columns as a sentence, without advice."""
         few, alone, labelled = (reported_sentence(one, k) for one in (self.below_k, self.unique_records, self.with_classes))
         return (
             f"By the {KINDS[kind]} together {few} of {self.all:,} {self.unit}s share their values with fewer than k = {k:,}, and {alone} "
@@ -238,13 +249,13 @@ class Together(BaseModel):
         )
 
     def accepted(self, k: int) -> str:
-        """Return what a job that accepts it has accepted."""
+        """Return the sentence about the risk that the job accepts."""
         below = reported_sentence(self.below_k, k)
         return f"The job accepts that {below} of {counted(self.all, self.unit)} stand out by its untreated columns"
 
 
 def unclaimed_together(together: Together | None, k: int, *, accepted: bool, untreated: bool) -> str:
-    """Return why untreated columns together leave no maximum risk to claim; empty where they do not.
+    """Return why untreated columns together leave no maximum risk to claim, or an empty text.
 
     Args:
         together: What they tell; None where that was not counted.
@@ -264,7 +275,10 @@ def unclaimed_together(together: Together | None, k: int, *, accepted: bool, unt
 
 
 def together_warning(together: Together | None, k: int, *, accepted: bool) -> str:
-    """Return what is said first of a release whose untreated columns tell fewer than k people apart; empty for others."""
+    """Return the warning about untreated columns that single out fewer than k people.
+
+    Empty if there are none.
+    """
     if together is None or not together.below_k:
         return ""
     said = together.sentence("insensitive", k)

@@ -1,4 +1,4 @@
-"""Files of a release as its manifest lists them: each by path, digest and size, so that a longer one is refused unread."""
+"""Entries for files in a manifest: path, digest and size, so that longer files are refused unread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class PublishedFile(BaseModel):
-    """One data file of a release: path relative to the release, number of records, SHA-256 in hex, and bytes.
+    """A data file of a release: relative path, number of records, SHA-256 in hex, size in bytes.
 
     Manifests of earlier versions say nothing of the bytes.
     """
@@ -20,7 +20,10 @@ class PublishedFile(BaseModel):
 
 
 class Document(BaseModel):
-    """A file of a release that is made of its manifest: path, SHA-256 in hex, the fingerprint of the code that made it, and bytes."""
+    """A file of a release that is generated from its manifest, such as the report.
+
+    It has the path, SHA-256 in hex, the fingerprint of the code that made it, and bytes.
+    """
 
     model_config = ConfigDict(frozen=True)
 

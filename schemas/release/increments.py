@@ -1,4 +1,4 @@
-"""What a release has to do with earlier ones: files in common, what was counted before, and what both together give away."""
+"""Relations of a release to earlier ones: common files, reused counts, joint disclosure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from schemas.release.figures import reported_count, tellable
 
 
 class SourceDigest(BaseModel):
-    """A file of the source: never its name.
+    """Keyed digest and record count of a source file, without its name.
 
     Attributes:
         digest: Of its content, in hex, keyed with the secret of the work folder.
-        records: How many it holds; None of all files where one of them holds fewer than k, whose number would be the difference, and of
-            several files where k counts people, of whom one may have all the records of a file.
+        records: How many it holds. None of all files where one of them holds fewer than k, whose number would be the difference. None too
+            of several files where k counts people, of whom one may have all the records of a file.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -26,7 +26,7 @@ class SourceDigest(BaseModel):
 
 
 class Increment(BaseModel):
-    """What became of the source since the last release of this job, and what of it had been counted before this run.
+    """Changes of the source since the last release, and the counts that were reused.
 
     Attributes:
         since: The last release; None if there is none or nothing is kept of it.
@@ -52,7 +52,7 @@ class Increment(BaseModel):
     histograms_records: int | None
 
     def sentences(self, records: int) -> tuple[str, ...]:
-        """Return the same in words, for a source of so many records."""
+        """Return the changes as sentences, for a source with the given number of records."""
         told = []
         if self.since:
             told.append(
@@ -68,7 +68,7 @@ class Increment(BaseModel):
 
 
 class Overlap(BaseModel):
-    """Another release that is made of some of the same records, and what somebody who has both can tell.
+    """Another release with some of the same records, and the risk for those who have both.
 
     Attributes:
         release: The other release.
@@ -107,19 +107,19 @@ class Overlap(BaseModel):
 
     @property
     def at_risk(self) -> int:
-        """All records or persons that were found to be at risk."""
+        """Number of all records or persons at risk."""
         return (self.shared_at_risk or 0) + (self.added_at_risk or 0) + (self.removed_at_risk or 0) + (self.values_at_risk or 0)
 
     @property
     def is_safe(self) -> bool:
-        """Whether all was measured, and nobody found to be at risk: 0 was measured and None was not."""
+        """Whether all risks were measured and are 0; None means not measured."""
         return self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.values_at_risk or self.unmeasured)
 
     def reported(self) -> Overlap:
-        """Return what a release reports of it: no count from 1 to k - 1, nor two counts whose difference is one.
+        """Return the figures in published form: no count from 1 to k - 1, directly or by difference.
 
         Such a count is reported as k, so that it says "at most k". How many records either release was made of is known. So where fewer
-        than k came or left, the shared ones are reported as so many fewer, and what came and left is what remains.
+        than k came or left, the shared ones are reported as so many fewer, and the counts that came and left are the differences.
         """
         found = {name: reported_count(count, self.k) for name in _AT_RISK if (count := getattr(self, name)) is not None}
         if self.shared is not None and self.added is not None and self.removed is not None:
@@ -130,7 +130,7 @@ class Overlap(BaseModel):
         return self.model_copy(update=found)
 
     def sentence(self) -> str:
-        """Return the warning: what both together tell, why, and of how many."""
+        """Return the warning about the joint risk of both releases, with its reason and counts."""
         if self.is_safe:
             return (
                 f"Release {self.release} is made of the same source, which was measured: whoever has both finds no {self.unit} that shares "
@@ -165,13 +165,15 @@ class Overlap(BaseModel):
         return " ".join(told)
 
     def _most(self, count: int, unit: str) -> str:
-        """Return a count in words as a release tells it: a count of k may stand for a smaller one."""
+        """Return a count with its noun, with "at most" for k, which may stand for a smaller count."""
         return f"at most {counted(count, unit)}" if count == self.k else counted(count, unit)
 
     def _kept(self) -> str:
+        """Return the clause that both releases together keep l and t, or an empty text."""
         return "" if self.values_at_risk is None else ", and what they share keeps the l and t that both promise"
 
     def _differing(self, records: int, at_risk: int | None, which: str, how: str) -> list[str]:
+        """Return the sentence about records that only one of the releases has, as a list of 0 or 1."""
         if not records or at_risk is None:
             return []
         of = self._most(at_risk, self.unit) if self.unit == self.counts else f"those of {self._most(at_risk, 'person')}"
@@ -183,7 +185,10 @@ class Overlap(BaseModel):
 
 
 class PersonsOverlap(Overlap):
-    """Another release of some of the same persons, told by histories: every figure counts persons."""
+    """Another release of some of the same persons, compared by histories.
+
+    Every figure counts persons.
+    """
 
     counts: ClassVar[str] = "person"
     unit: Literal["record", "person"] = "person"
@@ -198,7 +203,9 @@ _ALIKE = {
 
 
 class Joined(BaseModel):
-    """What all releases with one key disclose together under the pseudonyms of a column, or of several that name somebody together.
+    """Joint disclosure of all releases that share pseudonyms of the given columns.
+
+    The columns name a person, alone or together.
 
     Attributes:
         columns: The columns here.
@@ -224,11 +231,11 @@ class Joined(BaseModel):
 
     @property
     def is_safe(self) -> bool:
-        """Whether all was measured, and nobody is below k."""
+        """Whether all releases were compared and no person is below k."""
         return self.below_k == 0 and not self.unmeasured
 
     def sentence(self) -> str:
-        """Return the warning: what the releases disclose together, and of how many."""
+        """Return the warning about the joint disclosure of the releases, with counts."""
         of = f"The pseudonyms of {listed(self.columns)}"
         if self.below_k is None:
             return (

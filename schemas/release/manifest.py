@@ -1,4 +1,4 @@
-"""What a release publishes according to its job alone, and the manifest that goes with it."""
+"""Manifest of a release, and the published columns that follow from its job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMAT = 2
 
 
 class Persons(BaseModel):
-    """The persons of a release.
+    """Counts of the persons in a release.
 
     Attributes:
         columns: What names a person in the source.
@@ -48,7 +48,9 @@ class Persons(BaseModel):
 
 
 class Linked(BaseModel):
-    """What pseudonyms tell that show which records belong together: all combinations that a person's records are in, as a set.
+    """Risk by pseudonyms that link the records of a person.
+
+    It counts the sets of all combinations that a person's records are in.
 
     Attributes:
         columns: Whose equal values link records: one column, or several that name a person together.
@@ -72,7 +74,10 @@ class Linked(BaseModel):
 
 
 class OneValue(BaseModel):
-    """Classes in which all who have a sensitive value hold the same one, a null being none; their records, and their share of all."""
+    """Classes in which all known values of a sensitive column are equal.
+
+    A null is no value. It has the classes, their records, and their fraction of all records.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -82,7 +87,9 @@ class OneValue(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a release is and what was measured; holds counts, names and digests, never a cell value.
+    """Description and measurements of a release, with counts, names and digests.
+
+    It never holds a cell value.
 
     Attributes:
         format: Of the manifest; 1 is that of versions that did not say so.
@@ -218,16 +225,16 @@ class Manifest(BaseModel):
 
     @property
     def listed(self) -> dict[str, str]:
-        """SHA-256 of each other file of the release that the manifest lists, by path."""
+        """SHA-256 of each other file of the release, by path."""
         return {one.path: one.sha256 for one in self.documents} | {one.path: one.sha256 for one in self.files}
 
     @property
     def unit(self) -> str:
-        """What k counts."""
+        """Unit that k counts: ``person`` or ``record``."""
         return "person" if self.persons else "record"
 
     def together(self, kind: Kind) -> Together | None:
-        """Return what columns of a kind tell together; None where there are none, or it was not counted."""
+        """Return the joint risk of columns of a kind, or None if there are none or it was not counted."""
         return {
             "insensitive": self.passthrough_together,
             "sensitive": self.sensitive_together,
@@ -236,43 +243,52 @@ class Manifest(BaseModel):
 
     @property
     def compositions(self) -> list[Overlap | Joined]:
-        """What earlier releases disclose together with this one: each that shares its records, then by the pseudonyms that it shares."""
+        """Comparisons with earlier releases: first by shared records, then by shared pseudonyms."""
         return [*(self.overlaps or ()), *(self.joined or ())]
 
     @property
     def untreated(self) -> bool:
-        """Whether columns that are not sensitive are published as in the source, as far as it says."""
+        """Whether columns that are not sensitive are published unchanged, as far as the manifest says."""
         return any(self.asked is None or name not in self.asked.sensitive for name in self.passthrough)
 
     @property
     def levels_of_all(self) -> dict[str, int] | None:
-        """Level by QID that every published label is of, but for ``*``; None where there is no such level."""
+        """Level by QID of all published labels except ``*``, or None.
+
+        None where labels have several levels.
+        """
         return None if self.remainder and self.remainder.rounds else self.levels
 
     @property
     def failed(self) -> int:
-        """Records that fail at the node of all, whatever became of them; what the limit of suppression is about."""
+        """Number of records that fail at the global node, whatever their treatment.
+
+        The limit of suppression applies to this number.
+        """
         return self.remainder.records if self.remainder else self.suppressed
 
 
 def published_qids(job: Job) -> list[str]:
-    """Return the columns under which the QIDs are published, in order."""
+    """Return the published column names of all QIDs, in order."""
     return [name for qid in job.columns.quasi_identifiers for name in published_columns(job, qid)]
 
 
 def published_columns(job: Job, qid: QuasiIdentifier) -> list[str]:
-    """Return the columns under which one QID is published: itself, or two of bounds."""
+    """Return the published column names of one QID: its own, or two of bounds."""
     two = job.intervals == "bounds" and qid.hierarchy.ranged
     return [f"{qid.name}_low", f"{qid.name}_high"] if two else [qid.name]
 
 
 def published_payload(job: Job) -> list[str] | None:
-    """Return the other published columns, in order; None if the job says ``insensitive: rest`` and only the source knows."""
+    """Return the published columns that are not QIDs, in order.
+
+    None if the job says ``insensitive: rest``, because only the source knows them.
+    """
     if job.columns.insensitive == REST:
         return None
     return [*job.columns.sensitive, *job.columns.insensitive, *(one.name for one in job.columns.pseudonyms)]
 
 
 def pseudonym_sentence(job: Job) -> dict[str, str]:
-    """Return what is published in the place of identifiers, in words, by column."""
+    """Return a description of each identifier's pseudonyms, by column."""
     return {one.name: treatment_kind(one.treatment).words for one in job.columns.pseudonyms}

@@ -1,4 +1,7 @@
-"""What a comparison of methods found, as ``methods.json`` holds it and ``methods.html`` shows it: figures and words, no cell value."""
+"""Results of a comparison of methods, as in ``methods.json`` and ``methods.html``.
+
+They hold figures and texts, and no cell value.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ from schemas.release.figures import RepeatedColumn
 
 
 class _Part(BaseModel):
+    """Base class of the parts of a comparison."""
+
     model_config = ConfigDict(frozen=True)
 
 
 class Figures(_Part):
-    """One release of one method, counted in its files by one piece of code for all methods.
+    """Figures of one release of one method, counted in its files by the same code for all methods.
 
     Attributes:
         released: Records in classes, masked ones not among them.
@@ -51,17 +56,17 @@ class Figures(_Part):
 
     @property
     def records(self) -> int:
-        """N."""
+        """Number of records in the source, N."""
         return self.released + self.suppressed
 
     @property
     def share_in_classes(self) -> float:
-        """Share of the records that are in classes."""
+        """Fraction of the records that are in classes."""
         return self.released / self.records
 
 
 class MethodRun(_Part):
-    """One method at one k: its figures, or why there are none."""
+    """One method at one k: its figures, or the reason of its failure."""
 
     method: str
     k: int
@@ -70,7 +75,7 @@ class MethodRun(_Part):
 
 
 class Advice(_Part):
-    """What follows from the figures at one k.
+    """The recommended method at one k, with reasons.
 
     Attributes:
         k: Which.
@@ -86,7 +91,7 @@ class Advice(_Part):
 
 
 class MethodComparison(_Part):
-    """Methods compared on the same job and data.
+    """A comparison of methods on the same job and data.
 
     Attributes:
         format: Version of this format.
@@ -126,10 +131,10 @@ class MethodComparison(_Part):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods in the order that was asked for."""
+        """Names of the methods, in the requested order."""
         return tuple(dict.fromkeys(run.method for run in self.runs))
 
     @property
     def ks(self) -> tuple[int, ...]:
-        """The values of k, ascending."""
+        """Values of k, ascending."""
         return tuple(sorted({run.k for run in self.runs}))

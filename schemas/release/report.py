@@ -1,6 +1,6 @@
-"""What a release's report says, as ``report.json`` holds it and ``report.html`` shows it: names, counts and words.
+"""Contents of a release's report, as in ``report.json`` and ``report.html``.
 
-Of values it holds those of a few published records, as far as k share them (`Example`), and no other.
+It holds names, counts and texts. Of cell values it holds those of a few published records that k records share (`Example`), and no other.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from schemas.release.terms import Band, LatticeFigures
 
 
 class _Part(BaseModel):
+    """Base class of the parts of a report."""
+
     model_config = ConfigDict(frozen=True)
 
 
 class RequestedTerms(_Part):
-    """What the job asked for.
+    """Settings that the job requested.
 
     Attributes:
         promises: What every class must keep, a sentence each.
@@ -56,7 +58,7 @@ class RequestedTerms(_Part):
 
 
 class Proof(_Part):
-    """One promise and what was counted in the written files.
+    """A promise of the job, and the count in the written files that proves it.
 
     Attributes:
         model: The privacy model.
@@ -74,7 +76,7 @@ class Proof(_Part):
 
 
 class CameOut(_Part):
-    """What was published, as recounted from the written files.
+    """Counts of the published records and classes, recounted from the written files.
 
     Attributes:
         records: N, records of the source.
@@ -114,7 +116,7 @@ class CameOut(_Part):
 
 
 class ReportedQid(_Part):
-    """What became of one quasi-identifier.
+    """Hierarchy, level and loss of one quasi-identifier.
 
     Attributes:
         name: The column.
@@ -133,7 +135,7 @@ class ReportedQid(_Part):
 
 
 class Figure(_Part):
-    """A named figure and what it says."""
+    """A named figure with its meaning."""
 
     name: str
     title: str
@@ -142,7 +144,10 @@ class Figure(_Part):
 
 
 class RiskFigure(_Part):
-    """A risk before and after, each None where it was not counted; ``share`` tells shares from counts."""
+    """A risk before and after anonymisation, each None if not counted.
+
+    ``share`` separates fractions from counts.
+    """
 
     name: str
     title: str
@@ -161,7 +166,7 @@ class ReportedFile(_Part):
 
 
 class Limit(_Part):
-    """What the release does not promise, and who showed it."""
+    """A limit of the release's promises, and the paper that showed it."""
 
     text: str
     source: str
@@ -184,7 +189,7 @@ class PublishedColumn(_Part):
 
 
 class Example(_Part):
-    """A published record, as far as k records of the data files share all that is shown of it.
+    """A published record whose shown values at least k records of the data files share.
 
     Attributes:
         values: As text, by column, null being none; a column that is not in it is not shown, because fewer than k share its value.
@@ -194,7 +199,7 @@ class Example(_Part):
 
 
 class ReportedAttack(_Part):
-    """An attack on the release.
+    """An attack on the release, with its result in words and figures.
 
     Attributes:
         title: What it is called.
@@ -210,7 +215,9 @@ class ReportedAttack(_Part):
 
 
 class Criterion(_Part):
-    """One of the three questions by which the Article 29 Working Party judges an anonymisation, answered by what was measured.
+    """One of the three criteria of the Article 29 Working Party, with the measured answer.
+
+    The working party judges an anonymisation by three questions.
 
     Attributes:
         name: As the opinion calls it.

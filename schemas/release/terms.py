@@ -1,4 +1,7 @@
-"""What a manifest keeps of a job, so that the report can be made again without it: names, words and counts, never a cell value."""
+"""Settings of a job that its manifest keeps, so that the report can be rebuilt without the job.
+
+They hold names, texts and counts, never a cell value.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
 
 
 class Band(BaseModel):
-    """Classes of ``least`` to ``most`` records: how many there are, and how many records they hold; ``most`` is None in the last band.
+    """Number of classes of ``least`` to ``most`` records, and of their records.
 
-    Where persons are named, all of these are persons, who count once in each of their classes.
+    ``most`` is None in the last band. Where persons are named, all of these are persons, who count once in each of their classes.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -31,7 +34,7 @@ class Band(BaseModel):
 
 
 class QidTerms(BaseModel):
-    """One quasi-identifier.
+    """One quasi-identifier in a manifest.
 
     Attributes:
         name: The column of the source.
@@ -49,7 +52,7 @@ class QidTerms(BaseModel):
 
 
 class Terms(BaseModel):
-    """What a job asked, apart from its privacy models.
+    """Settings that a job requested, without its privacy models.
 
     Attributes:
         limit: Greatest share of records that may be suppressed, as it is written.
@@ -82,7 +85,7 @@ class Terms(BaseModel):
 
 
 class LatticeFigures(BaseModel):
-    """What a picture of the searched lattice shows.
+    """Data for a picture of the searched lattice.
 
     Attributes:
         levels: Number of levels of each quasi-identifier.
@@ -100,7 +103,9 @@ class LatticeFigures(BaseModel):
 
 
 class Unreported(BaseModel):
-    """What a run found out that its release does not tell: for whoever runs a job, who has the source; it stays in the work folder.
+    """Results of a run that its release does not disclose.
+
+    They are for the person who runs the job and has the source, and stay in the work folder.
 
     Attributes:
         release: The release that the run made.

@@ -39,7 +39,7 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
             # Where there is one branch, its rows are all that are joined to persons.
             found = whole
             if len(tree.branches) > 1:
-                connection.execute(rows_sql(tables[tree.unit], _children(tables, tree.unit, tree.within(branch))))
+                connection.execute(rows_sql(tables[tree.unit], _children(tables, tree.unit, tree.branch_tables(branch))))
                 found = _counted(connection, tables[tree.unit], job.privacy.k)
             played.append(joined_guesses(branch, *found, promised=promised))
     return tuple(one.figures() for one in played if one.guesses)

@@ -15,7 +15,7 @@ from core.composition.contents import Likeness, Sketch, kind_of
 from schemas.errors.base import StorageError
 from schemas.job.job import Job
 from schemas.relational.manifest import TablesManifest
-from schemas.relational.table_jobs import named
+from schemas.relational.table_jobs import joined_column_name
 from schemas.release.increments import Overlap
 from schemas.release.manifest import Manifest
 from tasks.composition.registry import Registered, ReleaseRegistry
@@ -264,7 +264,7 @@ def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], kno
 
 def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | None:
     """Return a release of several tables that shares persons with the source, as far as the names of its columns tell."""
-    qids = {named(manifest.unit, name, column) for name, table in manifest.tables.items() for column in table.levels}
+    qids = {joined_column_name(manifest.unit, name, column) for name, table in manifest.tables.items() for column in table.levels}
     if not qids or not qids <= kinds.keys():
         return None
     return Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records, untold=UNREGISTERED)

@@ -122,7 +122,7 @@ BUNDLED = FileStep(
 
 def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) -> Sequence[Artifact]:
     """Merge the histograms of chunks at a root until there are few; those that are there where no cluster would do it."""
-    return bundled(run, BUNDLED, replace(given, job=given.job.in_task()), parts, raw=OF_CHUNK)
+    return bundled(run, BUNDLED, replace(given, job=given.job.with_task_memory()), parts, raw=OF_CHUNK)
 
 
 def has_given_node(job: Job) -> bool:

@@ -155,7 +155,7 @@ def _merged(run: Run, domain: Artifact, tree: CutTree, parts: Sequence[Parted]) 
     if not pairs or not count_remote_workers():
         made = merge_leaves(run.job, *arguments)
     else:
-        made = run_step(run, "merge", merge_leaves, Call.once(MERGED, "merge thin leaves", (run.job.in_task(), *arguments)))
+        made = run_step(run, "merge", merge_leaves, Call.once(MERGED, "merge thin leaves", (run.job.with_task_memory(), *arguments)))
     return [tuple(group) for group in made.groups], made.people
 
 

@@ -53,7 +53,7 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
         columns: How many columns were counted.
         parts: Tables of the chunks.
     """
-    job, groups = run.job.in_task(), cut(parts)
+    job, groups = run.job.with_task_memory(), cut(parts)
     shares = min(len(groups), MOST_SHARES)
 
     def calls(name: str, keys: Sequence[Key], given: Sequence[tuple[object, ...]]) -> list[Call]:
@@ -159,7 +159,7 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
 def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
     """Add the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
     elsewhere, values = count_remote_workers() > 0, ColumnCounts(parts)
-    given = FigureReading(run.job.in_task() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
+    given = FigureReading(run.job.with_task_memory() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
         values = ColumnCounts(parts, sum_in_shares(run, len(names), parts))
     return one(run, FIGURES, given, values, "look at columns", elsewhere=elsewhere)

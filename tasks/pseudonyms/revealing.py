@@ -89,14 +89,14 @@ def write_originals(
 ) -> None:
     """Write a CSV file that only its owner may read: pseudonym and original, the subject before them where there is one."""
     if real_path(path).is_relative_to(real_path(job.target_path)):
-        raise PseudonymError.not_here(str(path), "it lies inside the target, which is handed on")
+        raise PseudonymError.originals_not_writable(str(path), "it lies inside the target, which is handed on")
     try:
         # Private before there is a byte in it; a mode that is set afterwards leaves a moment for others.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
     except FileExistsError:
-        raise PseudonymError.not_here(str(path), "it exists and stays as it is; name another file") from None
+        raise PseudonymError.originals_not_writable(str(path), "it exists and stays as it is; name another file") from None
     except OSError as error:
-        raise PseudonymError.not_here(str(path), error.strerror or "unknown reason") from None
+        raise PseudonymError.originals_not_writable(str(path), error.strerror or "unknown reason") from None
     before = [subjects] if subjects is not None else []
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

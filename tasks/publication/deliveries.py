@@ -156,7 +156,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
     system, root = unpublished(job, release)
     with scratch(store) as staging:
         private_folder(staging / "data")
-        staged = stage_output(job.in_task(), files, store, staging, staging / "spill")
+        staged = stage_output(job.with_task_memory(), files, store, staging, staging / "spill")
         with sanitised_errors(job.release_location(release)):
             for file in staged:
                 put_object(system, staging / file.path, f"{root}/{release}/{file.path}")

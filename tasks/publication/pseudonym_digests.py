@@ -38,7 +38,7 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: Writt
     if not run.job.columns.links:
         return []
     key, salt = STEP.key(written.release), run.secret.keyed("disclosed", written.release)
-    arguments = (run.job.in_task() if written.staging is None else run.job, written, list(payload), kept, salt, key, run.store)
+    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, list(payload), kept, salt, key, run.store)
     if written.staging is None:
         made: Sequence[Artifact] = run_step(run, PHASE, keep_disclosed, Call.once(STEP, "disclosed", arguments))
     else:

@@ -191,7 +191,7 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, kept: Wri
     most = _most(written)
     if most > 1 and max(len(written.files), len(source.files)) > 1:
         return recount_in_shares(run, written, source, kept, most)
-    arguments = (run.job.in_task() if written.staging is None else run.job, written, source, kept, run.store)
+    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, source, kept, run.store)
     if written.staging is None:
         return from_text(Recount, run_step(run, PHASE, recount_in_one, Call.once(RECOUNTED, "recount", arguments)))
     return from_text(Recount, step_here(PHASE, "recount", lambda: recount_in_one(*arguments)))
@@ -216,7 +216,7 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: W
         kept: Who is in which class, for jobs that name persons.
         most: Into how many parts and shares they may be cut.
     """
-    tasks = RecountTasks(run, run.job.in_task())
+    tasks = RecountTasks(run, run.job.with_task_memory())
     parts = [written._replace(files=tuple(part)) for part in groups(written.files, most)]
     # Files that differ are put together by their names, which parts of them would not know.
     cuts = [source.files] if source.evolved else groups(source.files, most)

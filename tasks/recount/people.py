@@ -58,7 +58,7 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
 def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
     """Return of which sensitive columns the values of persons were kept: earlier versions kept those alone that promises look at."""
     kept = sum(name.startswith("value_") for name in pq.read_schema(files[0][0]).names) if files[0] else 0
-    return job.privacy.with_others(job.columns.values_published_as_is)[:kept]
+    return job.privacy.with_others(job.columns.recounted_value_columns)[:kept]
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
@@ -159,7 +159,7 @@ def persons_by_value_sql(job: Job, column: str, original: Original | None) -> st
 
 
 def _value(job: Job, column: str) -> str:
-    return f"value_{job.privacy.with_others(job.columns.values_published_as_is).index(column)}"
+    return f"value_{job.privacy.with_others(job.columns.recounted_value_columns).index(column)}"
 
 
 CONTENTS = "contents"

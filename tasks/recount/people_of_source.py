@@ -102,7 +102,7 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
     qids, persons = [quote(name) for name in published_qids(job)], original.persons(job)
     connection.execute(classes_sql(sides.unmasked, [(one.columns, one.labels_table) for one in labels], qids, masked=masked))
     connection.execute(persons_sql(original.relation, persons))
-    values = [quote(name) for name in job.privacy.with_others(job.columns.values_published_as_is)]
+    values = [quote(name) for name in job.privacy.with_others(job.columns.recounted_value_columns)]
     connection.execute(source_persons_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
     [(lacking, whole)] = connection.execute(mismatching_classes_sql(sides.release)).fetchall()
     if (lacking and _withholds_single(job)) or (masked and not whole):

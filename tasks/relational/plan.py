@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from core.relational.histories import failing_persons
 from schemas.privacy.publish import EXACT, treatment_sentence
-from schemas.relational.table_jobs import words_of_key
+from schemas.relational.table_jobs import unit_key_words
 from schemas.relational.tables_job import TablesJob
 from tasks.publication.remote_target import is_published
 from tasks.relational.making.checks import TableSet, check_relations, check_types
@@ -114,5 +114,5 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
             nodes=nodes,
             below_k=below,
             memory=job.memory,
-            pseudonyms=words_of_key(job),
+            pseudonyms=unit_key_words(job),
         )

@@ -15,7 +15,7 @@ from schemas.attacks.figures import attacks_sentence, broken_attacks
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
 from schemas.relational.manifest import ReleasedPersons, TablesManifest
-from schemas.relational.table_jobs import lasting_key, table_job, tables_digest, words_of_key
+from schemas.relational.table_jobs import lasting_key, table_job, tables_digest, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.files import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
@@ -191,7 +191,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         min_class=counted.smallest,
         tables=tables,
         loss=loss_of_tables(tables, counted.penalties),
-        pseudonyms=words_of_key(job),
+        pseudonyms=unit_key_words(job),
         published={name: dict(columns) for name, columns in counted.published.items()},
         optimal=NOT_FOR_NODES if job.is_local else "certified",
         search={"classes": outcome.classes} if job.is_local else {"nodes": outcome.nodes},

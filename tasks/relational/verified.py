@@ -12,7 +12,7 @@ from core.recount.relational.history_counts import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
 from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
-from schemas.relational.table_jobs import table_job, words_of_key
+from schemas.relational.table_jobs import table_job, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from tasks.recount.original import Original
@@ -172,7 +172,7 @@ def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJo
 def _promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:
     """Return where a manifest says another promise than the job."""
     faults = []
-    if manifest.pseudonyms != words_of_key(job):
+    if manifest.pseudonyms != unit_key_words(job):
         faults.append("the manifest's pseudonyms are not those of the job")
     if manifest.privacy.get("k") != job.privacy.k:
         faults.append("the manifest's k is not that of the job")

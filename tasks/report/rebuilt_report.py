@@ -73,6 +73,6 @@ def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:
     if manifest.asked is not None:
         return manifest.asked
     if job is None:
-        raise StorageError.no_terms(str(release))
+        raise StorageError.no_job_settings(str(release))
     qids = [qid.name for qid in job.columns.quasi_identifiers]
     return terms_of(job, manifest.node, [manifest.tops[qid] for qid in qids] if manifest.tops else ())

@@ -117,12 +117,12 @@ def _fitted(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
     if dtype is not None and column.type != field.type:
         made = _typed_texts(column, dtype) if pt.is_string(column.type) else _cast(column, field.type)
         if made is None:
-            raise DatabaseError.misfits(
+            raise DatabaseError.values_do_not_fit(
                 [f"a '{field.name}' is not of the type that source.types gives, which takes {accepted_words(dtype)}"]
             )
         column = made
     if outside := _outside(column):
-        raise DatabaseError.misfits([f"{counted(outside, 'value')} of '{field.name}' infinite or outside the years 1 to 9999"])
+        raise DatabaseError.values_do_not_fit([f"{counted(outside, 'value')} of '{field.name}' infinite or outside the years 1 to 9999"])
     return column
 
 

@@ -138,11 +138,11 @@ def scratch_folder() -> Iterator[Path]:
 
 @contextmanager
 def _at_hand(job: Job, folder: Path) -> Iterator[None]:
-    job.has_at_hand(folder)
+    job.set_local_work(folder)
     try:
         yield
     finally:
-        job.has_at_hand(None)
+        job.set_local_work(None)
 
 
 @contextmanager
@@ -154,12 +154,12 @@ def _copied_lists(job: Job, store: Store) -> Iterator[None]:
         with suppress(OSError):
             content = hierarchy.content(job.folder)
             key = LISTED.key(hashlib.sha256(content).hexdigest())
-            hierarchy.has_copy(store.path(store.make("listed", key, ".csv", partial(_write, content))))
+            hierarchy.use_copy(store.path(store.make("listed", key, ".csv", partial(_write, content))))
     try:
         yield
     finally:
         for hierarchy in listed:
-            hierarchy.has_copy(None)
+            hierarchy.use_copy(None)
 
 
 def _write(content: bytes, part: Path) -> int:

@@ -49,7 +49,7 @@ NO_PERSONS = WrittenPersons()
 
 def people_settings(job: Job) -> list[object]:
     """Return the settings that decide what is kept of the people of a run."""
-    return [job.columns.person, job.privacy.with_others(job.columns.values_published_as_is), job.columns.linking]
+    return [job.columns.person, job.privacy.with_others(job.columns.recounted_value_columns), job.columns.linking]
 
 
 def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> int:
@@ -73,7 +73,7 @@ def digests_in(job: Job, chunk: Chunk) -> Digests:
 
 def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
     """Return the values of the records of a chunk in the job's sensitive columns, those first that promises look at: shape (n,) each."""
-    columns = job.privacy.with_others(job.columns.values_published_as_is)
+    columns = job.privacy.with_others(job.columns.recounted_value_columns)
     if not columns:
         return []
     names, plain = _value_names(len(columns)), columns[len(job.privacy.columns) :]

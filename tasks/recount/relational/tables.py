@@ -128,7 +128,7 @@ def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tabl
     """Count histories, from the tables that nothing hangs from upwards."""
     tree = written.job.tree
     for table in reversed(tree.tables):
-        children = [tables[child] for child in tree.hangs_from(table) if table in tables[child].references]
+        children = [tables[child] for child in tree.tables_below(table) if table in tables[child].references]
         connection.execute(row_texts_sql(tables[table], children))
     [(persons, histories, smallest, failing)] = connection.execute(histories_sql(tables[tree.unit], written.job.privacy.k)).fetchall()
     records = {table: int(connection.execute(f"SELECT count(*) FROM {read.relation}").fetchall()[0][0]) for table, read in tables.items()}

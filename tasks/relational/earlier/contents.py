@@ -20,7 +20,7 @@ from core.composition.persons import RowSums, ValueSets
 from core.formats.published import read_published_values
 from core.persons.digests import NOBODY, Digests, digests_of
 from core.relational.kernels import NOWHERE
-from schemas.relational.table_jobs import of_persons
+from schemas.relational.table_jobs import column_of_persons
 from tasks.counting.contents import Digested
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
@@ -80,7 +80,7 @@ class PersonRows:
         for name, table in self.given.tables.items():
             linking = table.table.linking if name == self.given.job.tree.unit else ()
             for column in (*linking, *table.qids, *table.table.source.payload):
-                found[of_persons(self.given.job, name, column)] = OfTable(name, column)
+                found[column_of_persons(self.given.job, name, column)] = OfTable(name, column)
         return found
 
     @property

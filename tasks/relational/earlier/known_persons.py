@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors.signals import UnmeasuredError
-from schemas.relational.table_jobs import of_persons, persons_job
+from schemas.relational.table_jobs import column_of_persons, persons_job
 from schemas.release.increments import Overlap, PersonsOverlap
 from tasks.composition.earlier import Columns, KnownRecords
 from tasks.counting.contents import Digested, Sketches, sketches_of
@@ -92,5 +92,5 @@ def _source(given: ReleasedTables, rows: PersonRows) -> ChunkedSource:
     """Return all tables as one source of persons: a record each, with the columns that all tables tell of one."""
     unit = given.tables[given.job.tree.unit].table.source
     fields = [given.tables[table].table.source.columns.field(column).with_name(name) for name, (table, column) in rows.columns.items()]
-    payload = [of_persons(given.job, name, column) for name, table in given.tables.items() for column in table.table.source.payload]
+    payload = [column_of_persons(given.job, name, column) for name, table in given.tables.items() for column in table.table.source.payload]
     return ChunkedSource(files=unit.files, chunks=(), payload=tuple(payload), columns=pa.schema(fields), published=(), keys=unit.keys)

@@ -33,7 +33,7 @@ def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tup
     """Return where the rows of each person begin, and their digests, of each table of a branch that has rows right below persons."""
     of_branch, found = branch_node(given, node, branch), []
     below = lanes_below(given, of_branch)
-    for table in given.job.tree.within(branch):
+    for table in given.job.tree.branch_tables(branch):
         numbers = given.numbers(table)
         mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0))
         if not len(mine):

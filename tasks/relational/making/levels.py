@@ -102,7 +102,7 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
     """Return the number of each person's history at a node, shape (persons,)."""
     parts, tree = person_profiles(given, node), given.job.tree
     for branch in tree.branches:
-        levels = tuple((table, given.levels_of(node, table)) for table in tree.within(branch))
+        levels = tuple((table, given.levels_of(node, table)) for table in tree.branch_tables(branch))
         parts.append(read_profile(given, BranchNode(branch, levels)))
     return combine_profiles(parts)
 
@@ -144,7 +144,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
         suppressed = int(sizes[lost].sum())
         return NodeCost(failing, suppressed, costs.loss(node, lost[classes]) if suppressed <= most else np.inf)
 
-    parts = [given.axes_of(job.tree.within(branch)) for branch in job.tree.branches]
+    parts = [given.axes_of(job.tree.branch_tables(branch)) for branch in job.tree.branches]
     found = best_node(lattice, costs.floor(lattice), [given.axes_of([job.tree.unit]), *parts], most, look)
     if found is None:
         if job.privacy.known_rows is not None:

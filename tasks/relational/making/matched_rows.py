@@ -95,7 +95,7 @@ def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> t
 def rows_right_below(given: HistoryTables, table: str) -> NDArray[np.int64]:
     """Return how many rows hang directly from each row of a table, shape (rows,)."""
     found = np.zeros(given.tables[table].rows, np.int64)
-    for other in given.job.tree.hangs_from(table):
+    for other in given.job.tree.tables_below(table):
         numbers = given.numbers(other)
         mine = (numbers[1] != NOWHERE) & (numbers[0] == given.chain(other).index(table))
         found += np.bincount(numbers[1][mine], minlength=len(found))

@@ -115,8 +115,10 @@ def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str,
     """Add digests of rows to those of what they hang from; returns these of all tables between."""
     tree, levels = given.job.tree, dict(node.levels)
     nothing = np.zeros((0, 2), np.uint64)
-    below = {table: np.zeros((given.tables[table].rows, 2), np.uint64) for table in tree.within(node.branch) if tree.hangs_from(table)}
-    for table in reversed(tree.within(node.branch)):
+    below = {
+        table: np.zeros((given.tables[table].rows, 2), np.uint64) for table in tree.branch_tables(node.branch) if tree.tables_below(table)
+    }
+    for table in reversed(tree.branch_tables(node.branch)):
         numbers, (groups, starts) = given.numbers(table), flat_groups(given.codings.get(table), levels[table])
         for depth, above in enumerate(given.chain(table)):
             sums = persons if not depth else below[above]
@@ -142,7 +144,7 @@ def _profile(given: HistoryTables, node: BranchNode, path: Path) -> int:
 PROFILES = FileStep(
     "profiles",
     make=_profile,
-    reads=lambda given, node: [given.key_of(given.job.tree.within(node.branch)), node.branch, node.levels],
+    reads=lambda given, node: [given.key_of(given.job.tree.branch_tables(node.branch)), node.branch, node.levels],
     settings=lambda given: given.run.secret.keyed("profiles"),
     suffix=".npy",
 )
@@ -170,7 +172,7 @@ def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
 
 def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
     """Return the levels of one branch at a node of all tables."""
-    return BranchNode(branch, tuple((table, given.levels_of(node, table)) for table in given.job.tree.within(branch)))
+    return BranchNode(branch, tuple((table, given.levels_of(node, table)) for table in given.job.tree.branch_tables(branch)))
 
 
 def align_rows(linking: Linking) -> HistoryTables:
@@ -178,7 +180,8 @@ def align_rows(linking: Linking) -> HistoryTables:
     unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
     needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
     needed += 16 * max(
-        (sum(linking.tables[table].rows for table in tree.within(one) if tree.hangs_from(table)) for one in tree.branches), default=0
+        (sum(linking.tables[table].rows for table in tree.branch_tables(one) if tree.tables_below(table)) for one in tree.branches),
+        default=0,
     )
     if needed > linking.job.memory:
         raise HistoryError.memory(unit.rows, needed)

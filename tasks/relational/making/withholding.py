@@ -101,7 +101,7 @@ def _failing_rows(given: HistoryTables, node: Node, kept: NDArray[np.bool_]) -> 
     for branch in tree.branches:
         of_branch = branch_node(given, node, branch)
         below, weights = lanes_below(given, of_branch), _rows_below(given, branch)
-        for table in tree.within(branch):
+        for table in tree.branch_tables(branch):
             numbers = given.numbers(table)
             mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0) & ~kept[numbers[2]])
             groups, starts = flat_groups(given.codings.get(table), dict(of_branch.levels)[table])
@@ -118,8 +118,8 @@ def _failing_rows(given: HistoryTables, node: Node, kept: NDArray[np.bool_]) -> 
 def _rows_below(given: HistoryTables, branch: str) -> dict[str, NDArray[np.int64]]:
     """Return how many rows of each table each row of a branch takes with it, itself among them; by table, shape (rows, tables)."""
     tree = given.job.tree
-    found = {table: np.zeros((given.tables[table].rows, len(tree.tables)), np.int64) for table in tree.within(branch)}
-    for table in reversed(tree.within(branch)):
+    found = {table: np.zeros((given.tables[table].rows, len(tree.tables)), np.int64) for table in tree.branch_tables(branch)}
+    for table in reversed(tree.branch_tables(branch)):
         numbers = given.numbers(table)
         found[table][:, tree.tables.index(table)] += 1
         for depth, above in enumerate(given.chain(table)):

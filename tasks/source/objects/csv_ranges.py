@@ -63,7 +63,7 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
         found = record_starts(list(zip(starts, looked[name], strict=True)))
         # The first record is the header.
         whole = [both for both in _between(found or [], one) if both[0] < both[1]]
-        calls[name] = [(run.job.in_task(), one, (found or [0])[0], *both, run.store) for both in whole]
+        calls[name] = [(run.job.with_task_memory(), one, (found or [0])[0], *both, run.store) for both in whole]
     made = _each(run, "convert range", _convert, calls)
     return {name: _together(parts, looked[name]) for name, parts in made.items()}
 

@@ -123,13 +123,13 @@ def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> 
             return _look(Readable(None, digest, one.stat), footer_of(file, one.name))
     if parts:
         digest = _digest_of(store, one)
-        made = join_csv(job.in_task(), parts, joined_key(job, digest), store)
+        made = join_csv(job.with_task_memory(), parts, joined_key(job, digest), store)
         return _look(
             Readable(store.path(made), digest, one.stat, converted=made.sha256, converted_file=made),
             read_footer(store.path(made), one.name, unpacked_of(store.path(made), one.name, job.memory)),
         )
     with _spooled(store, one) as (path, digest):
-        read: Readable = convert(job.in_task(), one._replace(path=path, digest=digest), store)
+        read: Readable = convert(job.with_task_memory(), one._replace(path=path, digest=digest), store)
     assert read.path is not None
     return _look(read, read_footer(read.path, one.name, unpacked_of(read.path, one.name, job.memory)))
 

@@ -39,7 +39,7 @@ finally:
 SERVED = """
 import sys, threading, time
 from typing import Annotated
-from flows.loading import ended_at_once
+from flows.loading import run_and_exit
 def serve():
     from pydantic import AfterValidator, TypeAdapter
     waited = TypeAdapter(Annotated[int, AfterValidator(lambda value: time.sleep(0.0001) or value)])
@@ -52,7 +52,7 @@ def main():
     time.sleep(0.2)
     print("published")
     sys.exit(3)
-ended_at_once(main)
+run_and_exit(main)
 """
 
 

@@ -30,7 +30,7 @@ CHANGES = (f"chunk_rows={len(TABLE) // CHUNKS}", "rows_per_file=200", "privacy.k
 SETTINGS = [part for change in CHANGES for part in ("--set", change)]
 IMPATIENT = """
 import sys
-from flows.loading import ended_at_once
+from flows.loading import run_and_exit
 def impatient():
     from flows.server.local_api import prepare
     prepare()
@@ -38,7 +38,7 @@ def impatient():
     dask_runner.CONNECT_SECONDS, dask_runner.WORKER_SECONDS, dask_runner.CHECK_SECONDS = int(sys.argv.pop(1)), 1, 0.2
     from flows.cli import main
     main()
-ended_at_once(impatient)
+run_and_exit(impatient)
 """
 WITHOUT_DASK = "import sys; sys.modules['prefect_dask'] = None; from flows.cli import main; main()"
 

@@ -213,7 +213,7 @@ def test_a_task_takes_the_memory_of_a_worker_where_that_is_less(tmp_path: Path) 
     path = write(tmp_path, SHORT)
     plain, less, more = (load_job(path, ("memory=1GB", *given)) for given in ((), ("worker_memory=64MB",), ("worker_memory=1TB",)))
     assert [job.task_memory for job in (plain, less, more)] == [plain.memory, 64_000_000, plain.memory]
-    assert (less.in_task().memory, less.in_task().folder, less.memory) == (64_000_000, tmp_path, plain.memory)
+    assert (less.with_task_memory().memory, less.with_task_memory().folder, less.memory) == (64_000_000, tmp_path, plain.memory)
     assert job_digest(plain) != job_digest(less)
     assert "worker_memory" not in plain.canonical()
 

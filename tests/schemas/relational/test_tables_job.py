@@ -12,7 +12,7 @@ from schemas.errors.base import JobError
 from schemas.job.job import load_job
 from schemas.reading.given_jobs import given_job
 from schemas.reading.job_files import is_of_tables
-from schemas.relational.table_jobs import persons_job, table_job, tables_digest, words_of_key
+from schemas.relational.table_jobs import persons_job, table_job, tables_digest, unit_key_words
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from schemas.relational.tree import TableTree, tree_of
 from tests.flows.relational.hospital import JOB
@@ -32,7 +32,7 @@ def test_a_table_hangs_from_the_nearest_that_it_refers_to() -> None:
     tree, faults = tree_of({"c": ["a", "b"], "b": ["a"], "a": [], "d": ["a"], "e": ["c"]})
     assert not faults
     assert tree == TableTree("a", {"a": (), "b": ("a",), "d": ("a",), "c": ("a", "b"), "e": ("a", "b", "c")})
-    assert (tree.branches, tree.within("b"), tree.hangs_from("b")) == (["b", "d"], ["b", "c", "e"], ["c", "e"])
+    assert (tree.branches, tree.branch_tables("b"), tree.tables_below("b")) == (["b", "d"], ["b", "c", "e"], ["c", "e"])
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_key_of_the_unit_lasts_by_what_names_rows(kind: str | None) -> None:
     treatment = {kind: settings[kind]} if kind else "drop"
     job["tables"]["person"]["columns"]["identifiers"] = [{"name": "person_id", "treatment": treatment}]
     if kind == "hash":
-        assert words_of_key(loaded(job)) == {"person_id": "keyed hash (HMAC-SHA-256)"}
+        assert unit_key_words(loaded(job)) == {"person_id": "keyed hash (HMAC-SHA-256)"}
         assert persons_job(loaded(job)).columns.links == [("person_id",)]
         assert table_job(loaded(job), "person").columns.pseudonyms == []
     else:
