@@ -1,4 +1,4 @@
-"""Where the chunk tasks of a run work: on threads of its own process, in processes of this machine, or on the workers of a Dask cluster.
+"""Choice of the task runner for chunk tasks: threads, processes, or the workers of a Dask cluster.
 
 The choice is two environment variables, so that the command line, a deployment and a Prefect worker make it in the same way:
 ``SKALD_RUNNER=processes`` or ``dask``, and ``SKALD_SCHEDULER`` with the address of a scheduler that exists. Without an address a cluster on
@@ -24,7 +24,9 @@ PROCESSES = 2
 
 
 def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
-    """Set where the flows that are imported from here on run their chunk tasks; an address alone means Dask.
+    """Set the task runner of the flows that are imported from here on.
+
+    A scheduler's address alone means Dask.
 
     Args:
         runner: ``threads``, ``processes`` or ``dask``; None keeps what the environment says.
@@ -47,13 +49,13 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
 
 
 def check_address(address: str) -> None:
-    """Refuse what Dask would look for in vain, and for long."""
+    """Refuse a malformed scheduler address, which Dask would try in vain and for long."""
     if not _ADDRESS.fullmatch(address):
         raise RunnerError.not_an_address(address)
 
 
 def chosen() -> RunnerName:
-    """Return where chunk tasks go."""
+    """Return the name of the task runner that the environment chooses, ``threads`` by default."""
     name = os.environ.get(RUNNER) or "threads"
     if name not in get_args(RunnerName):
         raise RunnerError.unknown(name)
@@ -63,7 +65,10 @@ def chosen() -> RunnerName:
 
 
 def task_runner() -> TaskRunner[Any]:
-    """Return Prefect's task runner for a flow of this process; a run hands it as many tasks at a time as it has workers."""
+    """Return Prefect's task runner for a flow of this process.
+
+    A run hands it as many tasks at a time as it has workers.
+    """
     runner = chosen()
     if runner == "dask":
         from tasks.engine.dask_runner import dask_runner  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A run: its folder, its lock, and what happens before and after, however the last one ended."""
+"""Run of a job: its folder, its lock, and the cleaning before and after."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Run:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measure a phase."""
+        """Measure the wall time of a phase, release freed memory, and keep the run folder's lock."""
         start = time.perf_counter()
         try:
             yield
@@ -117,7 +117,7 @@ class Run:
 
 
 def policy_in_force(job: Job) -> Policy | None:
-    """Return the policy that this process's environment names, which the job keeps; None where it names none."""
+    """Check the job against the policy that the environment names; return the policy, or None without one."""
     if (path := os.environ.get(POLICY)) is None:
         return None
     policy = read_policy(path)
@@ -133,7 +133,7 @@ def policy_in_force(job: Job) -> Policy | None:
 
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
-    """Lock the run folder and clear away what a killed run left: spill files and staging. Artefacts stay."""
+    """Lock the run folder and remove a killed run's spill files and staging; artefacts stay."""
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
@@ -179,7 +179,7 @@ def _locked(work: Path) -> Iterator[None]:
 
 
 def remove_artifacts(job: Job) -> Removed:
-    """Remove what we made in the run folder, and the folder unless it holds anything else."""
+    """Remove our files from the run folder, and the folder unless it holds other files."""
     if job.work_address is not None:
         from tasks.store.bucket_work import clear_bucket  # noqa: PLC0415 - as above
 
@@ -191,7 +191,7 @@ def remove_artifacts(job: Job) -> Removed:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Hold the run folder of a job while no run is at work in it; yield None where there is none, or it is empty."""
+    """Lock the run folder of a job while no run works in it; yield None if it is missing or empty."""
     if job.work_address is not None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path

@@ -1,4 +1,4 @@
-"""Calls of steps as bytes, and back: what steps get, and nothing that could run.
+"""Serialisation of calls of steps as JSON bytes, which cannot run code when read.
 
 A pickle says which code to run when it is read; here a text says values. It knows the few kinds of value that steps get, and of classes
 those of this project that hold data alone: models, dataclasses and named tuples, which are filled and not called. A function or a step is
@@ -32,23 +32,23 @@ STATE = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydanti
 
 
 class BufferPositions(Protocol):
-    """How the work of a run is called where both sides understand it."""
+    """Names for paths and stores that mean the same on both sides of a remote call."""
 
     def name(self, path: Path) -> list[str]:
-        """Return what a path is called."""
+        """Return the common name of a path."""
 
     def path(self, name: list[str]) -> Path:
-        """Return the path here of what is called so."""
+        """Return this machine's path of a common name."""
 
     def store_name(self, store: Store) -> str:
-        """Return what a store is called."""
+        """Return the common name of a store."""
 
     def store(self, name: str) -> Store:
-        """Return the store here of what is called so."""
+        """Return this machine's store of a common name."""
 
 
 def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: BufferPositions) -> bytes:
-    """Return a call as bytes.
+    """Encode a function and its arguments as bytes.
 
     Args:
         function: A function of a module of ours, or a step.
@@ -59,7 +59,7 @@ def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: Bu
 
 
 def decoded(content: bytes, places: BufferPositions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return function and arguments of a call."""
+    """Decode the function and the arguments of a call."""
     name, said = json.loads(content)
     function = _named(name)
     if not isinstance(function, FunctionType | Step) or function.__module__ != name[0]:
@@ -84,7 +84,7 @@ def _ours(name: list[str]) -> list[str]:
 
 
 def _said(value: Any, places: BufferPositions) -> Any:
-    """Return a value as JSON can say it: plain ones as they are, all others as a list of a kind and what it holds."""
+    """Convert a value to JSON content: plain values as they are, others as a list of kind and content."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     kind = next((kind for kind, takes in _TAKES.items() if takes(value)), None)
