@@ -1,4 +1,4 @@
-"""Counts how many rows of a population the labels of each class of a release fit: with what a journalist or a marketer works."""
+"""Counts of the population rows that fit each class, for journalist and marketer risk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Fitting = tuple[tuple[int, int, int], ...]
 
 
 def population_of(job: Job) -> Original | None:
-    """Return the population as DuckDB reads it; None where the job names none."""
+    """Return the job's population as an SQL relation; None if the job names none."""
     if job.population is None:
         return None
     files: list[str] = []
@@ -55,7 +55,7 @@ def population_of(job: Job) -> Original | None:
 
 
 def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
-    """Count the rows of the population, and the classes by their records and the rows that their labels fit.
+    """Count the population's rows, and the classes by their records and fitting population rows.
 
     Args:
         job: Names the population.
@@ -86,7 +86,7 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
 
 
 def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64]]:
-    """Return the label of each class, what labels cover, and where the value of each row stands."""
+    """Return the label of each class, the labels' spans, and the position of each population row's value."""
     qid = job.columns.quasi_identifiers[number]
     published = [classes[name] for name in published_columns(job, qid)]
     values = pa.array(held).unique().drop_null().sort()
@@ -108,6 +108,6 @@ def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array)
 
 
 def _ranks(entries: pa.Array, values: pa.Array) -> NDArray[np.int64]:
-    """Return where each of some values stands among all of them, ascending."""
+    """Return the rank of each entry among all values, ascending, shape (entries,)."""
     ranks: NDArray[np.int64] = pc.index_in(entries, values).to_numpy(zero_copy_only=False).astype(np.int64)
     return ranks

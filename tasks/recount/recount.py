@@ -1,4 +1,4 @@
-"""Recounts written files with DuckDB and refuses what does not keep the job's promise."""
+"""Recount of written files with DuckDB, which refuses a release that breaks the job's promise."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tasks.store.work_folder import temporary_folder_of
 
 
 class ReleaseCounts(ABC):
-    """What is counted of a release: at hand in one database, or in shares by tasks.
+    """The counts of a release, from one database or from shares counted by tasks.
 
     Attributes:
         rows: Of the release and of its source.
@@ -47,7 +47,7 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def classes(self, original: Original | None) -> ShareClasses:
-        """Count what is counted in each class by itself.
+        """Count sizes and values within each class.
 
         Args:
             original: The source as it is published, if it is at hand.
@@ -55,21 +55,21 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def additional(self) -> AdditionalCounts:
-        """Count what needs all classes at once; called after ``classes``."""
+        """Make the counts that need all classes at once; called after ``classes``."""
 
     def control_faults(self, _found: Recount) -> list[str]:
-        """Return where what was counted is not all of the release and its source, each once."""
+        """Return faults where the counts do not cover each record of release and source once."""
         return []
 
 
 class CountsHere(ReleaseCounts):
-    """A release that is one share, counted in a database."""
+    """The counts of an undivided release, made in one database."""
 
     def __init__(self, job: Job, rows: RowsHere, people: PeopleFiles | None) -> None:
         self.rows, self._job, self._people = rows, job, people
 
     def classes(self, original: Original | None) -> ShareClasses:
-        """Count all classes."""
+        """Count all classes in the database."""
         job, rows, by_people = self._job, self.rows, bool(self._people and self._job.columns.person)
         found = count_in_classes(
             job,
@@ -85,7 +85,7 @@ class CountsHere(ReleaseCounts):
         return found
 
     def additional(self) -> AdditionalCounts:
-        """Count the rest; the persons of classes are in the database."""
+        """Make the counts that need all classes, with the classes' persons in the database."""
         return count_additional(self._job, self.rows.connection, self.rows.release, self._people)
 
 
@@ -99,7 +99,9 @@ def recount(
     people: PeopleFiles | None = None,
     basis: RecountBasis = RecountBasis(),  # noqa: B008 - a tuple
 ) -> Recount:
-    """Count the classes of the data files, check columns, classes and sensitive values against the job, and records against the source.
+    """Recount the data files, and check columns, classes, values and records against job and source.
+
+    A release that fails a check is refused.
 
     Args:
         job: All that is known.
@@ -125,7 +127,7 @@ def recount(
 
 
 def recount_by(job: Job, counts: ReleaseCounts, what: str, original: Original | None, basis: RecountBasis) -> Recount:
-    """Recount a release, in however many shares it is counted, and refuses it where it does not keep what the job promises.
+    """Recount a release by given counts and refuse it if it breaks the job's promise.
 
     Args:
         job: All that is known.
@@ -148,7 +150,7 @@ def recount_by(job: Job, counts: ReleaseCounts, what: str, original: Original | 
 def written_rows(
     job: Job, files: Sequence[Path], spill: Path, what: str, layout: Csv, *, last: bool = False
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str, list[str]]]:
-    """Yield a database, what it reads data files as, and what is wrong with their columns.
+    """Yield a database connection, the SQL relation of data files, and the faults of their columns.
 
     Args:
         job: The job.
@@ -179,7 +181,7 @@ def count_in_classes(
     whole_of: Callable[[str], str],
     alike: Alike | None = None,
 ) -> ShareClasses:
-    """Count whatever is counted in each class by itself.
+    """Count sizes, persons and sensitive values within each class.
 
     Args:
         job: The job.
@@ -201,7 +203,7 @@ def count_in_classes(
 
 
 def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: str, people: PeopleFiles | None) -> AdditionalCounts:
-    """Count what needs all classes at once.
+    """Count linked persons, population rows, combinations and values of few people.
 
     Args:
         job: The job.
@@ -216,7 +218,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
 
 
 def by_person(classes: Recount, persons: PersonCount) -> Recount:
-    """Return classes with what k is about counted in persons."""
+    """Return class counts with k's figures replaced by counts of persons."""
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 
@@ -229,7 +231,7 @@ def count_classes(
     *,
     by_qid: bool = False,
 ) -> Recount:
-    """Count the classes of data files.
+    """Count the classes of data files: sizes, failing classes and classes with one sensitive value.
 
     Args:
         connection: The database.
@@ -248,14 +250,14 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verify a published release as ``verify_against`` does, with the source as it is at hand."""
+    """Verify a published release against its job, its manifest and the source, if available."""
     return verify_against(job, release, original_of(job), people)
 
 
 def verify_against(
     job: Job, release: Path, original: Original | None, people: PeopleFiles | None = None
 ) -> tuple[Recount, Manifest | None]:
-    """Verify a published release: its files against its manifest, its classes against the job, its records against the source.
+    """Verify a published release: files against manifest, classes against job, records against source.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
 
@@ -301,7 +303,7 @@ def _people_found_out(
     claim: ClaimedLevels | None,
     spill: Path,
 ) -> PeopleOfSource:
-    """Find out from job and source who is in which class."""
+    """Find the persons of each class from job and source."""
     if unproved or original is None:
         return PeopleOfSource(because=unproved)
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
@@ -311,13 +313,13 @@ def _people_found_out(
 
 
 def k_of(manifest: Manifest | None) -> int:
-    """Return the k that a release was made for; 0 where nobody says so."""
+    """Return the k that a release's manifest states; 0 if none does."""
     said = manifest.privacy.get("k") if manifest else None
     return said if isinstance(said, int) else 0
 
 
 def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
-    """Return whether the risk of a manifest is not that of the recounted classes."""
+    """Return a fault if the manifest's risk differs from that of the recounted classes."""
     if "after" not in manifest.risk or (manifest.persons and not found.persons):
         return []
     starred, masked = found.fully_suppressed_units(manifest.masked)
@@ -327,7 +329,7 @@ def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
 
 
 def file_faults(release: Path, files: Sequence[Path], manifest: Manifest) -> list[str]:
-    """Return what data files are missing, added or altered since a release was published."""
+    """Return faults for data files that are missing, added or altered since publication."""
     promised = {release / file.path: file for file in manifest.files}
     there = set(files)
     faults = []

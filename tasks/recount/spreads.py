@@ -1,4 +1,4 @@
-"""Counts the classes of written files that break a promise on sensitive values: by records, or by people where a job names them."""
+"""Counts of classes that break a promise on sensitive values, by records or by persons."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from tasks.store.database import quote
 
 
 def source_value_groups(source: str, column: str) -> Groups:
-    """Return how the records of each value of a sensitive column are counted: ``value``, ``records``."""
+    """Return the groups that count the records of each sensitive value: ``value``, ``records``."""
     return Groups(source, ((quote(column), "value"),))
 
 
 def make_source_distribution(
     job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, counted: str
 ) -> int:
-    """Make the table ``whole`` of all values with their records, places and groups; return the number of levels of the groups.
+    """Make the SQL table ``whole`` of a column's values with records, ranks and groups.
+
+    The number of levels of the groups is returned.
 
     Args:
         job: Says where files of hierarchies are.
@@ -61,7 +63,10 @@ EVERYWHERE = "everywhere"
 
 
 def models_counted(job: Job, *, by_people: bool) -> list[tuple[PrivacyKind, str, Any]]:
-    """Return the promises on sensitive values that can be counted: without the people of the classes, only which values there are."""
+    """Return the promises on sensitive values that can be counted.
+
+    Without the persons of classes, these are promises on the presence of values alone.
+    """
     return [(kind, column, spec) for kind, column, spec in job.privacy.models if by_people or not job.columns.person or kind.of_presence]
 
 
@@ -75,7 +80,9 @@ def count_spreads(
     *,
     by_people: bool,
 ) -> tuple[tuple[ShareSpread, ...], dict[str, int]]:
-    """Count the classes that break a promise on sensitive values, and those whose values are not of the people who were counted.
+    """Count the classes that break a promise on sensitive values or hold unexpected values.
+
+    Unexpected are values that the counted persons do not hold.
 
     Args:
         job: Says what is promised.
@@ -107,12 +114,15 @@ def count_spreads(
 
 
 def needs_source_values(kind: PrivacyKind, *, by_people: bool) -> bool:
-    """Return whether the classes are compared with the whole source, or how many persons hold a value with its values there."""
+    """Return whether a promise compares classes with the distribution in the whole source.
+
+    That may be of records, or of the persons who hold each value.
+    """
     return kind.of_whole or (by_people and kind.held is not None)
 
 
 def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: Original | None, *, by_people: bool) -> str:
-    """Return what the database reads the values of a column as, each with its records, or its people where these are counted.
+    """Return the SQL relation of a column's values, with records or persons per value.
 
     Args:
         job: The job.
@@ -128,7 +138,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
 
 
 def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
-    """Return what classes break, the worst of them by promise and column, and the columns of which nothing was counted."""
+    """Return faults of broken promises, the worst measure by promise and column, and uncounted columns."""
     faults = [
         f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
         for column, unexpected in classes.unexpected.items()

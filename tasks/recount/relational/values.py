@@ -1,4 +1,7 @@
-"""Recounts what is promised of sensitive columns: the values of the persons of one history, each value of a person once."""
+"""Recount of promises on sensitive columns, over the persons of each history.
+
+Each value of a person counts once.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def value_faults(
     tables: Mapping[str, ReadTable],
     whole: Mapping[str, ReadTable],
 ) -> list[str]:
-    """Return which promises of sensitive columns histories break.
+    """Return faults for histories that break a promise on sensitive values.
 
     A history without a row of a table publishes no value of it, and is not asked.
 
