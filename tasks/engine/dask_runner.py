@@ -25,7 +25,7 @@ from prefect_dask.task_runners import DaskTaskRunner
 
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
-from tasks.engine.remote.call_queues import BucketQueue, CallQueue, let_go, queue_of
+from tasks.engine.remote.call_queues import BucketQueue, CallQueue, queue_of, remove_local_copies
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
 from tasks.store.bucket_work import BucketWork
 from tasks.store.work_folder import FolderWork
@@ -94,15 +94,15 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
-        self._let_go()
+        self._remove_copies()
         self.dask.__exit__(*error)
 
-    def _let_go(self) -> None:
+    def _remove_copies(self) -> None:
         """Remove this run's data from the workers of a cluster that outlives the run."""
         if self.dask.address and self._queue:
             # Whoever is gone has nothing any more, and no fault here may hide how the run ended.
             with suppress(Exception):
-                self.client.run(let_go, self._queue, on_error="ignore")
+                self.client.run(remove_local_copies, self._queue, on_error="ignore")
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> DaskCalls:
         """Return the object that makes one phase's calls, connected to the cluster."""

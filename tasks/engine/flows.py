@@ -44,7 +44,7 @@ def as_job_flow(function: Callable[..., Any]) -> Any:
 
     As Prefect's parameters, job file and settings are one model, checked before a run begins.
     """
-    checked = _CHECKED[function.__name__] = of_its_method(function)
+    checked = _CHECKED[function.__name__] = refuse_other_methods(function)
     return guarded(checked) if without_prefect() else prefect_flow(function.__name__)
 
 
@@ -53,7 +53,7 @@ def as_tables_flow(function: Callable[..., Any]) -> Any:
 
     @wraps(function)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
-        return _in_turn(lambda: function(job_file, settings))
+        return _run_when_unlocked(lambda: function(job_file, settings))
 
     if without_prefect():
         return guarded(run)
@@ -74,7 +74,7 @@ def prefect_flow(method: str) -> Any:
     return job_flow(_CHECKED[method])
 
 
-def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
+def refuse_other_methods(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a job function to refuse jobs of other methods than the one it is named after."""
 
     @wraps(function)
@@ -85,17 +85,17 @@ def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
         if asked != function.__name__:
             fault = f"method.name is '{asked}', and this is the flow of '{function.__name__}'; start that of the method"
             raise JobError(str(job_file), [fault])
-        return _told(job, function, job_file, settings)
+        return _run_with_events(job, function, job_file, settings)
 
     return run
 
 
-def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
+def _run_with_events(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a job and send OpenLineage events if the environment asks for them."""
     events = RunEvents(job)
     events.began()
     try:
-        done = _in_turn(lambda: function(*arguments))
+        done = _run_when_unlocked(lambda: function(*arguments))
     except BaseException as error:
         # A panic in Polars is no Exception; what interrupts or cancels is none either.
         fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
@@ -105,13 +105,13 @@ def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
     return done
 
 
-def _in_turn(call: Callable[[], Any]) -> Any:
+def _run_when_unlocked(call: Callable[[], Any]) -> Any:
     """Run a function; within a deployment's run, wait until no other run locks the job's folder."""
     if not in_flow_run():
         return call()
-    from tasks.engine.prefect_flows import in_turn  # noqa: PLC0415
+    from tasks.engine.prefect_flows import run_when_unlocked  # noqa: PLC0415
 
-    return in_turn(call)
+    return run_when_unlocked(call)
 
 
 def in_flow_run() -> bool:

@@ -21,7 +21,7 @@ def peak_rss() -> int:
         return peak if sys.platform == "darwin" else peak * 1024
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Release freed memory of Arrow and the C heap to the system, for DuckDB's use."""
     pa.default_memory_pool().release_unused()
     # glibc keeps what arrays of up to 32 MB leave behind; other systems have no such call and need none.

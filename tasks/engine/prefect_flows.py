@@ -20,7 +20,7 @@ from schemas.job.run_parameters import RunParameters
 from schemas.reading.job_files import is_of_tables
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tasks.engine.guard import guarded
-from tasks.engine.prefect_pages import followed, log_line
+from tasks.engine.prefect_pages import log_line, show_progress
 from tasks.engine.runners import task_runner
 
 TURN_SECONDS = 10.0
@@ -36,7 +36,7 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
         log_line(
             f"Job '{asked.name}': method {asked.method.name}, k = {asked.privacy.k:,}, at most {asked.suppression.limit:.2%} suppressed."
         )
-        with followed(asked.name):
+        with show_progress(asked.name):
             return function(path, job.overrides)
 
     def work(job: RunParameters) -> Any:
@@ -71,7 +71,7 @@ def run_name() -> str:
     return f"{name} {begins:%Y-%m-%d %H:%M} UTC" if begins else name
 
 
-def in_turn(call: Callable[[], Any]) -> Any:
+def run_when_unlocked(call: Callable[[], Any]) -> Any:
     """Run a function under the job folder's lock; a deployment's run waits for other runs.
 
     Any other run ends with the error that the folder is locked.

@@ -131,7 +131,7 @@ REPORT_URL = "SKALD_REPORT_URL"
 """Where a browser finds reports, as in ``https://reports.example/{name}/{release}/report.html``; if unset, their path on the worker."""
 
 
-class Teller:
+class ArtifactWriter:
     """Writer of a run's artifacts on Prefect's server.
 
     After the first refusal it writes no more, and the run goes on.
@@ -141,7 +141,7 @@ class Teller:
         self.key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
         self.lost = False
 
-    def tell(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
+    def write(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
         """Create or update one artifact; return its id, or None if the server refused.
 
         The artifact's key is the job's name and ``what``.
@@ -159,7 +159,7 @@ class Teller:
         return made
 
 
-class Progress(Teller):
+class Progress(ArtifactWriter):
     """Progress artifact of a run, updated as the run's steps advance."""
 
     def __init__(self, name: str) -> None:
@@ -186,14 +186,14 @@ class Progress(Teller):
     def show(self, words: str) -> None:
         """Create or update the progress artifact."""
         if self.artifact:
-            self.tell(update_progress_artifact, "", artifact_id=self.artifact, progress=self.percent, description=words)
+            self.write(update_progress_artifact, "", artifact_id=self.artifact, progress=self.percent, description=words)
         else:
-            self.artifact = self.tell(create_progress_artifact, "progress", progress=self.percent, description=words)
+            self.artifact = self.write(create_progress_artifact, "progress", progress=self.percent, description=words)
         self.told = time.monotonic()
 
 
 @contextmanager
-def followed(name: str) -> Iterator[None]:
+def show_progress(name: str) -> Iterator[None]:
     """Show the progress of the steps in the block as a Prefect artifact.
 
     A run that fails leaves the artifact as it is.
@@ -214,12 +214,12 @@ def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
         return
     for line in published_lines(report, folder, new=new):
         log_line(line)
-    teller = Teller(manifest.name)
+    writer = ArtifactWriter(manifest.name)
     link = report_url(manifest, folder)
     text, title = summary(report, folder, link, new=new), f"report of {manifest.release}"
-    teller.tell(create_markdown_artifact, "summary", markdown=text, description=manifest.release)
-    teller.tell(create_table_artifact, "figures", table=figures(report), description="Risk before and after, and what was lost")
-    teller.tell(create_link_artifact, "report", link=link, link_text=title, description="To hand on: one page, no network, no script")
+    writer.write(create_markdown_artifact, "summary", markdown=text, description=manifest.release)
+    writer.write(create_table_artifact, "figures", table=figures(report), description="Risk before and after, and what was lost")
+    writer.write(create_link_artifact, "report", link=link, link_text=title, description="To hand on: one page, no network, no script")
 
 
 def log_line(sentence: str) -> None:

@@ -41,7 +41,7 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
         os.environ[RUNNER] = "dask" if scheduler else str(runner)
         # Emptied where none is given, or an address of the environment would outlive the choice of this machine.
         os.environ[SCHEDULER] = scheduler or ""
-    if chosen() != "threads" and direct:
+    if chosen_runner() != "threads" and direct:
         if runner or scheduler:
             raise RunnerError.contradiction("--direct", "tasks of other processes are Prefect's; leave out --direct")
         # An option overrules the environment; only two options contradict each other.
@@ -54,7 +54,7 @@ def check_address(address: str) -> None:
         raise RunnerError.not_an_address(address)
 
 
-def chosen() -> RunnerName:
+def chosen_runner() -> RunnerName:
     """Return the name of the task runner that the environment chooses, ``threads`` by default."""
     name = os.environ.get(RUNNER) or "threads"
     if name not in get_args(RunnerName):
@@ -69,7 +69,7 @@ def task_runner() -> TaskRunner[Any]:
 
     A run hands it as many tasks at a time as it has workers.
     """
-    runner = chosen()
+    runner = chosen_runner()
     if runner == "dask":
         from tasks.engine.dask_runner import dask_runner  # noqa: PLC0415
 

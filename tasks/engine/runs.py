@@ -23,7 +23,7 @@ from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
 from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
-from tasks.engine.peak_memory import give_back
+from tasks.engine.peak_memory import release_memory
 from tasks.store.files import check_pointer, clear_parts, clear_staging, clear_temporary_folders, locked, owner_only, private_folder
 from tasks.store.secret import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
@@ -88,7 +88,7 @@ class Run:
         finally:
             self.seconds[name] = time.perf_counter() - start
             # What one phase held, the next one's library cannot take: each has a heap of its own.
-            give_back()
+            release_memory()
         self.work.keep()
 
     def published(self, kept: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:

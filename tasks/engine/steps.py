@@ -88,7 +88,7 @@ def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]
 
     Neighbours are made in one call, because a task for each would cost more than the item.
     """
-    return _each(run, step, given, cut(items), step.watched)
+    return _each(run, step, given, split_for_workers(items), step.watched)
 
 
 def each_alone(
@@ -147,11 +147,11 @@ def map_groups(
         key: Returns the key of an item's artefact.
         *arguments: What every call gets.
     """
-    calls = _calls(cut(items), phase, key, *arguments)
+    calls = _calls(split_for_workers(items), phase, key, *arguments)
     return [artifact for result in map_step(run, phase, function, calls) for artifact in result]
 
 
-def cut(items: Sequence[Any]) -> list[Sequence[Any]]:
+def split_for_workers(items: Sequence[Any]) -> list[Sequence[Any]]:
     """Cut a list into runs of neighbours, as many as suit the current cluster workers.
 
     No result depends on their number.

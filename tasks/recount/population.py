@@ -23,7 +23,7 @@ from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.source.partitions import relation
 from tasks.store.database import quote
@@ -67,10 +67,10 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
         return None
     qids = job.columns.quasi_identifiers
     columns = [quote(name) for qid in qids for name in published_columns(job, qid)]
-    classes = fetched(connection, f"SELECT {', '.join(columns)}, count(*) AS records FROM {release} GROUP BY ALL")
+    classes = fetch_columns(connection, f"SELECT {', '.join(columns)}, count(*) AS records FROM {release} GROUP BY ALL")
     names = ", ".join(quote(qid.name) for qid in qids)
     try:
-        rows = fetched(connection, f"SELECT {names}, count(*) AS weight FROM {population.relation} GROUP BY ALL")
+        rows = fetch_columns(connection, f"SELECT {names}, count(*) AS weight FROM {population.relation} GROUP BY ALL")
     except (duckdb.IOException, duckdb.InvalidInputException):
         raise PopulationError.no_parquet() from None
     spans, numbers, places = [], [], []

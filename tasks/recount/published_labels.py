@@ -24,7 +24,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.manifest import MASK, published_columns
-from tasks.recount.original import ReleaseAndSource, fetched, with_source_types
+from tasks.recount.original import ReleaseAndSource, fetch_columns, with_source_types
 from tasks.store.database import quote
 
 
@@ -102,8 +102,8 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     sought, published = _groups(job, sides, qid)
     connection.execute(values_sql(rows.grouped("source", sought), f"values_{number}"))
     connection.execute(labels_sql(rows.grouped("release", published), f"labels_{number}"))
-    values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
-    labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
+    values = fetch_columns(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
+    labels = fetch_columns(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
     held = with_source_types(values["value"], sides.original, qid.name)
     shown = [with_source_types(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
     found = labels_of_levels(job, sides, qid, held, shown, claim) if claim and qid.name in claim.levels else None

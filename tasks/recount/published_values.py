@@ -25,7 +25,7 @@ from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
 from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import MASK, published_columns, published_qids
-from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import PeopleFiles, person_values_known, read_people
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.recount.rows import ReleaseRows
@@ -86,7 +86,7 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, holders: P
         table, column = f"published_{number}", quote(name)
         values, kind, floating, made = _worked_out(job, rows, original, holders, name)
         out = pa.float64() if isinstance(way, Publishing) and way.microaggregate is not None else kind
-        held = fetched(rows.connection, f"FROM {rows.grouped('release', Groups(rows.release, ((column, 'value'),)))}")
+        held = fetch_columns(rows.connection, f"FROM {rows.grouped('release', Groups(rows.release, ((column, 'value'),)))}")
         present = Counter(dict(zip(_plain(held["value"], out, original, name), held["records"].to_pylist(), strict=True)))
         figures[name] = _figures(way, made, present, kind)
         # What is published nowhere became what the rest becomes: too few have it who are released.
@@ -113,7 +113,7 @@ def _worked_out(
     k, way, (relation, persons) = job.privacy.k, job.columns.ways[name], holders
     every = isinstance(way, Publishing)
     empty = rows.counted(f"SELECT {quote(name)} AS value FROM {relation} LIMIT 0", "source")
-    type_of = fetched(rows.connection, f"FROM {empty}")["value"].type
+    type_of = fetch_columns(rows.connection, f"FROM {empty}")["value"].type
     floating = pt.is_floating(type_of)
     column = quote(name) if not floating else f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
     names = f"({', '.join(persons)})"
@@ -132,7 +132,7 @@ def _worked_out(
         f"FROM value_counts AS c LEFT JOIN ({first}) AS f ON c.value = f.value",
         "source",
     )
-    found = fetched(rows.connection, f"FROM {every_value} ORDER BY value NULLS LAST")
+    found = fetch_columns(rows.connection, f"FROM {every_value} ORDER BY value NULLS LAST")
     there = len(found["value"]) - found["value"].null_count
     values = with_source_types(found["value"].slice(0, there), original, name)
     others = [found[one].to_pylist() for one in ("people", "first", "records")]
@@ -226,7 +226,7 @@ def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int
 def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> ColumnLoss:
     columns = published_columns(job, qid)
     counted = label_groups(rows.alike(rows.release), tuple(map(quote, columns)))
-    labels = fetched(rows.connection, f"FROM {rows.grouped('release', counted)}")
+    labels = fetch_columns(rows.connection, f"FROM {rows.grouped('release', counted)}")
     kind, records = original.columns.field(qid.name).type, labels.pop("records").to_numpy()
     reading = _reading(job, qid, kind)
     published = [with_source_types(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))]

@@ -20,7 +20,7 @@ from schemas.errors.base import VerificationError, counted
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
-from tasks.engine.peak_memory import give_back
+from tasks.engine.peak_memory import release_memory
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, people_of_source
@@ -81,7 +81,7 @@ class CountsHere(ReleaseCounts):
             rows.alike(rows.release),
         )
         # What the classes took is given back before values and labels are held.
-        give_back()
+        release_memory()
         return found
 
     def additional(self) -> AdditionalCounts:
@@ -195,7 +195,7 @@ def count_in_classes(
     qids = [quote(name) for name in published_qids(job)]
     counts = count_classes(connection, alike or Alike(source), published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
     if people and job.columns.person:
-        counts = by_person(counts, count_people(connection, job, source, qids, people))
+        counts = with_person_counts(counts, count_people(connection, job, source, qids, people))
         counts = replace(counts, one_value={**counts.one_value, **one_values(connection, job, people)})
     # Whoever is not counted has values that are not: then only which there are is known.
     spreads, unexpected = count_spreads(job, connection, source, qids, original, whole_of, by_people=bool(counts.persons))
@@ -217,7 +217,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
     return AdditionalCounts(linked, population, together, tuple(few_people_faults(connection, job, source, people)))
 
 
-def by_person(classes: Recount, persons: PersonCount) -> Recount:
+def with_person_counts(classes: Recount, persons: PersonCount) -> Recount:
     """Return class counts with k's figures replaced by counts of persons."""
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
@@ -281,7 +281,7 @@ def verify_against(
                 found_out = _people_found_out(job, f"'{release}'", files, layout, unproved, original, claim, spill)
             if found_out.lacking:
                 faults.append(f"{found_out.lacking:,} of the classes do not hold the records that the source has for what they publish")
-            basis = RecountBasis(unproved, k_of(manifest), claim, found_out.because)
+            basis = RecountBasis(unproved, claimed_k(manifest), claim, found_out.because)
             found = recount(job, files, spill, f"'{release}'", original, layout, found_out.files, basis)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
@@ -312,7 +312,7 @@ def _people_found_out(
         return people_of_source(job, files, layout, original, claim, spill)
 
 
-def k_of(manifest: Manifest | None) -> int:
+def claimed_k(manifest: Manifest | None) -> int:
     """Return the k that a release's manifest states; 0 if none does."""
     said = manifest.privacy.get("k") if manifest else None
     return said if isinstance(said, int) else 0

@@ -132,16 +132,16 @@ def files_sql(paths: Sequence[Path]) -> str:
     return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
 
 
-def to_text(found: Any) -> str:
+def counts_to_text(found: Any) -> str:
     """Serialise counts as JSON text, which no engine interprets."""
     return json.dumps(TypeAdapter(type(found)).dump_python(found))
 
 
-def from_text(kind: type[Counted], text: str) -> Counted:
-    """Parse counts from the JSON text of ``to_text``.
+def counts_from_text(kind: type[Counted], text: str) -> Counted:
+    """Parse counts from the JSON text of ``counts_to_text``.
 
     Args:
         kind: A class of data without keys other than texts and numbers.
-        text: See ``to_text``.
+        text: See ``counts_to_text``.
     """
     return TypeAdapter(kind).validate_python(json.loads(text))

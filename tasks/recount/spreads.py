@@ -18,7 +18,7 @@ from core.recount.spreads import holder_classes_sql
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
-from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import persons_by_value_sql, unexpected_values, values_of_people
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
@@ -45,7 +45,7 @@ def make_source_distribution(
         counted: What the database reads the column's values with their records as.
     """
     # A null last, where the ordered distance has it.
-    rows = fetched(connection, f"SELECT value, records FROM {counted} ORDER BY 1 NULLS LAST")
+    rows = fetch_columns(connection, f"SELECT value, records FROM {counted} ORDER BY 1 NULLS LAST")
     columns = {"value": rows["value"], "records": rows["records"], "place": np.arange(len(rows["value"]))}
     levels = 0
     if along is not None:

@@ -48,7 +48,7 @@ from schemas.errors.base import listed
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original, ReleaseAndSource, fetched, release_and_source
+from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import leave_for, quote
@@ -109,14 +109,14 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
     ).fetchall()
     sample = sample_groups(sides.unmasked, columns, PARTS, sides.untreated_parts, most, drawn)
     sides.connection.execute(sample_sql(rows.grouped("release", sample), "sampled"))
-    of_labels = [fetched(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
+    of_labels = [fetch_columns(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
     sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY row")
     released, covered = np.zeros((MOST, PARTS), np.int64), np.zeros((MOST, PARTS), np.int64)
     taken = of_class < MOST
     np.add.at(released, (of_class[taken], found["part"][taken]), found["records"][taken])
-    given = fetched(sides.connection, f"FROM {rows.grouped('source', _covered(sides, labels, sampled))}")
+    given = fetch_columns(sides.connection, f"FROM {rows.grouped('source', _covered(sides, labels, sampled))}")
     mask, part, records = (given[name].to_numpy() for name in ("mask", "part", "records"))
     for number in range(len(sampled)):
         here = (mask >> np.uint64(number)) & np.uint64(1) == 1
@@ -165,7 +165,7 @@ def _masks(sides: ReleaseAndSource, one: PublishedLabels, sampled: NDArray[np.in
 
 
 def _numbers(sides: ReleaseAndSource, statement: str) -> dict[str, NDArray[np.int64]]:
-    return {name: column.to_numpy().astype(np.int64) for name, column in fetched(sides.connection, statement).items()}
+    return {name: column.to_numpy().astype(np.int64) for name, column in fetch_columns(sides.connection, statement).items()}
 
 
 class Truth(NamedTuple):
@@ -180,7 +180,7 @@ class Truth(NamedTuple):
     sampled: int | None = None
 
 
-def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLevels | None = None) -> Truth:
+def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLevels | None = None) -> Truth:
     """Compare the published records with the source: types, labels, label combinations and whole records.
 
     Args:
@@ -190,7 +190,7 @@ def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLeve
         claim: The levels that labels are said to be of, where they are of any.
     """
     sides = release_and_source(job, rows, original)
-    if lacking := sides.lacking(job):
+    if lacking := sides.missing_columns(job):
         return Truth(lacking)
     if retyped := _wrong_types(job, sides):
         return Truth([f"{listed(retyped)} is of another type than in the source"])

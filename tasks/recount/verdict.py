@@ -29,13 +29,13 @@ from schemas.pseudonyms.identifiers import Identifier
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
-from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import columns_of_job, combined_pairs, count_together, not_counted
 from tasks.recount.population import Fitting
 from tasks.recount.published_values import column_losses, passed_columns
 from tasks.recount.rows import ReleaseRows
 from tasks.recount.spreads import spread_faults
-from tasks.recount.truth import Truth, truth_of
+from tasks.recount.truth import Truth, compare_with_source
 from tasks.store.database import quote
 
 BLOCK = 1 << 16
@@ -76,7 +76,7 @@ def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups
 
 def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
     """Yield the distinct labels of a quasi-identifier as texts, a block at a time."""
-    columns = fetched(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
+    columns = fetch_columns(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
     published = [with_source_types(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
     for first in range(0, len(published[0]), BLOCK):
         texts = [texts_with_nulls(column.slice(first, BLOCK), -1) for column in published]
@@ -97,7 +97,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
         counted = rows.counted(f"SELECT value, sum(person)::BIGINT AS records FROM ({every}) GROUP BY value", "source")
     else:
         counted = rows.grouped("source", value_groups(rows.source, column))
-    found = fetched(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")
+    found = fetch_columns(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")
     values, people = with_source_types(found["value"], original, name), found["people"].to_numpy()
     if not pt.is_timestamp(values.type):
         return values, people
@@ -207,7 +207,7 @@ def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int
     records = rows.records("source")
     if released > records:
         return records, Truth([f"the data files hold {counted(released, 'record')}, more than the {records:,} of the source"])
-    return records, truth_of(job, rows, original, claim)
+    return records, compare_with_source(job, rows, original, claim)
 
 
 def _unproved(reason: str) -> list[str]:

@@ -321,7 +321,7 @@ def _names(proposals: Sequence[Proposal]) -> str:
     return f"[{', '.join(yaml_name(one.profile.name) for one in proposals)}]"
 
 
-def relations_of(drafted: DraftedTables) -> Mapping[str, str]:
+def drafted_table_sentences(drafted: DraftedTables) -> Mapping[str, str]:
     """Return one sentence on each drafted table: its role, key and number of rows."""
     found = {}
     for table in drafted.tables:

@@ -20,7 +20,7 @@ from schemas.relational.tables_job import TablesJob
 from schemas.release.files import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.composition.release_history import forget_older, oldest_release_kept
-from tasks.engine.peak_memory import give_back, peak_rss
+from tasks.engine.peak_memory import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
 from tasks.publication.refusals import refusing
@@ -105,7 +105,7 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
 def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
     run, numbered = given.run, given.run.spill / "histories.parquet"
     with run.phase("verify"):
-        give_back()
+        release_memory()
         staging = staging_folder(run.job, given.release)
         staged = stage_tables(run, written, staging)
         counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging, numbered))
@@ -121,11 +121,11 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
         def finish() -> TablesManifest:
             made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
             whole = write_signed_documents(run.job, staging, made, report_texts(made), report_code_of_tables())
-            entry = compared.note(whole)
+            entry = compared.enter(whole)
             run.work.keep()
             run.work.check()
             publish_staged(run.job, staging, given.release, run.work, staged)
-            compared.believe(entry)
+            compared.record_publication(entry)
             return whole
 
         whole = step_here("publish", "publish", finish)

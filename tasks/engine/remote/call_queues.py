@@ -154,7 +154,7 @@ def _at_hand(queue: BucketQueue) -> tuple[BucketStore, Path]:
         return _HERE[queue][:2]
 
 
-def let_go(queue: BucketQueue | None = None) -> None:
+def remove_local_copies(queue: BucketQueue | None = None) -> None:
     """Remove a worker's local copies of a run's work.
 
     Args:
@@ -170,4 +170,4 @@ def _forget(queues: Sequence[BucketQueue]) -> None:
             here.left.close()
 
 
-atexit.register(let_go)
+atexit.register(remove_local_copies)

@@ -43,7 +43,7 @@ class CallKey:
         nonce = secrets.token_bytes(NONCE)
         return nonce + AESGCM(self.secret).encrypt(nonce, content, name.encode())
 
-    def opened(self, name: str, sealed: bytes) -> bytes:
+    def decrypt(self, name: str, sealed: bytes) -> bytes:
         """Decrypt the content of a call."""
         try:
             return AESGCM(self.secret).decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
@@ -164,7 +164,7 @@ def _fulfil(order: Order) -> Any:
     differing = [name for name, version in order.versions.items() if (release_versions().get(name) or code_of(name)) != version]
     if differing:
         raise RunnerError.versions_differ(differing)
-    content = order.key.opened(order.name, order.queue.take(order.name))
+    content = order.key.decrypt(order.name, order.queue.take(order.name))
     function, arguments = decoded(content, order.queue)
     return function(*arguments)
 

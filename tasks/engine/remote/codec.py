@@ -31,7 +31,7 @@ STATE = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydanti
 """What a model holds, as Pydantic itself names it where one is copied."""
 
 
-class BufferPositions(Protocol):
+class WorkNames(Protocol):
     """Names for paths and stores that mean the same on both sides of a remote call."""
 
     def name(self, path: Path) -> list[str]:
@@ -47,7 +47,7 @@ class BufferPositions(Protocol):
         """Return this machine's store of a common name."""
 
 
-def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: BufferPositions) -> bytes:
+def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: WorkNames) -> bytes:
     """Encode a function and its arguments as bytes.
 
     Args:
@@ -58,7 +58,7 @@ def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: Bu
     return json.dumps([_name_of(function), _said(arguments, places)]).encode()
 
 
-def decoded(content: bytes, places: BufferPositions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def decoded(content: bytes, places: WorkNames) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Decode the function and the arguments of a call."""
     name, said = json.loads(content)
     function = _named(name)
@@ -83,7 +83,7 @@ def _ours(name: list[str]) -> list[str]:
     return name
 
 
-def _said(value: Any, places: BufferPositions) -> Any:
+def _said(value: Any, places: WorkNames) -> Any:
     """Convert a value to JSON content: plain values as they are, others as a list of kind and content."""
     if value is None or type(value) in (bool, int, float, str):
         return value
@@ -93,7 +93,7 @@ def _said(value: Any, places: BufferPositions) -> Any:
     return [kind, _SAID[kind](value, lambda one: _said(one, places), places)]
 
 
-def _meant(said: Any, places: BufferPositions) -> Any:
+def _meant(said: Any, places: WorkNames) -> Any:
     if not isinstance(said, list):
         return said
     kind, content = said
@@ -155,7 +155,7 @@ _TAKES: dict[str, Callable[[Any], bool]] = {
     "named": lambda value: isinstance(value, tuple) and hasattr(value, "_fields"),
     "data": lambda value: is_dataclass(value) and not isinstance(value, type),
 }
-_SAID: dict[str, Callable[[Any, Each, BufferPositions], Any]] = {
+_SAID: dict[str, Callable[[Any, Each, WorkNames], Any]] = {
     "list": lambda value, each, _: list(map(each, value)),
     "tuple": lambda value, each, _: list(map(each, value)),
     "dict": lambda value, each, _: [[each(key), each(one)] for key, one in value.items()],
@@ -169,7 +169,7 @@ _SAID: dict[str, Callable[[Any, Each, BufferPositions], Any]] = {
     "named": lambda value, each, _: [_name_of(type(value)), *map(each, value)],
     "data": lambda value, each, _: [_name_of(type(value)), each({field.name: getattr(value, field.name) for field in fields(value)})],
 }
-_MEANT: dict[str, Callable[[Any, Each, BufferPositions], Any]] = {
+_MEANT: dict[str, Callable[[Any, Each, WorkNames], Any]] = {
     "list": lambda content, each, _: list(map(each, content)),
     "tuple": lambda content, each, _: tuple(map(each, content)),
     "dict": lambda content, each, _: {each(key): each(one) for key, one in content},

@@ -18,7 +18,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
-from tasks.engine.remote.call_queues import CallQueue, let_go, queue_of
+from tasks.engine.remote.call_queues import CallQueue, queue_of, remove_local_copies
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
 from tasks.store.bucket_work import BucketWork
 from tasks.store.files import owner_only
@@ -79,5 +79,5 @@ def _begin() -> None:
 def _end_with_parent() -> None:
     if parent := parent_process():
         parent.join()
-        let_go()
+        remove_local_copies()
         os._exit(1)

@@ -40,7 +40,7 @@ from tasks.recount.published_values import column_losses
 from tasks.recount.relational.published import few_persons_faults, published_table, source_owners
 from tasks.recount.relational.values import value_faults
 from tasks.recount.rows import RowsHere
-from tasks.recount.truth import truth_of
+from tasks.recount.truth import compare_with_source
 from tasks.release.files import file_error
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, literal, quote
@@ -213,7 +213,7 @@ def _held_against_source(
     if not plain:
         return {}, faults
     rows = RowsHere(connection, without, original.relation)
-    truth = truth_of(of_table, rows, original, _claim(written, of_table, table))
+    truth = compare_with_source(of_table, rows, original, _claim(written, of_table, table))
     faults += [f"'{table}': {fault}" for fault in truth.faults]
     return {name: loss.penalty for name, loss in column_losses(of_table, rows, original).items()}, faults
 

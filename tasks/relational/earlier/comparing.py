@@ -35,7 +35,7 @@ class ComparedTables:
     joining: Joining
     said: dict[str, Any]
 
-    def note(self, manifest: TablesManifest) -> Registered | None:
+    def enter(self, manifest: TablesManifest) -> Registered | None:
         """Enter the release into the registry before its publication, as not yet published."""
         if self.registry is None:
             return None
@@ -59,7 +59,7 @@ class ComparedTables:
         keep_entry(entry, known.run.store)
         return registered(known, manifest.release, self.registry, self.joining.families)
 
-    def believe(self, entry: Registered | None) -> None:
+    def record_publication(self, entry: Registered | None) -> None:
         """Record in the registry that the release was published."""
         if self.registry and entry:
             self.registry.believe(entry)

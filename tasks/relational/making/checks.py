@@ -86,7 +86,7 @@ def orphans_sql(relation: str, mine: list[str], other: str, theirs: list[str]) -
     return f"SELECT count(*) FROM {relation} AS m ANTI JOIN {other} AS o ON {same} WHERE {whole}"
 
 
-def nobody_sql(relation: str, references: list[list[str]]) -> str:
+def rows_without_reference_sql(relation: str, references: list[list[str]]) -> str:
     """Return the SQL that counts rows without any complete reference, which belong to no person."""
     lacking = " AND ".join("(" + " OR ".join(f"{column} IS NULL" for column in columns) + ")" for columns in references)
     return f"SELECT count(*) FROM {relation} WHERE {lacking}"
@@ -109,7 +109,7 @@ def _check(given: TableSet, _: None, path: Path) -> int:
                 found.append({"table": name, "columns": columns, "refers": other, "orphans": orphans})
             if spec.references:
                 references = [[table.place(one) for one in columns] for columns in spec.referring.values()]
-                [(nobody,)] = connection.execute(nobody_sql(relation, references)).fetchall()
+                [(nobody,)] = connection.execute(rows_without_reference_sql(relation, references)).fetchall()
                 found.append({"table": name, "nobody": nobody})
     path.write_text(json.dumps(found))
     return len(found)

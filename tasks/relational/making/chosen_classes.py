@@ -25,7 +25,7 @@ from tasks.relational.making.levels import TablesOutcome, failing_classes, searc
 from tasks.relational.making.matched_rows import classes_of_persons, level_tables_of_table, match_rows, read_groups
 from tasks.relational.making.person_classes import LEFT_OUT, WAYS, class_persons
 from tasks.relational.making.profiles import HistoryTables
-from tasks.relational.making.sensitive import keep_settled, promises_of_tables
+from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.relational.making.withholding import write_published
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -181,7 +181,7 @@ def _publish_classes(given: HistoryTables, item: tuple[MatchedTables, list[int]]
     matched, left_out = item
     classes = classes_of_persons(given, matched.classes)
     kept = (classes != LEFT_OUT) & ~np.isin(classes, left_out)
-    kept = keep_settled(given, kept, withheld_rows(given, matched, kept), classes.astype(np.int64))
+    kept = suppress_broken_promises(given, kept, withheld_rows(given, matched, kept), classes.astype(np.int64))
     return write_published(given, kept, withheld_rows(given, matched, kept), path)
 
 

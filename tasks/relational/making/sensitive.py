@@ -78,7 +78,7 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
     return TablePromise.of(promise_of(of_table, replace(coding, sensitive=tuple(domains))), columns, has_rows, int(everybody))
 
 
-def keep_settled(
+def suppress_broken_promises(
     given: HistoryTables, kept: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], owners: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Suppress histories that break a promise after rare values were replaced, until none does.
