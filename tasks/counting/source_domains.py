@@ -1,4 +1,4 @@
-"""Phase 1: chunks are read for the first time, and the domain table of the source is merged of what was counted in them."""
+"""Phase 1: the first read of all chunks, and the merge of their domains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ SHARE_IN_MEMORY = 8
 
 @dataclass(frozen=True)
 class FirstReading(ChunkReading):
-    """What chunks are counted by when they are first read, and what else is counted then of those that are small enough to be held.
+    """Settings of the first read of chunks, and of the counts made from it.
+
+    Further counts are made of chunks that are small enough to be held.
 
     Attributes:
         most: Bytes that are small enough.
@@ -53,7 +55,7 @@ READ: FilesStep[FirstReading, Chunk, Artifact] = FilesStep("domains", make=_read
 
 
 def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known: bool = False) -> Sequence[Artifact]:
-    """Phase 1: the domain tables of all chunks.
+    """Count the domains of all chunks (phase 1), and further counts from the same read.
 
     Args:
         run: The run.
@@ -68,7 +70,10 @@ def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known
 
 
 def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) -> Artifact:
-    """Phase 1: the domain table of the whole source, with the persons of its values where ranges may end only at values that k share."""
+    """Merge the chunks' domains to the domain table of the source (phase 1).
+
+    It has the persons of values where ranges may end only at values that k persons share.
+    """
     given = ChunkReading.of(run, source)
     merged = run.domain = one(run, MERGED, given, Merge(parts, bundled(run, BUNDLED, given, parts)), "merge domains")
     if not needs_persons(run.job):

@@ -1,4 +1,7 @@
-"""How unique the records of a source are, and which quasi-identifiers make them so: from the counts of phase 2, out of core."""
+"""Uniqueness of a source's records, and the quasi-identifiers that contribute to it.
+
+Both come from the counts of phase 2, out of core.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ from tasks.store.store import Artifact, Store
 
 
 def person_cell_files(coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Return a file for each chunk, with a row for each person and cell: ``cell_0`` …, ``person`` and ``count``, the records of both.
+    """Write a Parquet file for each chunk with a row per person and cell; return the paths.
+
+    Columns are ``cell_0`` …, ``person`` and ``count``, the records of both.
 
     Args:
         coding: Of the run.
@@ -52,7 +57,9 @@ MOST_CELLS = 20_000_000
 
 
 class Exposed(BaseModel):
-    """Records that are alone with their combination, and those that share it with fewer than k; or persons who have such a record.
+    """Numbers of unique records, and of records in classes smaller than k.
+
+    Where persons are named, these are persons who have such a record.
 
     Attributes:
         unique: Those alone.
@@ -68,7 +75,7 @@ class Exposed(BaseModel):
 
 
 class CountedPersons(BaseModel):
-    """How many persons have a record, and how many records the one has who has most."""
+    """Number of persons, and the most records of one person."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -77,7 +84,7 @@ class CountedPersons(BaseModel):
 
 
 class Contributors(BaseModel):
-    """What makes records stand out.
+    """Exposed records with all quasi-identifiers, and without each of them.
 
     Attributes:
         whole: Records that stand out by all quasi-identifiers.
@@ -93,7 +100,7 @@ class Contributors(BaseModel):
 
 
 def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
-    """Count who stands out, by all quasi-identifiers and without each of them.
+    """Count the exposed records or persons, with all quasi-identifiers and without each of them.
 
     Args:
         table: Of the run.
@@ -120,7 +127,7 @@ def _whole(found: Sizes, job: Job) -> Exposed:
 
 
 class Standing(NamedTuple):
-    """Of what is counted who stands out, and whether without each quasi-identifier too."""
+    """The cells to count exposed records in, and whether to repeat the count without each QID."""
 
     cells: CellFiles
     each: bool
@@ -174,7 +181,7 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 
 
 def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = False) -> str:
-    """Return the statement that makes the table ``cells``: combinations of QID values, packed, with their records.
+    """Return the SQL that makes the table ``cells``: packed combinations of QID values with records.
 
     Args:
         files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
@@ -189,7 +196,7 @@ def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = Fals
 
 
 def exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Return the statement that counts records in classes of one and of fewer than k, where ``keys`` tell classes apart."""
+    """Return the SQL that counts records in classes of one and of fewer than k, grouped by ``keys``."""
     classes = f"SELECT sum(records)::BIGINT AS records FROM cells{' GROUP BY ' + ', '.join(keys) if keys else ''}"
     return f"""
         SELECT count(*) FILTER (records = 1), coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM ({classes})
@@ -197,9 +204,10 @@ def exposed_sql(keys: Sequence[str], k: int) -> str:
 
 
 def person_exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Return the statement that counts persons with a record in a class of one person, and of fewer than k, and the records of the latter.
+    """Return the SQL that counts persons in classes of one person and of fewer than k persons.
 
-    It is right because a class has a row for each of its persons once ``keys`` and person are grouped by.
+    The records of the latter are counted too. It is right because a class has a row for each of its persons once ``keys`` and
+    person are grouped by.
 
     Args:
         keys: What tells classes apart.
@@ -216,7 +224,9 @@ def person_exposed_sql(keys: Sequence[str], k: int) -> str:
 
 
 def keys_without(coding: Coding, position: int) -> list[str]:
-    """Return what tells combinations apart without one QID: its digit is taken out of the mixed-radix number that it is part of.
+    """Return SQL expressions for the combinations of all QIDs but one.
+
+    The QID's digit is taken out of the mixed-radix number that it is part of.
 
     Args:
         coding: Gives the packing.
