@@ -1,4 +1,7 @@
-"""A first job file for a source: a role for each column, tried on a sample of it so that it publishes something; no cell value."""
+"""Draft of a first job file for a source, with a role for each column, tried on a sample.
+
+The draft holds no cell value.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ ALWAYS, MOST_ALWAYS = 13, 16
 
 
 class DraftedJob(NamedTuple):
-    """A job that was drafted.
+    """A drafted job: proposals, questions and the loss on a sample.
 
     Attributes:
         proposals: What is proposed for each column, in the order of the source.
@@ -75,12 +78,12 @@ class DraftedJob(NamedTuple):
 
 
 def drafted_k(people: int) -> int:
-    """Return the k that is proposed for a number of people, or of records where no persons are named."""
+    """Return the proposed k for a number of people, or of records where no persons are named."""
     return K if people >= FEW_RECORDS else FEW_K
 
 
 def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> DraftedJob:
-    """Looks at a source and writes a job file for it.
+    """Read a source and write a first job file for it.
 
     Args:
         given: What the user names.
@@ -120,7 +123,7 @@ def _may_be_people(connection: duckdb.DuckDBPyConnection, one: Proposal) -> bool
 
 
 def _without_repeats(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Withhold columns that say what a quasi-identifier says, one value for one value."""
+    """Withhold columns whose values correspond one to one with those of a quasi-identifier."""
     repeated = columns_that_repeat(connection, proposals)
 
     def kept(one: Proposal) -> Proposal:
@@ -133,7 +136,10 @@ def _without_repeats(connection: duckdb.DuckDBPyConnection, proposals: Sequence[
 
 
 def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Make coordinates quasi-identifiers all of them, or none: half of a place is as good as a street."""
+    """Make all coordinates quasi-identifiers, or none of them.
+
+    One coordinate alone discloses half of a place, and cannot be coarsened with the other.
+    """
     places = [one for one in proposals if one.concept == COORDINATES]
     if all(one.role == "quasi_identifier" for one in places) or not any(one.role == "quasi_identifier" for one in places):
         return list(proposals)
@@ -144,7 +150,10 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 def with_some_known(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Take columns that others may know for known where none is surely: a job needs a quasi-identifier, and any may be one."""
+    """Propose quasi-identifiers among published columns where none is proposed yet.
+
+    A job needs a quasi-identifier, and other people may know any of these columns.
+    """
     if any(one.role == "quasi_identifier" for one in proposals):
         return list(proposals)
     published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct > 1]
@@ -164,7 +173,7 @@ def _rank(one: Proposal) -> tuple[bool, int, float]:
 def _tried(
     front: OpenSource, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
 ) -> tuple[list[Proposal], str, float | None, dict[str, ExposedPeople], tuple[Question, ...]]:
-    """Return the proposals as they are in the job, its text, what it would lose, what columns give away, and the questions."""
+    """Try the proposals on a sample; return final proposals, job text, loss, exposure and questions."""
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
     surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]
     able = [one for one in ranked if one not in surely]
@@ -196,6 +205,6 @@ def _tried(
 
 
 def _moved(one: Proposal) -> Proposal:
-    """Return a column that others may know, where coarsening it too would cost the others too much."""
+    """Make a column sensitive, because coarsening it too would cost the other columns too much."""
     reason = f"{one.reason}; as one more quasi-identifier it would cost the others too much"
     return replace(one, role="sensitive", reason=reason, confidence=min(one.confidence, 0.6), question="outside")

@@ -1,4 +1,4 @@
-"""The text of a drafted job: names of columns and proposals in YAML, with comments where the user has to decide; no cell value."""
+"""Text of a drafted job: YAML with column names, proposals and comments, without cell values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INSENSITIVE = "  # Of processing, and weights: published in the same way, and ne
 
 
 class Decided(NamedTuple):
-    """What a draft says.
+    """The contents of a drafted job file.
 
     Attributes:
         name: Of the job.
@@ -68,7 +68,7 @@ def job_text(
     exposed: Mapping[str, ExposedPeople] | None = None,
     questions: Sequence[Question] = (),
 ) -> str:
-    """Return the text of a job file.
+    """Return the YAML text of a drafted job file, with comments.
 
     Args:
         decided: What it says.
@@ -118,7 +118,7 @@ def _runs(decided: Decided) -> str:
 
 
 def _asked(decided: Decided, out: Path, questions: Sequence[Question]) -> list[str]:
-    """Return the decisions, which come first: each with the answer that the draft has meanwhile."""
+    """Return the comment lines on a draft's open questions, each with its current answer."""
     # A line end in the name would end the comment, and what follows it would be YAML.
     name = " ".join(out.name.split())
     lines = [f"# What it would cost: skald plan {name}. Then: skald run {name}"]
@@ -173,7 +173,10 @@ def _person(person: Proposal | None) -> list[str]:
 
 
 def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: Decided) -> str:
-    """Return why a column has its role and what it gives away, in words: counts and shares, no value."""
+    """Return the comment on a column: the reason for its role, and the records it makes unique.
+
+    It has counts and shares, but no value.
+    """
     asked = "" if one.question is None else "accepted, " if decided.accept else "DECIDE, "
     parts = [f"{asked}{one.reason}", one.hint if one.role == "quasi_identifier" else ""]
     if away := exposed.get(one.profile.name):
@@ -183,7 +186,7 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: Decided) 
 
 
 def exposure_sentence(away: ExposedPeople, unit: str) -> str:
-    """Return how many stand alone by a column, and with those that others know."""
+    """Return a phrase on the share of people who are unique by a column, alone and with the others."""
     figures = f"alone by it {away.alone:.1%} of the {unit}"
     if away.without or away.together > away.alone:
         figures += f", with the others {away.together:.1%}, by those {away.without:.1%}"
@@ -210,7 +213,7 @@ def _rest(decided: Decided, method: str, figures: Mapping[str, float]) -> list[s
 
 
 def _compared(figures: Mapping[str, float]) -> list[str]:
-    """Return what each way loses that was tried."""
+    """Return the comment line on the loss of each method that was tried."""
     if not figures:
         return ["# No method could be tried on a sample."]
     # The way without its key: it is no line of the job.
@@ -219,7 +222,7 @@ def _compared(figures: Mapping[str, float]) -> list[str]:
 
 
 def _yaml(value: Any) -> str:
-    """Return what a job says under ``source`` on one line."""
+    """Return a value of the ``source`` section as YAML on one line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
@@ -228,7 +231,10 @@ def _yaml(value: Any) -> str:
 
 
 def yaml_name(text: str) -> str:
-    """Return a text as one YAML scalar on one line, inside braces or not; JSON's strings are YAML's."""
+    """Return a text as one YAML scalar on one line, quoted where needed.
+
+    It is valid inside braces or not; JSON's strings are YAML's.
+    """
     plain = _SIMPLE.fullmatch(text) and text.lower() not in _WORDS
     if plain:
         return text

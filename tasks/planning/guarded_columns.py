@@ -1,4 +1,7 @@
-"""Sensitive columns that a draft guards by l, of the values that it publishes: rare ones become others before l is counted."""
+"""Sensitive columns that a draft guards by l-diversity, counted on published values.
+
+Rare values become others before l is counted.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ SPARE = 0.25
 
 
 def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], int]) -> dict[str, int]:
-    """Return sensitive columns with how many different values every class can be asked for.
+    """Return the sensitive columns to guard, with the number of distinct values asked of each class.
 
     Args:
         proposals: For all columns.
@@ -45,7 +48,7 @@ def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], 
 
 
 def published_holders(front: OpenSource, proposal: Proposal, person: str | None, k: int) -> tuple[Integers, Integers, int]:
-    """Return who has which value of a column as a draft publishes it, of the people of the sample.
+    """Return the people and published values of a column, as numbers, and the number of people.
 
     Args:
         front: The source, with the table ``sample``, which has one record of each person.
@@ -73,7 +76,7 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
 
 
 def count_values_kept(owners: Integers, values: Integers, people: int) -> int:
-    """Return how many different values of a column every class can be asked for; 1 where it cannot be asked for two.
+    """Return how many distinct values of a column every class can hold; 1 if not even two.
 
     Args:
         owners: Shape (n,), whose each value is.

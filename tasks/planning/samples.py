@@ -1,4 +1,4 @@
-"""The front of a source's files as DuckDB reads it, to draft a job from: by format, with the keys of ``source`` that the job then needs."""
+"""Readers of a source's first records, by format, for drafting a job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tasks.store.database import literal
 
 @dataclass(frozen=True)
 class Sample:
-    """How the files are read.
+    """A source's files as DuckDB reads them, and the keys of ``source`` that describe them.
 
     Attributes:
         relation: What DuckDB reads them as.
@@ -27,12 +27,12 @@ class Sample:
 
 
 def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False) -> Sample:
-    """Read Parquet files; with ``hive``, columns that their folders name too."""
+    """Return the sample of Parquet files; with ``hive``, also the columns their folders name."""
     return Sample(f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})")
 
 
 def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
-    """Read CSV files by the delimiter that the first one seems to have."""
+    """Return the sample of CSV files, with the delimiter detected in the first file."""
     found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(files[0]))})").fetchone()
     delimiter = str(found[0]) if found else ","
     # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.
