@@ -36,7 +36,7 @@ class Merge(NamedTuple):
         return self.bundles or self.parts
 
 
-def bundled(
+def merge_on_cluster(
     run: Run, step: FileStep[G, Sequence[Artifact]], given: G, parts: Sequence[Artifact], raw: str | None = None
 ) -> Sequence[Artifact]:
     """Merge chunk tables on cluster workers until few are left; without a cluster, return them unchanged.

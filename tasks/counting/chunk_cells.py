@@ -23,7 +23,7 @@ from tasks.store.tables import load_domains, read_table
 ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 
 
-def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
+def chunk_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
     """Return the domains of a chunk, against which its histogram is coded."""
     found = store.find("domains", part.key)
     if found is None:
@@ -36,7 +36,7 @@ def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation 
     if part.step != OF_CHUNK:
         return None
     whole = (*coding.domains, *coding.sensitive)
-    found = Translation.between(own_domains(part, [domain.qid for domain in whole], store), whole)
+    found = Translation.between(chunk_domains(part, [domain.qid for domain in whole], store), whole)
     return found if found.changes else None
 
 

@@ -60,7 +60,7 @@ class Coding:
             made: Loaded = self._made[name]
             return made
 
-    def let_go(self, name: Hashable) -> None:
+    def drop_cached(self, name: Hashable) -> None:
         """Drop a cached object that will hardly be needed again."""
         with self._making:
             self._made.pop(name, None)

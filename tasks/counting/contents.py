@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from core.composition.contents import Sketch, contents_of
 from core.persons.digests import NOBODY, Digests, digests_of
 from schemas.job.job import Job
-from tasks.counting.bundles import BUNDLES, bundled
+from tasks.counting.bundles import BUNDLES, merge_on_cluster
 from tasks.counting.chunk_histograms import person_key
 from tasks.counting.domains import ChunkReading
 from tasks.engine.runs import Run
@@ -181,7 +181,7 @@ SKETCHED = FileStep(BUNDLES, make=_sketch, reads=lambda _given, parts: [part.sha
 
 def sketch_contents(run: Run, parts: Sequence[Artifact]) -> Sequence[Artifact]:
     """Return the artefacts to read sketches from: merged sketches on a cluster, else record digests."""
-    return bundled(run, SKETCHED, SketchFolder(run.store), parts, raw=CONTENTS.name)
+    return merge_on_cluster(run, SKETCHED, SketchFolder(run.store), parts, raw=CONTENTS.name)
 
 
 def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:

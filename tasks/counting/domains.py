@@ -70,7 +70,7 @@ def value_columns(job: Job) -> list[str]:
     return [value_column(position) for position in range(len(axis_names(job)))]
 
 
-class ReferencedRows:
+class RowCache:
     """Cache of a chunk's rows for the next steps, dropped if they exceed a number of bytes.
 
     Args:
@@ -98,7 +98,7 @@ class ReferencedRows:
             self.batches.append(batch)
 
 
-def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: ReferencedRows | None = None) -> int:
+def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: RowCache | None = None) -> int:
     """Count the distinct values of quasi-identifiers and guarded sensitive columns in one chunk.
 
     Sensitive columns are guarded if a privacy model looks at them.

@@ -21,7 +21,7 @@ from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
-from tasks.counting.bundles import BUNDLES, Merge, bundled
+from tasks.counting.bundles import BUNDLES, Merge, merge_on_cluster
 from tasks.counting.chunk_cells import bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable
@@ -39,7 +39,7 @@ ROOM = 2
 """Sums are taken out and written at a time as far as their cells are so many times fewer than those that fit the memory."""
 
 
-class Adds(Protocol):
+class CellAccumulator(Protocol):
     """An accumulator of cells."""
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
@@ -58,7 +58,7 @@ class RootTable(DomainTable):
         return cls(table.job, table.domain, table.store, table.spill, root)
 
 
-def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[Adds] = ()) -> int:
+def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[CellAccumulator] = ()) -> int:
     """Sum the histograms of all chunks into the root histogram, ascending by cell.
 
     Args:
@@ -82,7 +82,7 @@ HISTOGRAM = FileStep(
 """The root histogram of the source."""
 
 
-def _write_projection(given: RootTable, parts: Sequence[Artifact], path: Path, most: int, beside: Sequence[Adds] = ()) -> int:
+def _write_projection(given: RootTable, parts: Sequence[Artifact], path: Path, most: int, beside: Sequence[CellAccumulator] = ()) -> int:
     coding, projection = given.coding, _projection(given.coding, given.root, most)
     results_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
     summed = projection.result()
@@ -125,7 +125,7 @@ def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) ->
 
     Without a cluster they are returned unchanged.
     """
-    return bundled(run, BUNDLED, replace(given, job=given.job.in_task()), parts, raw=OF_CHUNK)
+    return merge_on_cluster(run, BUNDLED, replace(given, job=given.job.in_task()), parts, raw=OF_CHUNK)
 
 
 def has_given_node(job: Job) -> bool:

@@ -19,7 +19,7 @@ from core.persons.repeats import NOTHING, ValueCounts, merge_value_counts
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.figures import RepeatedColumn
-from tasks.counting.bundles import BUNDLES, bundled
+from tasks.counting.bundles import BUNDLES, merge_on_cluster
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
 from tasks.source.chunks import Chunk, ChunkedSource
@@ -147,7 +147,7 @@ def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, Rep
     if not given.columns:
         return {}
     parts = each(run, REPEATED_VALUES, given, source.chunks)
-    return repeated_columns(given, bundled(run, BUNDLED, given, parts, raw=REPEATED_VALUES.name))
+    return repeated_columns(given, merge_on_cluster(run, BUNDLED, given, parts, raw=REPEATED_VALUES.name))
 
 
 def _together(given: RepeatReading, parts: Iterable[Artifact]) -> list[ValueCounts]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tasks.counting.bundles import Merge, bundled
+from tasks.counting.bundles import Merge, merge_on_cluster
 from tasks.counting.chunk_histograms import HISTOGRAMS, count_cells_of
 from tasks.counting.contents import CONTENTS, ContentReading, Digested, digest_contents, digested_by
-from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, ReferencedRows, axis_names, count_domains_of
+from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, RowCache, axis_names, count_domains_of
 from tasks.counting.endpoints import PERSONS, PersonsReading, needs_persons
 from tasks.engine.runs import Run
 from tasks.engine.steps import each, one
@@ -40,7 +40,7 @@ class FirstReading(ChunkReading):
 
 def _read(given: FirstReading, chunk: Chunk) -> Artifact:
     others = [name for name in (given.by.read if given.by else ()) if name not in axis_names(given.job)]
-    held = ReferencedRows(given.most, others if given.most else ())
+    held = RowCache(given.most, others if given.most else ())
     made = DOMAINS.save_artifact(given, chunk, lambda path: count_domains_of(given, chunk, path, held))
     if held.batches is not None and given.cells:
         HISTOGRAMS.save_artifact(given, chunk, partial(count_cells_of, given, chunk, held=held.batches))
@@ -75,7 +75,7 @@ def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) ->
     It has the persons of values where ranges may end only at values that k persons share.
     """
     given = ChunkReading.of(run, source)
-    merged = run.domain = one(run, MERGED, given, Merge(parts, bundled(run, BUNDLED, given, parts)), "merge domains")
+    merged = run.domain = one(run, MERGED, given, Merge(parts, merge_on_cluster(run, BUNDLED, given, parts)), "merge domains")
     if not needs_persons(run.job):
         return merged
     return one(run, PERSONS, PersonsReading(run.job, source, run.store, run.spill), merged, "persons of values", elsewhere=True)

@@ -113,7 +113,7 @@ def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[C
     found, pairs = read_sizes(sizes, table.store), cells.pairs
     # Together with the persons of the whole the source is read once; classes alone are told by their sizes.
     few = sum(part.rows for part in pairs) <= MOST_CELLS if pairs else sum(found.classes) <= MOST_CELLS
-    counted = _counted(table, Standing(cells, few)) if few or pairs else Contributors(whole=_whole(found, table.job), without={})
+    counted = _counted(table, ExposureQuery(cells, few)) if few or pairs else Contributors(whole=_whole(found, table.job), without={})
     contributors = counted if pairs else counted.model_copy(update={"whole": _whole(found, table.job)})
     return contributors, found.risk() or {}
 
@@ -126,14 +126,14 @@ def _whole(found: Sizes, job: Job) -> Exposed:
     )
 
 
-class Standing(NamedTuple):
+class ExposureQuery(NamedTuple):
     """The cells to count exposed records in, and whether to repeat the count without each QID."""
 
     cells: CellFiles
     each: bool
 
 
-def _count(given: DomainTable, standing: Standing, path: Path) -> int:
+def _count(given: DomainTable, standing: ExposureQuery, path: Path) -> int:
     coding, (files, pairs), k = given.coding, standing.cells, given.job.privacy.k
     qids, statement = [domain.qid for domain in coding.domains], person_exposed_sql if pairs else exposed_sql
     with connect(given.job, given.spill) as connection:
@@ -167,7 +167,7 @@ UNIQUENESS_CONTRIBUTORS = FileStep(
 """Who stands out, and by which quasi-identifiers."""
 
 
-def _counted(given: DomainTable, standing: Standing) -> Contributors:
+def _counted(given: DomainTable, standing: ExposureQuery) -> Contributors:
     return Contributors.model_validate_json(given.store.path(UNIQUENESS_CONTRIBUTORS.result(given, standing)).read_bytes())
 
 

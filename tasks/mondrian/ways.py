@@ -107,7 +107,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
             continue
         parts = each(run, PARTED, given, source.chunks)
         # Fragments are of cells, and ask for no value's code any more.
-        coding.let_go((CellCoder, coding.finest))
+        coding.drop_cached((CellCoder, coding.finest))
         census = _census(run, coding, tree, [part.leaf_counts for part in parts])
         if last or census.records.max() <= most:
             break

@@ -17,14 +17,14 @@ from core.formats.names import numbered_by
 from core.formats.persons import person_candidates, propose_person
 from core.formats.proposals import COORDINATES, Proposal, propose
 from schemas.errors.base import SourceError, StorageError
-from tasks.planning.draft_text import PERSON, Decided, job_text
+from tasks.planning.draft_text import PERSON, DraftContents, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.evidence import columns_that_repeat, with_evidence
 from tasks.planning.exposure import ExposedPeople, determines, draw_sample, exposures, is_dominated
 from tasks.planning.guarded_columns import count_values_kept, guarded_columns, published_holders
 from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
 from tasks.planning.pilot_runs import best_draft
-from tasks.planning.profiles import profile
+from tasks.planning.profiles import profile_columns
 from tasks.planning.questions import Question, questions_of
 from tasks.store.files import USER_UMASK, write_atomically
 
@@ -93,7 +93,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
     with open_for_draft(given, out) as front:
-        columns, records = profile(front.connection, texts=front.texts)
+        columns, records = profile_columns(front.connection, texts=front.texts)
         if not records:
             raise SourceError.empty(len(front.files))
         proposals = [propose(column) for column in with_evidence(front.connection, columns)]
@@ -104,7 +104,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
             named = replace(person, role="identifier", reason=reason, confidence=max(person.confidence, 0.8), question=None)
             proposals = [named if one is person else one for one in proposals]
             person = named
-        proposals = with_some_known(_together(_without_repeats(front.connection, proposals)))
+        proposals = with_guessed_quasi_identifiers(_together(_without_repeats(front.connection, proposals)))
         proposals, ladders = with_drafted_hierarchies(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
         proposals, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
@@ -149,7 +149,7 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
     ]
 
 
-def with_some_known(proposals: Sequence[Proposal]) -> list[Proposal]:
+def with_guessed_quasi_identifiers(proposals: Sequence[Proposal]) -> list[Proposal]:
     """Propose quasi-identifiers among published columns where none is proposed yet.
 
     A job needs a quasi-identifier, and other people may know any of these columns.
@@ -185,9 +185,9 @@ def _tried(
     def values_kept(name: str) -> int:
         return count_values_kept(*published_holders(front, by_name[name], person.profile.name if person else None, k))
 
-    def decided(taken: Sequence[Proposal]) -> Decided:
+    def decided(taken: Sequence[Proposal]) -> DraftContents:
         mine = [_moved(one) if one in able and one not in taken else one for one in proposals]
-        return Decided(
+        return DraftContents(
             job_name(out), front.source, front.texts, records, sampled, tuple(mine), person, k=k,
             values_kept=guarded_columns(mine, values_kept),
             accept=accept,

@@ -32,7 +32,7 @@ SENSITIVE = (
 INSENSITIVE = "  # Of processing, and weights: published in the same way, and never guarded."
 
 
-class Decided(NamedTuple):
+class DraftContents(NamedTuple):
     """The contents of a drafted job file.
 
     Attributes:
@@ -60,7 +60,7 @@ class Decided(NamedTuple):
 
 
 def job_text(
-    decided: Decided,
+    decided: DraftContents,
     out: Path,
     *,
     method: str,
@@ -111,13 +111,13 @@ def job_text(
     return "\n".join(parts) + "\n"
 
 
-def _runs(decided: Decided) -> str:
+def _runs(decided: DraftContents) -> str:
     if any(one.role == "quasi_identifier" for one in decided.proposals):
         return "It runs as it is."
     return "It does not run yet: nothing in it can be coarsened, and a job needs a quasi-identifier."
 
 
-def _asked(decided: Decided, out: Path, questions: Sequence[Question]) -> list[str]:
+def _asked(decided: DraftContents, out: Path, questions: Sequence[Question]) -> list[str]:
     """Return the comment lines on a draft's open questions, each with its current answer."""
     # A line end in the name would end the comment, and what follows it would be YAML.
     name = " ".join(out.name.split())
@@ -131,7 +131,7 @@ def _asked(decided: Decided, out: Path, questions: Sequence[Question]) -> list[s
     return lines
 
 
-def _source(decided: Decided) -> str:
+def _source(decided: DraftContents) -> str:
     said = {key: value[0] if key == "path" and len(value) == 1 else value for key, value in decided.source.items()}
     if set(said) == {"path"}:
         return f"source: {{path: {_yaml(said['path'])}}}"
@@ -142,14 +142,14 @@ def _source(decided: Decided) -> str:
     return "\n".join(lines)
 
 
-def _listed(key: str, roles: Sequence[Role], decided: Decided, exposed: Mapping[str, ExposedPeople]) -> list[str]:
+def _listed(key: str, roles: Sequence[Role], decided: DraftContents, exposed: Mapping[str, ExposedPeople]) -> list[str]:
     mine = [one for one in decided.proposals if one.role in roles]
     if not mine:
         return [f"  {key}: []"]
     return [f"  {key}:", *(f"    - {_entry(one, decided)}  # {_why(one, exposed, decided)}" for one in mine)]
 
 
-def _entry(proposal: Proposal, decided: Decided) -> str:
+def _entry(proposal: Proposal, decided: DraftContents) -> str:
     name = yaml_name(proposal.profile.name)
     if proposal.role == "quasi_identifier":
         return f"{{name: {name}, hierarchy: {proposal.hierarchy}}}"
@@ -172,7 +172,7 @@ def _person(person: Proposal | None) -> list[str]:
     ]
 
 
-def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: Decided) -> str:
+def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: DraftContents) -> str:
     """Return the comment on a column: the reason for its role, and the records it makes unique.
 
     It has counts and shares, but no value.
@@ -193,7 +193,7 @@ def exposure_sentence(away: ExposedPeople, unit: str) -> str:
     return figures
 
 
-def _rest(decided: Decided, method: str, figures: Mapping[str, float]) -> list[str]:
+def _rest(decided: DraftContents, method: str, figures: Mapping[str, float]) -> list[str]:
     unit, risk = "person" if decided.person else "record", 1 / decided.k
     models = ", ".join(f"{yaml_name(name)}: {{distinct: {kept}}}" for name, kept in decided.values_kept.items())
     least = "; and at least so many different values of a sensitive column" if models else ""

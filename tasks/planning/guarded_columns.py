@@ -16,7 +16,7 @@ from core.formats.proposals import Proposal
 from core.recoding.publishing import published_values
 from schemas.privacy.publish import SHARED
 from tasks.planning.open_sources import OpenSource
-from tasks.planning.pilot_runs import typed
+from tasks.planning.pilot_runs import typed_column_sql
 from tasks.source.bounds.published_columns import count_values, hold
 from tasks.store.database import quote
 
@@ -59,7 +59,7 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
     Returns:
         People and values, each as a number from 0, shape (n,): a pair stands once, and nulls not at all. And how many people there are.
     """
-    value = typed(proposal.profile.name, proposal.profile.kind if front.texts else None)
+    value = typed_column_sql(proposal.profile.name, proposal.profile.kind if front.texts else None)
     if person is None:
         statement = f"SELECT row_number() OVER () AS owner, {value} AS value FROM sample"
     else:

@@ -46,7 +46,7 @@ class DraftedHierarchy(NamedTuple):
     records: int
 
 
-class Completed(NamedTuple):
+class CompletedHierarchy(NamedTuple):
     """A completed hierarchy file, with the number of values and of records that lacked a group."""
 
     path: Path
@@ -80,7 +80,7 @@ def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELI
     write_atomically(out, lambda part: part.write_text(text, "utf-8", newline=""))
 
 
-def complete_file(job: Job, column: str) -> Completed:
+def complete_file(job: Job, column: str) -> CompletedHierarchy:
     """Add the source's values that a job's hierarchy file lacks to the file.
 
     The file becomes readable by its owner alone.
@@ -108,7 +108,7 @@ def complete_file(job: Job, column: str) -> Completed:
         end = "\r\n" if "\r\n" in before else "\n"
         text = before + ("" if before.endswith(("\n", "\r")) else end) + _lines(found.rows, spec.delimiter, end)
         write_atomically(path, lambda part: part.write_text(text, "utf-8", newline=""))
-    return Completed(path, found, len(domain.values), records)
+    return CompletedHierarchy(path, found, len(domain.values), records)
 
 
 def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:

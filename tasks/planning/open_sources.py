@@ -89,12 +89,12 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     try:
         if _is_plain(given):
             files = source_files([Path(one) for one in given.names])
-            source, where, kind = {"path": patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
+            source, where, kind = {"path": source_patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
         entry = FORMATS[kind] if files else None
         if entry and entry.sample:
             sample: Sample = entry.sample(connection, files)
         else:
-            sample = as_a_run_reads(connection, ending, source, job_name(out), out.parent)
+            sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
         yield OpenSource(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files))
@@ -120,7 +120,7 @@ def _of_folders(path: Path) -> bool:
     return path.is_dir() and any("=" in one.name and one.is_dir() for one in path.iterdir())
 
 
-def patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[str]:
+def source_patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[str]:
     """Return the source's paths relative to the job file, a folder as the pattern of its files."""
     named = []
     for name in names:
@@ -155,7 +155,7 @@ def _said(given: SourceOptions, folder: Path) -> dict[str, Any]:
     return {"path": named, **({"hive": True} if hive else {}), **rows}
 
 
-def as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
+def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
     """Read a source as a job's run would, into the work folder where the run finds it.
 
     Args:

@@ -24,7 +24,7 @@ from schemas.reading.given_jobs import GivenJob
 from tasks.counting.coding import CellCoder, Coding
 from tasks.planning.forecast import WRITE, Way, expected_gcp
 from tasks.planning.open_sources import OpenSource
-from tasks.planning.profiles import read_as
+from tasks.planning.profiles import strictest_kinds
 from tasks.records.coding import JobRecords
 from tasks.records.recodings import recoded
 from tasks.store.database import quote
@@ -42,14 +42,14 @@ def column_values(front: OpenSource, column: str) -> Domain:
     names = [str(row[0]) for row in front.connection.execute("DESCRIBE everything").fetchall()]
     if column not in names:
         raise SourceError.unknown_columns([f"'{column}'{nearest(column, names)}"])
-    kind = read_as(front.connection, [column])[column] if front.texts else None
+    kind = strictest_kinds(front.connection, [column])[column] if front.texts else None
     domain = counted_values(front.connection, "everything", column, kind)
     if not domain.records:
         raise SourceError.empty(len(front.files))
     return domain
 
 
-def typed(column: str, kind: Kind | None) -> str:
+def typed_column_sql(column: str, kind: Kind | None) -> str:
     """Return the SQL expression of a column, cast to a kind if its texts are read so."""
     return f"CAST({quote(column)} AS {CASTS[kind]})" if kind in CASTS else quote(column)
 
@@ -63,7 +63,7 @@ def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column:
         column: Of the column.
         kind: What its texts are read as; None to take them as they are.
     """
-    counts = f"SELECT {typed(column, kind)} AS value, count(*) AS n FROM {relation} GROUP BY 1 ORDER BY 1 NULLS LAST"
+    counts = f"SELECT {typed_column_sql(column, kind)} AS value, count(*) AS n FROM {relation} GROUP BY 1 ORDER BY 1 NULLS LAST"
     table = connection.sql(counts).to_arrow_table()
     values, numbers = table["value"].combine_chunks(), table["n"].to_numpy().astype(np.int64)
     nulls = int(numbers[-1]) if values.null_count else 0
@@ -161,7 +161,7 @@ def _sample(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> _
     hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
     guarded = tuple(counted_values(connection, "sample", name, None) for name in job.privacy.columns)
     coding = Coding(domains, hierarchies, ("trial", uuid4().hex), guarded)
-    columns = connection.sql(f"SELECT {', '.join(typed(*one) for one in named)} FROM sample").to_arrow_table()
+    columns = connection.sql(f"SELECT {', '.join(typed_column_sql(*one) for one in named)} FROM sample").to_arrow_table()
     return _Sample(job, coding, [column.combine_chunks() for column in columns.columns])
 
 

@@ -168,7 +168,7 @@ class Plan(BaseModel):
     warnings: tuple[str, ...] = ()
 
 
-def published_already(job: Job) -> Manifest | None:
+def find_existing_release(job: Job) -> Manifest | None:
     """Return the manifest of the job's release if it is published already, without counting anything.
 
     The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not

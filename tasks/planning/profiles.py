@@ -76,7 +76,7 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config=settings)
 
 
-def profile(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[ColumnProfile, ...], int]:
+def profile_columns(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[ColumnProfile, ...], int]:
     """Count the profile of each column of the view ``source``; return profiles and number of records.
 
     Args:
@@ -84,7 +84,7 @@ def profile(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tupl
         texts: Whether every column of it is text, whatever it holds.
     """
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
-    kinds = read_as(connection, list(types)) if texts else {name: _kind(dtype) for name, dtype in types.items()}
+    kinds = strictest_kinds(connection, list(types)) if texts else {name: _kind(dtype) for name, dtype in types.items()}
     kinds |= dict.fromkeys(_not_finite(connection, kinds), "other")
     [counts] = connection.execute(profile_sql(kinds)).fetchall()
     if not counts[0]:
@@ -107,7 +107,7 @@ def _kind(dtype: str) -> Kind:
     return "double" if dtype.startswith("DECIMAL") else KINDS.get(dtype, "other")
 
 
-def read_as(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
+def strictest_kinds(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
     """Return the strictest kind that all texts of each CSV column fit; text for empty columns."""
     tests = ", ".join(f"coalesce(bool_and({test.format(quote(name))}), false)" for name in names for test in READINGS.values())
     (found,) = connection.execute(f"SELECT {tests} FROM source").fetchall()

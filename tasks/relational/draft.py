@@ -14,11 +14,11 @@ import duckdb
 from core.formats.proposals import Proposal, propose
 from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
-from tasks.planning.draft import drafted_k, with_some_known
+from tasks.planning.draft import drafted_k, with_guessed_quasi_identifiers
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft
-from tasks.planning.profiles import planning_connection, profile
+from tasks.planning.profiles import planning_connection, profile_columns
 from tasks.relational.row_bounds import RowsOfPersons
 from tasks.store.database import literal, quote
 from tasks.store.files import USER_UMASK, write_atomically
@@ -106,7 +106,7 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
     with open_for_draft(SourceOptions((str(folder),)), out) as front:
-        columns, rows = profile(front.connection, texts=front.texts)
+        columns, rows = profile_columns(front.connection, texts=front.texts)
         if not rows:
             raise SourceError.empty(len(front.files))
         proposals, ladders = with_drafted_hierarchies(front, [propose(column) for column in columns], out)
@@ -164,7 +164,10 @@ def _some_known_of_tables(tables: Sequence[DraftedTable], tree: TableTree) -> No
         if any(drafted_role(one, proposal) == "quasi_identifier" for one in tables for proposal in one.proposals):
             return
         linking = {table.key, *table.references}
-        named = {one.profile.name: one for one in with_some_known([one for one in table.proposals if one.profile.name not in linking])}
+        named = {
+            one.profile.name: one
+            for one in with_guessed_quasi_identifiers([one for one in table.proposals if one.profile.name not in linking])
+        }
         table.proposals = [named.get(one.profile.name, one) for one in table.proposals]
 
 
