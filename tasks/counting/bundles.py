@@ -1,6 +1,6 @@
 """Tree merge of chunk tables on cluster workers, so that the flow merges only a few tables.
 
-Sums of counts are the same whoever adds what first, so the result and its key are those of all parts merged in one go.
+Sums of counts do not depend on the order of adding, so the result and its key are those of all parts merged at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Merge(NamedTuple):
     """The tables to merge into one: those of all chunks, or bundles of them.
 
     Attributes:
-        parts: The tables of all chunks, which the result is told by.
+        parts: The tables of all chunks, which the result's key depends on.
         bundles: The same, some of them merged already; empty where none are.
     """
 

@@ -138,7 +138,7 @@ PAIRS = FileStep(
     reads=lambda _given, chunk: chunk.key,
     settings=lambda given: [axis_names(given.job), person_key(given.job, given.columns)],
 )
-"""Who has records in which cells of a chunk, and how many; beside it the chunk's histogram."""
+"""The person–cell pairs of a chunk with their numbers of records; the chunk's histogram is saved with them."""
 
 
 def count_pairs(run: Run, source: ChunkedSource) -> list[Artifact]:

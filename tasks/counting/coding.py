@@ -111,7 +111,7 @@ class CellCoder:
         return cls(packing_of(node, axes), tuple(coders))
 
     def codes(self, columns: Sequence[pa.Array]) -> list[Codes]:
-        """Return the group of each record in each column, arrays of shape (n,).
+        """Return the group number of each record's value in each column, arrays of shape (n,).
 
         Arguments and errors are as for ``cells``.
         """

@@ -68,7 +68,7 @@ def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
     """Return the columns whose digests a release keeps for comparison with later ones.
 
     Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
-    columns change from one extract to the next, and somebody who was looked for would be overlooked.
+    columns change from one extract to the next, so that the same person would not be found.
 
     Args:
         job: The job.
@@ -109,7 +109,7 @@ CONTENTS = FileStep(
     reads=lambda _given, chunk: chunk.key,
     settings=lambda given: [[list(part) for part in given.by], person_key(given.job, given.columns)],
 )
-"""By what the records of a chunk are known again."""
+"""The digests by which the records of a chunk are re-linked."""
 
 
 def contents_of_chunks(run: Run, source: ChunkedSource, by: Digested) -> list[Artifact]:
@@ -190,7 +190,7 @@ def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
     Args:
         part: What is read.
         store: Has it.
-        beside: Those of others with which these are put together: what cannot be among the smallest of both may be left out.
+        beside: Sketches to merge with; digests that cannot be among the smallest of both may be left out.
     """
     table = pq.read_table(store.path(part))
     if part.step == CONTENTS.name:

@@ -50,7 +50,7 @@ def _counted(job: Job, domain: Domain) -> Domain:
 
 
 def needs_persons(job: Job) -> bool:
-    """Return whether range ends must be shared by k persons, in classes with labels of their own."""
+    """Return whether persons must be counted at values, for range ends of classes with own labels."""
     return bool(job.columns.person) and job.shared_ends and not METHODS[job.method.name].one_level
 
 
@@ -89,7 +89,7 @@ PERSONS = FileStep(
 
 
 def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[np.int64]:
-    """Count the persons whose least value each of some values is, shape (values,)."""
+    """Count the persons at each value, each person at the least value, shape (values,)."""
     job, source = given.job, given.source
     columns = [quote(person) for person in job.columns.person]
     somebody = somebody_sql({person: source.columns.field(person).type for person in job.columns.person})

@@ -65,7 +65,7 @@ def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[
         given: Has the root.
         merge: Histograms of chunks at the finest node; bundles are of the root.
         path: Gets the sum.
-        beside: What else gets the cells of chunks where these are read one by one for a coarser root.
+        beside: Further accumulators of the chunks' cells, used where these are read one by one for a coarser root.
     """
     if given.root == given.coding.finest or merge.read[0].step != OF_CHUNK:
         return _write_sum(given, merge.read, path, given.spill)
@@ -196,7 +196,7 @@ def surely_too_many_cells(
 
 
 def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, shares: int) -> list[bool]:
-    """Return the same for nodes whose counting bitmaps fit the memory, a share of bits at a time."""
+    """Answer ``surely_too_many_cells`` for nodes whose counting bitmaps fit the memory together."""
     counting_bitmaps = [LinearCounting(coding.finest, node[: len(coding.domains)], coding.axes, most, shares) for node in nodes]
     for share in range(shares):
         # Once a node has too many cells, it has too many whatever else is read.

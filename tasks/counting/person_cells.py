@@ -55,7 +55,7 @@ class PersonsOfSource:
         pairs: Their pairs, in the same order.
         store: Has them, and gets what does not fit into memory.
         memory: Bytes of the job.
-        by_node: The visits to the root that was asked for last.
+        by_node: The persons of the cells of the last root.
     """
 
     coding: Coding
@@ -77,7 +77,7 @@ class CellPositions:
     Attributes:
         cells: How many there are.
         of: Yields where the cells of each chunk fall, shape (cells of the chunk,), int32, given their histograms at the finest node.
-        named: What tells them from others: anything that JSON can say.
+        named: The name of these cells in keys, as JSON content.
     """
 
     cells: int
@@ -122,7 +122,7 @@ def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCel
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
-    """Return the number of shares of persons whose pairs fit the memory, and whether all incidences fit."""
+    """Return the number of shares to read the pairs in, and whether all persons of cells fit the memory."""
     room, size = memory // PART, sum(part.rows for part in pairs)
     return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
 
@@ -143,7 +143,7 @@ def shared_persons(
         cells: How many cells there are.
         shares: How many shares.
         store: Has the pairs.
-        keep: Keeps the visits of a share, by its number, and returns what returns them.
+        keep: Keeps the incidences of a share, by its number, and returns a function that returns them.
     """
     per_cell, person_cells, persons, most = np.zeros(cells, np.int64), list[Numbers](), 0, 0
     for number in range(shares):

@@ -26,7 +26,7 @@ PositionNumbers = NDArray[np.int32]
 
 
 def qids_of_words(coding: Coding) -> list[tuple[list[int], int]]:
-    """Return for each packed word the positions of its QIDs, and the radix weight of the last."""
+    """Return the QID positions in each packed word of a cell, and the radix weight of the last QID."""
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
     mine = [[position for position in positions if position < qids] for positions in packing.words]
     return [(positions, packing.weights[positions[-1]] if positions else 0) for positions in mine]

@@ -61,7 +61,7 @@ def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known
         run: The run.
         source: Its chunks.
         cells: Whether their histograms are wanted next: those of chunks that are small enough to be held are counted without another look.
-        known: The same of what their records are known again by.
+        known: The same for the digests by which their records are re-linked.
     """
     by = digested_by(run.job, source.payload) if known and not run.job.is_scratch else None
     # With persons, cells are counted together with their pairs.

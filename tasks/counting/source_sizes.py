@@ -56,13 +56,13 @@ class Sizes(BaseModel):
 
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> Self:
-        """Count combinations by size from an array of their sizes, shape (combinations,), without zeros."""
+        """Return the numbers of combinations by size, from all sizes, shape (combinations,)."""
         sizes, classes = np.unique(counts[counts > 0], return_counts=True)
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
     @classmethod
     def counted(cls, combinations: Combinations) -> Self:
-        """Return the sizes of combinations summed over chunks."""
+        """Make the sizes from combinations that were summed over chunks."""
         sizes, classes = combinations.sizes()
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
@@ -94,7 +94,7 @@ def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
 
     Args:
         files: Quoted paths of histograms at the finest node.
-        words: What tells combinations apart; at least one.
+        words: SQL expressions that name a combination; at least one.
     """
     summed = f"SELECT sum(count)::BIGINT AS count FROM read_parquet([{', '.join(files)}]) GROUP BY {', '.join(words)}"
     return f"SELECT count AS size, count(*) AS classes FROM ({summed}) GROUP BY size ORDER BY size"

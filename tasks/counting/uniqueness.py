@@ -87,7 +87,7 @@ class Contributors(BaseModel):
     """Exposed records with all quasi-identifiers, and without each of them.
 
     Attributes:
-        whole: Records that stand out by all quasi-identifiers.
+        whole: Records exposed by all quasi-identifiers.
         without: By quasi-identifier, those that still do without it; empty where that was not counted.
         persons: Of the source; None where no person is named.
     """
@@ -164,7 +164,7 @@ UNIQUENESS_CONTRIBUTORS = FileStep(
     settings=lambda given: given.job.privacy.k,
     suffix=".json",
 )
-"""Who stands out, and by which quasi-identifiers."""
+"""The exposed records or persons, with all quasi-identifiers and without each."""
 
 
 def _counted(given: DomainTable, standing: ExposureQuery) -> Contributors:
@@ -185,7 +185,7 @@ def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = Fals
 
     Args:
         files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
-        words: What tells combinations apart.
+        words: SQL expressions that name a combination.
         person: Whether a combination has a row for each of its persons.
     """
     whose = ["person"] if person else []
@@ -210,7 +210,7 @@ def person_exposed_sql(keys: Sequence[str], k: int) -> str:
     person are grouped by.
 
     Args:
-        keys: What tells classes apart.
+        keys: SQL expressions that name a class.
         k: What a class must reach.
     """
     named = [f"{key} AS key_{number}" for number, key in enumerate(keys)]

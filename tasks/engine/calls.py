@@ -23,7 +23,7 @@ PER_CORE = 4
 CHUNK_SHARE = 8
 """Which part of the memory the records of a chunk may take, as far as row groups are small enough."""
 TASK_OVERHEAD_BYTES = 16_000_000
-"""Bytes that a task takes beside what it holds of records: buffers of readers and writers."""
+"""Bytes that a task takes besides its records: buffers of readers and writers."""
 
 
 def most_workers() -> int:
@@ -70,7 +70,7 @@ class Call:
         key: Under which the store has its result; of several artefacts, of all their keys.
         label: Names it in Prefect's UI; no cell value, nothing secret.
         arguments: What the function gets.
-        may_leave_process: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take the whole of the
+        may_leave_process: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take all of the
             job's memory and stay with the flow, unless they read what is of records.
         reads_all_chunks: Whether it is of all chunks for all that, and may take as long.
     """

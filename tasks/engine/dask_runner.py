@@ -1,9 +1,9 @@
 """Chunk tasks on Dask, so that the death of a worker costs only the chunk it worked on.
 
-prefect-dask's own runner sends whole Prefect tasks to the workers: each worker imports Prefect and has to reach its API, the settings with
-their secrets travel along, a task that ends its workers stays "Running", and results are kept on the workers, so that the tasks
-of a dead one run again. Here Prefect's tasks stay on threads of the flow's process, which see every state, and only the function of a
-chunk task goes to a worker; its result is fetched and let go at once. Cluster and client are prefect-dask's, scheduling is Dask's.
+prefect-dask's own runner sends whole Prefect tasks to the workers. Each worker imports Prefect and has to reach its API, and the settings
+with their secrets travel along. A task that ends its workers stays "Running". Results are kept on the workers, so that the tasks of a dead
+one run again. Here Prefect's tasks stay on threads of the flow's process, which see every state, and only the function of a
+chunk task goes to a worker; its result is fetched and released at once. Cluster and client are prefect-dask's, scheduling is Dask's.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _share(value: float | None) -> str:
 
 
 EVERY_SECONDS = 2.0
-"""Progress is told no more often; each time costs the server about ten milliseconds."""
+"""Progress is reported no more often; each report costs the server about ten milliseconds."""
 REPORT_URL = "SKALD_REPORT_URL"
 """Where a browser finds reports, as in ``https://reports.example/{name}/{release}/report.html``; if unset, their path on the worker."""
 

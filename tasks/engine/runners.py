@@ -1,8 +1,8 @@
 """Choice of the task runner for chunk tasks: threads, processes, or the workers of a Dask cluster.
 
-The choice is two environment variables, so that the command line, a deployment and a Prefect worker make it in the same way:
-``SKALD_RUNNER=processes`` or ``dask``, and ``SKALD_SCHEDULER`` with the address of a scheduler that exists. Without an address a cluster on
-this machine is started for the run. Dask is an optional extra and imported only when it is asked for.
+Two environment variables make the choice, for the command line, a deployment and a Prefect worker alike.
+``SKALD_RUNNER`` is ``processes`` or ``dask``; ``SKALD_SCHEDULER`` is the address of a scheduler that exists. Without an address a cluster
+on this machine is started for the run. Dask is an optional extra and imported only when it is asked for.
 """
 
 from __future__ import annotations

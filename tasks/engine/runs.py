@@ -37,7 +37,7 @@ OF_ALL_CHUNKS = (
     "domain", "histogram", "sizes", "person_cells", "contributors", "samples", "census", "losses", "coded",
     "outcome", "cells", "assigned", "classes", "later", "lattice", "people", "members",
 )  # fmt: skip
-"""Steps whose results hold for one state of the whole source; what is counted of a chunk serves every source that has the chunk."""
+"""Steps whose results hold for one state of the complete source; counts of a chunk serve every source that has the chunk."""
 POLICY = "SKALD_POLICY"
 """The variable that names the policy."""
 
@@ -52,14 +52,14 @@ class Run:
         spill: Folder for DuckDB's spill files, empty at the start.
         seconds: Wall time per phase.
         increment: What had been counted before this run.
-        recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
-        members: The records of the source with their classes, in parts, once there are classes; for what two releases tell together.
+        recoded: Domain table and recoding of the source's cells, once there is one; for comparison with other releases.
+        members: The records of the source with their classes, in parts, once there are classes; for comparison with other releases.
         questions_answered: Names of the records of Prefect that this run asked for.
         secret: What every digest is keyed with that leaves the folder.
         work: The work while it is held, in a folder or in a bucket.
         policy: What the job was held against, if this process has a policy.
         passthrough: What was found of columns that are published untreated.
-        untold: What was found out that the release does not tell, once its manifest is made.
+        untold: Findings that the release does not contain, once its manifest is made.
         workers: How many tasks work at a time.
     """
 
@@ -91,7 +91,7 @@ class Run:
             release_memory()
         self.work.keep()
 
-    def published(self, kept: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
+    def remove_unneeded_artifacts(self, kept: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
         """Remove the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
 
         A run that finds its release published does it too: the one that published it may have been killed before it came to it.

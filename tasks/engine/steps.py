@@ -1,9 +1,9 @@
 """Execution of steps, as Prefect tasks or in this process without Prefect.
 
-A step is a function from references to references (artefacts in, artefacts out). Inside a Prefect flow each call becomes a task run
-whose result, a reference, is persisted under the key that the store has it under: an interrupted run finds it again, whatever became of
-Prefect's database. Prefect believes that record; the store does not, and checks the artefact itself. Without Prefect the store's check
-is all there is, and it is enough: a step whose artefact is whole returns it at once.
+A step is a function from references to references (artefacts in, artefacts out). Inside a Prefect flow each call becomes a task run. Its
+result, a reference, is persisted under the store's key, so that an interrupted run finds it again even without Prefect's database. Prefect
+believes that record; the store does not, and checks the artefact itself. Without Prefect only the store checks, which is enough: a step
+whose artefact is complete returns it at once.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from tasks.planning.questions import Question, questions_of
 from tasks.store.files import USER_UMASK, write_atomically
 
 K, FEW_K, FEW_RECORDS = 12, 5, 400
-"""What is proposed for k, and where there are so few records that classes of that size would tell nothing."""
+"""The proposed k; the k for few records, where larger classes would lose all information; and the number that counts as few."""
 WELL_KNOWN_SHARE = (
     "age",
     "date of birth",
@@ -50,7 +50,7 @@ WELL_KNOWN_SHARE = (
     "religion",
     "a facility or institution",
 )
-"""What others know of somebody, best known first."""
+"""Concepts that other people may know of a person, best known first."""
 MOST_GUESSED = 12
 """Columns that are taken for known where none is surely."""
 ALWAYS, MOST_ALWAYS = 13, 16
@@ -62,7 +62,7 @@ class DraftedJob(NamedTuple):
 
     Attributes:
         proposals: What is proposed for each column, in the order of the source.
-        questions: What the user knows and nothing in the data tells.
+        questions: Questions that the user can answer and the data cannot.
         records: How many were looked at.
         gcp: What it would lose, tried on a sample; None where it could not be tried.
         hierarchy_files: Files of hierarchies that were written.

@@ -39,7 +39,7 @@ class DraftContents(NamedTuple):
         name: Of the job.
         source: What it says under ``source``, but for types.
         texts: Whether it has to give types.
-        records: How many were looked at, and ``sampled`` of how many it is told what they give away.
+        records: How many were read; the exposure is of ``sampled`` of them.
         proposals: For all columns.
         person: The column that says whose a record is, if any does.
         k: The least number that share a combination.

@@ -36,7 +36,7 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
     Args:
         front: The source.
         proposals: For all columns.
-        out: The job file; what is written goes into a folder beside it.
+        out: The job file; hierarchies are written into a folder next to it.
     """
     beside = list(_beside(front.files, out.parent))
     found, written = [], []

@@ -87,7 +87,7 @@ def exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Seque
 
     Args:
         connection: Has the table.
-        columns: The columns, each with the others together with which somebody may know it.
+        columns: The columns, each with the other columns that may be known together with it.
     """
     [(records,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
     seen: dict[tuple[str, ...], float] = {}

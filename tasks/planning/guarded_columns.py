@@ -27,7 +27,7 @@ GUARDED = ("diagnosis or condition", "money", "performance or an answer", "a lab
 MOST_GUARDED = 3
 """Sensitive columns of which l is asked: each costs the quasi-identifiers something."""
 MOST_DISTINCT = 3
-"""Different sensitive values that a class is asked for at most; more cost much and tell an attacker little less."""
+"""The most distinct sensitive values that a class is asked for; more cost much and protect little better."""
 SPARE = 0.25
 """Share of the people who must have none of the l - 1 most frequent values, so that most classes find one of these."""
 
@@ -53,11 +53,11 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
     Args:
         front: The source, with the table ``sample``, which has one record of each person.
         proposal: For the column; its texts are read without case, blanks and words for nothing, as the draft reads them.
-        person: The column that says whose a record is; None where every record is somebody's own.
+        person: The column that names the person of a record; None where every record is a person of its own.
         k: People who share a value, at least.
 
     Returns:
-        People and values, each as a number from 0, shape (n,): a pair stands once, and nulls not at all. And how many people there are.
+        People and values as numbers from 0, each of shape (n,), and the number of people. A pair occurs once; nulls are left out.
     """
     value = typed_column_sql(proposal.profile.name, proposal.profile.kind if front.texts else None)
     if person is None:

@@ -119,7 +119,7 @@ def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
 
 
 def domain_of(job: Job, column: str) -> Domain:
-    """Count the domains of a job, as its run would; return that of one column.
+    """Count the domains of a job's source, as its run would; return that of one column.
 
     The counts are kept for the run.
     """

@@ -32,7 +32,7 @@ class LocalPlan(BaseModel):
 
     Attributes:
         rows: What is cut or compared: ``cells``, distinct combinations with their counts, or single ``records``.
-        most_rows: How many there are at most, as far as domains tell.
+        most_rows: Upper bound on their number, from the domains.
         sampled: Records that were drawn to look at, 100,000 or so at least; all records of a combination are drawn together.
         distinct: Share of distinct combinations among them (QIDs, and sensitive columns that ``l`` or ``t`` look at): 1 if all differ.
         samples_to_scan: Chunks that they had not yet been drawn from when the plan was made.
@@ -97,7 +97,7 @@ def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: C
 def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) -> str | None:
     """Cut the sample as the run will; return advice if classes stay far larger than k, else None.
 
-    Not where persons are named or records cut: then a sample of cells does not tell what is refused.
+    There is none where persons are named or records are cut: then a sample of cells does not show which cuts are refused.
 
     Args:
         job: The job.

@@ -83,10 +83,10 @@ class PlannedQid(BaseModel):
 
     Attributes:
         name: The column.
-        values: Distinct ones, and ``nulls`` beside them.
+        values: Distinct values, without ``nulls``, which are counted apart.
         groups: How many there are at each level.
         hierarchy: How values can be grouped, in words.
-        without: Who would stand out without the column, where that was counted.
+        without: Records exposed without the column, where they were counted.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -112,14 +112,14 @@ class Plan(BaseModel):
         records: N.
         most_suppressed: Records that the limit allows to suppress, and ``suppression`` what becomes of them, in words.
         qids: One entry per QID.
-        nodes: Nodes of the whole lattice; null, like all that is told of its root, for methods that search none.
+        nodes: Nodes of the complete lattice; null for methods that search none, as are all fields of its root.
         root: The finest node whose histogram fits the memory, with at most ``cells`` occupied cells of ``bins`` (eq. 1).
         memory: Bytes.
         local: What a method that searches no lattice would do.
         source_bytes: Size of the source's files.
         unit: What k counts: ``record`` or ``person``.
         persons: Of the source, where the job names them and they were counted.
-        exposed: Records of the source that stand out, or persons; None where they were not counted.
+        exposed: Exposed records of the source, or persons; None where they were not counted.
         risk: Re-identification risk of the source as it is, where it was counted.
         not_counted: Why something of these was not, in a sentence.
         repeats: Identifiers whose values repeat although no person is named.
@@ -172,7 +172,7 @@ def find_existing_release(job: Job) -> Manifest | None:
     """Return the manifest of the job's release if it is published already, without counting anything.
 
     The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not
-    even taken; nor where a key is Prefect's to tell, which is not started yet.
+    even taken; nor where a key is in Prefect, which is not started yet.
     """
     # Here too, because what a policy refuses needs no server to be started.
     policy_in_force(job)
@@ -186,7 +186,7 @@ def find_existing_release(job: Job) -> Manifest | None:
         found = recall(job, release_id(job, source), run.work)
         if found:
             forget_extract(job, run.store)
-            run.published()
+            run.remove_unneeded_artifacts()
         return found
 
 

@@ -123,7 +123,10 @@ CODE = "[A-Za-z0-9]{1,8}([.-][A-Za-z0-9]{1,8}){0,2}"
 
 
 def profile_sql(kinds: Mapping[str, Kind]) -> str:
-    """Return the SQL that counts records and ten figures per column in one scan, in order of `Profile`."""
+    """Return the SQL that counts the records and ten figures per column in one scan.
+
+    Figures are in the order of ``ColumnProfile``.
+    """
     return f"SELECT count(*), {', '.join(_figures(quote(name), kind) for name, kind in kinds.items())} FROM source"
 
 

@@ -33,9 +33,12 @@ from tasks.store.database import literal, quote
 COMBINATIONS, HELD = "combinations", "held"
 
 PeopleFiles = tuple[Sequence[Path], Sequence[Path]]
-"""Where a release's persons are kept: files of ``class``, ``person``, the job's sensitive values as ``value_0`` and so on, its linking
-pseudonyms as ``link_0`` and so on, and ``records``, and one with a row for each class, in whose columns ``label_0`` and so on is what it
-publishes, or several, whose column ``class`` says of which."""
+"""The files of a release's persons, and those of its classes.
+
+Files of persons have the columns ``class``, ``person``, ``records``, the job's sensitive values as ``value_0`` …, and its linking
+pseudonyms as ``link_0`` …. Files of classes have a row for each class with its labels, ``label_0`` …; several files name it in a column
+``class``.
+"""
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
@@ -85,7 +88,7 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 def count_linked(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], files: PeopleFiles | None
 ) -> tuple[LinkCount, ...]:
-    """Count the sets of classes that linking pseudonyms reveal, and the sets of fewer than k people.
+    """Count the sets of classes joined by linking pseudonyms, and those fewer than k people share.
 
     Args:
         job: Names the persons and the pseudonyms.
@@ -127,7 +130,7 @@ def not_counted(columns: Sequence[str], because: str) -> list[str]:
 
     Args:
         columns: The sensitive columns whose values are counted by people.
-        because: Why job and source do not tell who is in which class.
+        because: Why the persons of classes do not follow from job and source.
     """
     persons = f"The people in each class were not counted: what the run folder kept of them is not at hand, and {because}."
     values = f"Nor was how often the values of {listed(columns)} occur in each class, which is by people too."

@@ -60,7 +60,7 @@ def people_of_source(
         layout: How CSV files are read.
         original: The source that they were made of.
         claim: The levels that their labels are said to be of.
-        folder: Where the persons are written; nobody else may read it.
+        folder: Folder for the persons' files, readable by its owner alone.
     """
     if unknown := _unknown(job, claim):
         return PeopleOfSource(because=unknown)

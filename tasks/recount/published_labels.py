@@ -120,7 +120,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
 def labels_of_levels(
     job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier, values: pa.Array, columns: Sequence[pa.Array], claim: ClaimedLevels
 ) -> tuple[NDArray[np.int64], Spans] | None:
-    """Read labels as those of the claimed levels of a hierarchy.
+    """Read a quasi-identifier's labels by the levels that the release claims; None if they do not fit.
 
     Args:
         job: The job.
@@ -131,7 +131,7 @@ def labels_of_levels(
         claim: Says the levels.
 
     Returns:
-        Where each value stands, and what labels cover; None where there are no such levels, or a label is of none of them.
+        The position of each value, and the labels' spans; None where there are no such levels, or a label is of none of them.
     """
     above = level_makers(qid.name, qid.hierarchy, values, job.folder)
     said = claim.levels[qid.name] or range(len(above) + 1)

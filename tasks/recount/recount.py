@@ -47,7 +47,7 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def classes(self, original: Original | None) -> ShareClasses:
-        """Count sizes and values within each class.
+        """Count the sizes, persons and sensitive values of the release's classes.
 
         Args:
             original: The source as it is published, if it is at hand.
@@ -55,7 +55,10 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def additional(self) -> AdditionalCounts:
-        """Make the counts that need all classes at once; called after ``classes``."""
+        """Count linked persons, population rows and combinations, over all classes at once.
+
+        It is called after ``classes``.
+        """
 
     def control_faults(self, _found: Recount) -> list[str]:
         """Return faults where the counts do not cover each record of release and source once."""
@@ -69,7 +72,7 @@ class CountsHere(ReleaseCounts):
         self.rows, self._job, self._people = rows, job, people
 
     def classes(self, original: Original | None) -> ShareClasses:
-        """Count all classes in the database."""
+        """Count the sizes, persons and sensitive values of all classes in the database."""
         job, rows, by_people = self._job, self.rows, bool(self._people and self._job.columns.person)
         found = count_in_classes(
             job,
@@ -122,7 +125,7 @@ def recount(
         rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
-            rows.concatenate([relation_of(connection, [file]) for file in some])
+            rows.merge_equal_records([relation_of(connection, [file]) for file in some])
         return recount_by(job, CountsHere(job, rows, people), what, original, basis)
 
 
@@ -181,7 +184,7 @@ def count_in_classes(
     whole_of: Callable[[str], str],
     alike: Alike | None = None,
 ) -> ShareClasses:
-    """Count sizes, persons and sensitive values within each class.
+    """Count the sizes, persons and sensitive values of classes in one database.
 
     Args:
         job: The job.

@@ -93,10 +93,10 @@ class RowsHere(ReleaseRows):
         self.connection, self.release, self.source, self.wide = connection, release, source, wide
         self._tables, self._copies = 0, ""
 
-    def concatenate(self, parts: Sequence[str]) -> None:
+    def merge_equal_records(self, parts: Sequence[str]) -> None:
         """Merge equal records of the release if many are equal, so that later counts read fewer rows.
 
-        Whether there are, some of them tell; if these mislead, the database has more to hold and to set aside, and counts the same.
+        A sample decides whether many are equal; if it misleads, the database needs more memory and counts the same.
 
         Args:
             parts: What some of the files are read as, each by itself.
@@ -113,7 +113,7 @@ class RowsHere(ReleaseRows):
         self.connection.execute(alike_sql(self.release, self._copies, TOGETHER))
 
     def alike(self, release: str) -> Alike:
-        """Return the release's records for counting, equal ones merged if ``concatenate`` merged them."""
+        """Return the release's records for counting, equal ones merged after ``merge_equal_records``."""
         return Alike(release.replace(self.release, TOGETHER), self._copies) if self._copies else Alike(release)
 
     def grouped(self, _side: Side, groups: Groups) -> str:

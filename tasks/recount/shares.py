@@ -60,7 +60,7 @@ class DividedMembers(BaseModel):
     Attributes:
         people: By number of a share, who is in its classes.
         persons: By number of another share, of persons, how many records each of them has.
-        classes: By number of the first kind of share, what its classes publish; nothing where another part's task tells that.
+        classes: By number of the first kind of share, what its classes publish; nothing where another part's task has them.
     """
 
     model_config = ConfigDict(frozen=True)

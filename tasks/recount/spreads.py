@@ -128,7 +128,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
         job: The job.
         rows: Of the release and of its source.
         column: The sensitive column.
-        original: The source; without it, or if it is not what the release was made of, the release stands for it.
+        original: The source; without it, or if the release was made of another one, the values of the release are taken.
         by_people: Whether the people of the classes were counted.
     """
     whole = original if original and original.is_complete else None

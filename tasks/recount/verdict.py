@@ -51,8 +51,8 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
         job: Says where ranges end.
         rows: Of the release and of the source.
         original: The source.
-        shared_by: How many people the release says that its ends are shared by. If that is more than k, k share them a fortiori, though
-            not at the places that k would have.
+        shared_by: How many people share each range end, as the release says. If that is more than k, k share them too, though at
+            other places than k would have.
     """
     if original is None or not job.shared_ends:
         return []
@@ -111,7 +111,7 @@ class AdditionalCounts(NamedTuple):
     Attributes:
         linked: Who is linked.
         population: Rows of the population, and classes by the rows that they fit.
-        together: What columns tell together of persons.
+        together: Counts of persons by combined columns.
         few: Faults of columns whose published values fewer than k people have.
     """
 
@@ -148,7 +148,7 @@ def verdict_of(
         job: The job.
         rows: Of the release and of its source.
         classes: What was counted in classes.
-        beside: What was counted beside them.
+        beside: The counts that needed all classes at once.
         original: The source, if it is at hand.
         basis: What else is known of the release.
     """

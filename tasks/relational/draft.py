@@ -66,7 +66,7 @@ class DraftedTables:
     Attributes:
         tables: In the order of the job, the unit first.
         tree: Which hangs from which.
-        ladders: Files of hierarchies that were written.
+        ladders: The hierarchy files that were written.
     """
 
     tables: tuple[DraftedTable, ...]

@@ -74,7 +74,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
 
     Args:
         job: The job.
-        quick: Leaves out how many persons stand out, which takes a pass over the histories.
+        quick: Leaves out the number of unique histories, which takes a pass over the histories.
     """
     tree = job.tree
     with open_tables(job) as run:

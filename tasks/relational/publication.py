@@ -65,7 +65,7 @@ def recall_tables(run: Run, release: str) -> PublishedTables | None:
     manifest = recalled_by(run.job, release, run.work, written_manifest, read_tables_manifest)
     if manifest is None:
         return None
-    run.published()
+    run.remove_unneeded_artifacts()
     return PublishedTables(manifest, run.job.target_path / release, new=False)
 
 
@@ -129,7 +129,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
             return whole
 
         whole = step_here("publish", "publish", finish)
-    run.published(forget_older(run.store), oldest_release_kept(run.store))
+    run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
     return PublishedTables(whole, run.job.target_path / whole.release, new=True)
 
 

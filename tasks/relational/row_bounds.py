@@ -65,7 +65,7 @@ class RowsOfPersons:
         return int(persons)
 
     def count_unique_persons(self, most: int, k: int) -> int:
-        """Count the persons whose row counts fewer than k share, with ``most`` rows per person and table.
+        """Count the persons whose row counts fewer than k share, if tables keep ``most`` rows per person.
 
         Numbers of rows are those below each row too, as a history shows them.
         """

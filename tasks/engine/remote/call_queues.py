@@ -49,19 +49,19 @@ class FolderQueue:
         (self.folder / name).unlink(missing_ok=True)
 
     def name(self, path: Path) -> list[str]:
-        """Return the queue's name of a path: the path itself, the same on all machines."""
+        """Return the machine-independent name of a path: the path itself."""
         return ["everywhere", str(path)]
 
     def path(self, name: list[str]) -> Path:
-        """Return the path of a name."""
+        """Return the path for a machine-independent name."""
         return Path(name[1])
 
     def store_name(self, store: Store) -> str:
-        """Return the queue's name of a store: its folder."""
+        """Return the machine-independent name of a store: its folder."""
         return str(store.folder)
 
     def store(self, name: str) -> Store:
-        """Return the store of a name."""
+        """Return the store for a machine-independent name."""
         return _store_in(Path(name))
 
 
@@ -99,12 +99,12 @@ class BucketQueue:
         self.bucket.remove([f"{CALLS}/{name}"])
 
     def name(self, path: Path) -> list[str]:
-        """Return the queue's name of a path: relative for files of the work, else the path itself."""
+        """Return the machine-independent name of a path, relative to the work if it lies there."""
         within = path.is_relative_to(self.folder)
         return ["work", path.relative_to(self.folder).as_posix()] if within else ["everywhere", str(path)]
 
     def path(self, name: list[str]) -> Path:
-        """Return this machine's path of a name, after fetching an artefact."""
+        """Return this machine's path for a machine-independent name, after fetching an artefact."""
         kind, path = name
         if kind == "everywhere":
             return Path(path)
@@ -112,11 +112,11 @@ class BucketQueue:
         return store.at_hand(path.removeprefix(f"{BELOW}/")) if path.startswith(f"{BELOW}/") else folder / path
 
     def store_name(self, store: Store) -> str:
-        """Return the queue's name of the store: the bucket's address."""
+        """Return the machine-independent name of the store: the bucket's address."""
         return self.bucket.address
 
     def store(self, name: str) -> Store:
-        """Return the store on this machine."""
+        """Return this machine's store."""
         return _at_hand(self)[0]
 
 

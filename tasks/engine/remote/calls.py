@@ -1,7 +1,7 @@
 """Remote calls of steps: encrypted calls for workers in other processes or on other machines.
 
-What a step gets can hold cell values: the tree of a hierarchy stands in the job itself. So a worker is sent no arguments but where a call
-lies, sealed, and sends back references or a sentence. A call that is gone was withdrawn.
+The arguments of a step can hold cell values: the job itself may contain the tree of a hierarchy. So a worker gets no arguments, only the
+address of an encrypted call. It returns references or a sentence. A call that is gone was withdrawn.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Order:
         queue: Where the call lies.
         name: Under which; by chance, because it goes into an engine's messages and logs.
         key: Opens it.
-        versions: What it is to be made with, as ``code_versions`` tells.
+        versions: The versions that the worker must have, from ``code_versions``.
     """
 
     queue: CallQueue
@@ -94,7 +94,7 @@ class Order:
 
 
 @contextmanager
-def call_address(queue: CallQueue, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
+def queued_call(queue: CallQueue, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
     """Put an encrypted call into the queue for the time of the block; yield the order for it.
 
     Args:
@@ -123,7 +123,7 @@ class RemoteCalls(ABC):
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
         """Make a call and wait for its result."""
-        with call_address(self._queue, self._key, function, call.arguments) as order:
+        with queued_call(self._queue, self._key, function, call.arguments) as order:
             self._waiting.add(order.name)
             try:
                 return result_of(self.answer(order))

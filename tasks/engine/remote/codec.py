@@ -32,19 +32,19 @@ STATE = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydanti
 
 
 class WorkNames(Protocol):
-    """Names for paths and stores that mean the same on both sides of a remote call."""
+    """Machine-independent names for the paths and stores in remote calls."""
 
     def name(self, path: Path) -> list[str]:
-        """Return the common name of a path."""
+        """Return the machine-independent name of a path."""
 
     def path(self, name: list[str]) -> Path:
-        """Return this machine's path of a common name."""
+        """Return this machine's path for a machine-independent name."""
 
     def store_name(self, store: Store) -> str:
-        """Return the common name of a store."""
+        """Return the machine-independent name of a store."""
 
     def store(self, name: str) -> Store:
-        """Return this machine's store of a common name."""
+        """Return this machine's store for a machine-independent name."""
 
 
 def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: WorkNames) -> bytes:

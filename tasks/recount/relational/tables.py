@@ -89,7 +89,7 @@ def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Pa
         written: The files, the job and the sources.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
-        histories: Gets the number of each person's history beside the published key, where the unit has one.
+        histories: Gets the number of each person's history with the published key, where the unit has one.
     """
     job, tree = written.job, written.job.tree
     if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:

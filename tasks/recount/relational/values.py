@@ -37,7 +37,7 @@ def value_faults(
 
     Args:
         job: Says what is promised.
-        originals: The sources; where one is not at hand, the release stands for what classes are compared with.
+        originals: The sources; where one is not available, classes are compared with the release.
         connection: The database, with the persons of rows and the texts of histories.
         tables: The written tables.
         whole: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.

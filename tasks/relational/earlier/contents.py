@@ -44,7 +44,7 @@ class RowBatch(NamedTuple):
 
     Attributes:
         first: The number of the first.
-        whose: Shape (rows,), the person of each, -1 of nobody's.
+        whose: Shape (rows,), the person of each row, -1 for orphans.
         digests: Shape (rows,) for each column that was asked for.
     """
 
@@ -78,7 +78,7 @@ class PersonRows:
 
     @cached_property
     def columns(self) -> Mapping[str, OfTable]:
-        """Table and column of each of the persons' column names."""
+        """The table and column behind each column name of the persons' source."""
         found = {}
         for name, table in self.given.tables.items():
             linking = table.table.linking if name == self.given.job.tree.unit else ()

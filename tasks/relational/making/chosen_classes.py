@@ -54,7 +54,7 @@ class ClassesOutcome(TablesOutcome):
     """Loss, faults and omitted classes of one way to cut persons into classes.
 
     Attributes:
-        fault: What stands against it: ``rows``, ``values`` or ``persons``; null where nothing does.
+        fault: The limit that it breaks: ``rows``, ``values`` or ``persons``; null where it breaks none.
         left_out: The classes that are left out.
     """
 

@@ -198,7 +198,7 @@ LEVELS = FileStep(
 """The best node of all tables at which no more than so many persons fail."""
 
 
-def is_promised(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def keeps_promises(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return which persons have a history that keeps k and all promises, shape (persons,)."""
     classes, sizes = class_of_each(numbers)
     return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]

@@ -18,7 +18,7 @@ from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
 PUBLISHED, ORPHAN, BEYOND = 0, 1, 2
-"""What becomes of a row: published, nobody's, or beyond the bound of the rows of a person."""
+"""The status of a row: published, orphan, or beyond the bound on the rows of a person."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Linking(TableSet):
 def linked_sql(given: Linking, table: str, salt: str) -> str:
     """Return the SQL that joins each row of a table to the rows above it, ordered by person.
 
-    It is right because keys are unique, so that a left join by them neither loses nor repeats a row: of all references that are whole the
+    It is right because keys are unique, so that a left join by them neither loses nor repeats a row. Of all complete references the
     nearest decides, and the rows above that one are known already.
     """
     spec, own, chain = given.job.tables[table], given.tables[table], given.chain(table)

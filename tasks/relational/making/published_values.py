@@ -39,12 +39,12 @@ def published_ways(given: Linking, table: str) -> dict[str, Way]:
 
 
 def carried_place(given: Linking, column: WayColumn) -> str:
-    """Return the name of such a column in the encoded rows."""
+    """Return the name of a column with ``publish`` in the encoded rows."""
     return f"p{given.tables[column.table].table.source.payload.index(column.column)}"
 
 
 def carried_type(given: Linking, column: WayColumn) -> pa.DataType:
-    """Return the Arrow type of such a column in its source."""
+    """Return the Arrow type of a column with ``publish`` in its source."""
     return working_type(given.tables[column.table].table.source.columns.field(column.column).type)
 
 
@@ -97,7 +97,7 @@ WAYS = FileStep(
     settings=lambda given: [given.job.privacy.k, sorted(given.job.tree.chains.items())],
     suffix=".arrow",
 )
-"""What is published of the values of a column, of all rows that are somebody's."""
+"""The published values of a column, decided from all rows but orphans."""
 
 
 def decided_values(given: Linking, column: WayColumn) -> PublishedValues:

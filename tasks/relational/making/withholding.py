@@ -20,7 +20,7 @@ from core.relational.withholding import FailingRows, rows_to_withhold
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import one
 from tasks.relational.making.known_rows import kept_by_known_rows
-from tasks.relational.making.levels import TablesOutcome, failing_classes, history_numbers, is_promised, search_levels, search_settings
+from tasks.relational.making.levels import TablesOutcome, failing_classes, history_numbers, keeps_promises, search_levels, search_settings
 from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, profile_sums, seeds_of
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.store.step import FileStep
@@ -46,7 +46,7 @@ def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
         kept = kept_by_known_rows(given, node, known)
     elif not chosen.withholds:
         numbers = history_numbers(given, node)
-        kept = suppress_broken_promises(given, is_promised(given, numbers), withheld, class_of_each(numbers)[0])
+        kept = suppress_broken_promises(given, keeps_promises(given, numbers), withheld, class_of_each(numbers)[0])
     else:
         kept, withheld = _saved(given, node)
     return write_published(given, kept, withheld, path)
@@ -70,7 +70,7 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
     is_shared = sizes >= k
     kept = is_shared[classes]
     if kept.all():
-        return suppress_broken_promises(given, is_promised(given, history_numbers(given, node)), {}, classes), {}
+        return suppress_broken_promises(given, keeps_promises(given, history_numbers(given, node)), {}, classes), {}
     persons, (where, failing) = np.flatnonzero(~kept), _failing_rows(given, node, kept)
     of_unit = digests_of_numbers(joined(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
     histories = _histories_of_all(given, node, of_unit)

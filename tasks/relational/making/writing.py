@@ -85,7 +85,7 @@ class ReleasedTables(HistoryTables):
         return found
 
     def lasting(self, table: str) -> Identifier | None:
-        """Return the treatment of a table's key if its pseudonyms are shared with other releases."""
+        """Return the treatment of a key with lasting pseudonyms; None if they are new per release."""
         return lasting_key(self.job) if table == self.job.tree.unit else None
 
     @property
@@ -100,8 +100,8 @@ class ReleasedTables(HistoryTables):
     def linking_sql(self, table: str) -> tuple[dict[str, str], list[str]]:
         """Return the SQL expression of each published key and reference column, and the joins they need.
 
-        A reference is published as the key of the row that was found, also where the source left it out beside a nearer one, so that a
-        null tells nothing but from which table a row hangs.
+        A reference is published as the key of the row that was found, also where the source left it out next to a nearer one. So a null
+        discloses nothing but the table that a row hangs from.
         """
         spec, own, chain = self.job.tables[table], self.tables[table], self.chain(table)
         published: dict[str, str] = {}
