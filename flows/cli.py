@@ -170,9 +170,9 @@ def run(
         RunParameters.of(job, settings or ())  # refuses what Prefect must not keep
     manifest, untold = None, None
     if not (direct or events_are_enabled()):
-        from tasks.planning.plan import published_already
+        from tasks.planning.plan import find_existing_release
 
-        manifest = published_already(loaded)
+        manifest = find_existing_release(loaded)
     new = manifest is None
     if manifest is None:
         from flows.commands.running import flow_of

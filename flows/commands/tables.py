@@ -113,14 +113,14 @@ def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
 def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None:
     """Draft a job of several tables, one folder each, and print the findings."""
     from schemas.errors.base import counted
-    from tasks.relational.draft import draft_content, draft_tables, relations_of
+    from tasks.relational.draft import draft_content, draft_tables, drafted_table_sentences
 
     drafted = draft_tables(folders, out)
     if as_json:
         print_json(draft_content(drafted, out))
         return
     screen = Screen(highlight=False)
-    for name, sentence in relations_of(drafted).items():
+    for name, sentence in drafted_table_sentences(drafted).items():
         screen.print(f"{name}: {sentence}")
     if drafted.ladders:
         screen.print(f"{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")

@@ -1,6 +1,6 @@
-"""Tables of chunks merged as a tree on the workers of a cluster, so that the flow merges a few, however many chunks there are.
+"""Tree merge of chunk tables on cluster workers, so that the flow merges only a few tables.
 
-Sums of counts are the same whoever adds what first, so the result and its key are those of all parts merged in one go.
+Sums of counts do not depend on the order of adding, so the result and its key are those of all parts merged at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ FAN = 8
 
 
 class Merge(NamedTuple):
-    """Tables to merge.
+    """The tables to merge into one: those of all chunks, or bundles of them.
 
     Attributes:
-        parts: The tables of all chunks, which the result is told by.
+        parts: The tables of all chunks, which the result's key depends on.
         bundles: The same, some of them merged already; empty where none are.
     """
 
@@ -32,14 +32,14 @@ class Merge(NamedTuple):
 
     @property
     def read(self) -> Sequence[Artifact]:
-        """The tables that are read."""
+        """The tables to read."""
         return self.bundles or self.parts
 
 
-def bundled(
+def merge_on_cluster(
     run: Run, step: FileStep[G, Sequence[Artifact]], given: G, parts: Sequence[Artifact], raw: str | None = None
 ) -> Sequence[Artifact]:
-    """Merge tables of chunks until there are few; those that are there where no cluster would do it.
+    """Merge chunk tables on cluster workers until few are left; without a cluster, return them unchanged.
 
     Args:
         run: The run.

@@ -1,4 +1,4 @@
-"""The cells of chunks as the coding of the whole source has them: each chunk is counted against its own domains, which bear its key."""
+"""Cells of chunks, translated from each chunk's own domains into the coding of the whole source."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tasks.store.tables import load_domains, read_table
 ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 
 
-def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
-    """Return the domains that a chunk's histogram is coded against."""
+def chunk_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
+    """Return the domains of a chunk, against which its histogram is coded."""
     found = store.find("domains", part.key)
     if found is None:
         raise StorageError.malformed("domains", ["missing"])
@@ -32,16 +32,16 @@ def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Dom
 
 
 def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation | None:
-    """Return how a histogram at the finest node reads in the coding of the whole; None if it is coded so already."""
+    """Return the translation of a chunk's codes into the source's coding; None if none is needed."""
     if part.step != OF_CHUNK:
         return None
     whole = (*coding.domains, *coding.sensitive)
-    found = Translation.between(own_domains(part, [domain.qid for domain in whole], store), whole)
+    found = Translation.between(chunk_domains(part, [domain.qid for domain in whole], store), whole)
     return found if found.changes else None
 
 
 def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Return the cells of a histogram at the finest node, and their counts, in the coding of the whole."""
+    """Return the cells and counts of a finest-node histogram in the source's coding."""
     translation = translation_of(coding, part, store)
     # Checked when it was written, and its digest since.
     words, counts = cell_columns(read_table(store, part))
@@ -49,7 +49,10 @@ def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tupl
 
 
 def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
-    """Yield the cells of each histogram at the finest node, taken apart, and their counts; those coded alike have the same bundles."""
+    """Yield the unpacked cell codes and counts of each finest-node histogram.
+
+    Histograms that are coded alike have the same bundles.
+    """
     return prefetch(_unpacked_codes(coding, parts, store))
 
 
@@ -67,7 +70,10 @@ def _unpacked_codes(coding: Coding, parts: Sequence[Artifact], store: Store) -> 
 
 
 def cell_files_in_source_coding(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Return files with the cells of histograms in the coding of the whole: the artefacts where they are coded so, else copies."""
+    """Return Parquet files with the cells of histograms in the source's coding.
+
+    Artefacts in this coding are used as they are, all others are copied.
+    """
     files = []
     for number, part in enumerate(parts):
         translation = translation_of(coding, part, store)

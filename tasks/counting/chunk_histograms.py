@@ -1,4 +1,4 @@
-"""Phase 2, chunk by chunk: the cells of each, counted against its own domains."""
+"""Phase 2, chunk by chunk: the histogram of each chunk, coded against its own domains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OF_CHUNK = "histograms"
 
 
 def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, held: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Count the cells of one chunk at the finest node, coded against the chunk's own domains and kept under their key.
+    """Count the cells of one chunk at the finest node, coded against the chunk's own domains.
 
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
 
@@ -53,12 +53,12 @@ HISTOGRAMS = FileStep(OF_CHUNK, make=count_cells_of, reads=DOMAINS.reads, under=
 
 
 def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
-    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains."""
+    """Count the finest-node histograms of all chunks, each coded against its own domains (phase 2)."""
     return each(run, HISTOGRAMS, ChunkReading.of(run, source), source.chunks)
 
 
 def write_cells(path: Path, words: PackedWords, counts: NDArray[np.int64]) -> int:
-    """Write the histogram of a chunk and return its number of cells."""
+    """Write the histogram of a chunk; return its number of cells."""
     return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
 
 
@@ -68,7 +68,9 @@ def packed_records(
     others: Sequence[str] = (),
     held: Iterable[pa.RecordBatch] | None = None,
 ) -> tuple[Packing, Iterator[tuple[PackedWords, list[pa.Array]]]]:
-    """Read a chunk batch by batch, with the cell of each record in the coding of the chunk.
+    """Read a chunk in batches, with the packed cell of each record and further columns.
+
+    Cells are in the coding of the chunk.
 
     Args:
         given: Names the axes, and has the chunk's domains, or gets them.
@@ -98,12 +100,12 @@ def packed_records(
 
 
 def cell_table(words: PackedWords, counts: pa.Array) -> pa.Table:
-    """Return cells and counts as the table that artefacts hold."""
+    """Return packed cells and their counts as an Arrow table."""
     return pa.table({f"cell_{number}": word for number, word in enumerate(words)} | {"count": counts})
 
 
 def cell_columns(table: pa.Table) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Inverse of ``cell_table``."""
+    """Return packed cells and their counts from an Arrow table: the inverse of ``cell_table``."""
     words = tuple(table[f"cell_{number}"].to_numpy() for number in range(table.num_columns - 1))
     return words, table["count"].to_numpy().astype(np.int64, copy=False)
 
@@ -113,12 +115,12 @@ ROW_GROUP = 1 << 17
 
 
 def person_key(job: Job, columns: pa.Schema) -> list[tuple[str, str]]:
-    """Return what the digests of persons depend on besides the records: a person is coded by value and kind of value."""
+    """Return name and type of each person column, which digests of persons depend on."""
     return [(name, str(columns.field(name).type)) for name in job.columns.person]
 
 
 def _count(given: ChunkReading, chunk: Chunk, path: Path) -> int:
-    """Count the persons of each cell of one chunk, and its cells with them: the chunk is read once for both."""
+    """Count the person–cell pairs of one chunk, and save its histogram from the same read."""
     packing, records = packed_records(given, chunk, given.job.columns.person)
     words, digests = [], []
     for cells, persons in records:
@@ -136,16 +138,16 @@ PAIRS = FileStep(
     reads=lambda _given, chunk: chunk.key,
     settings=lambda given: [axis_names(given.job), person_key(given.job, given.columns)],
 )
-"""Who has records in which cells of a chunk, and how many; beside it the chunk's histogram."""
+"""The person–cell pairs of a chunk with their numbers of records; the chunk's histogram is saved with them."""
 
 
 def count_pairs(run: Run, source: ChunkedSource) -> list[Artifact]:
-    """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person."""
+    """Count the person–cell pairs of all chunks, and their histograms (phase 2); none without persons."""
     return each(run, PAIRS, ChunkReading.of(run, source), source.chunks) if run.job.columns.person else []
 
 
 def write_pairs(path: Path, pairs: Pairs) -> int:
-    """Write pairs and return how many there are."""
+    """Write person–cell pairs to a Parquet file; return their number."""
     table = pa.table({"person": pairs.persons, "cell": pairs.cells.astype(np.uint32), "count": pairs.counts.astype(np.uint32)})
     pq.write_table(
         table, path, ROW_GROUP, compression="lz4", write_statistics=["person"],
@@ -155,7 +157,10 @@ def write_pairs(path: Path, pairs: Pairs) -> int:
 
 
 def read_pairs(artifact: Artifact, store: Store, share: int, shares: int) -> Pairs:
-    """Read the pairs of one share of the persons; of the file only what may hold any of these."""
+    """Read the person–cell pairs of one share of the persons.
+
+    Row groups without any of these persons are skipped.
+    """
     with pq.ParquetFile(store.path(artifact)) as file:
         groups = list(range(file.num_row_groups))
         if shares > 1:

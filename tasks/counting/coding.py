@@ -1,4 +1,4 @@
-"""What phases 2 and 3 share: the domains and hierarchies of a run, loaded once per process from the domain artefact."""
+"""Domains and hierarchies of a run, loaded once per process from the domain artefact."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Loaded = TypeVar("Loaded")
 
 @dataclass(frozen=True)
 class Coding:
-    """Domains and hierarchies in job order.
+    """Domains and hierarchies of all quasi-identifiers, in job order.
 
     Attributes:
         domains: One per QID.
@@ -48,7 +48,7 @@ class Coding:
     _making: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
     def once(self, name: Hashable, make: Callable[[], Loaded]) -> Loaded:
-        """Return what is made of it and is as large as the domains: once for all tasks, which are threads, and let go of with it.
+        """Return an object made from this coding, built once for all threads and cached.
 
         Args:
             name: What it is, and all that it depends on besides.
@@ -60,48 +60,48 @@ class Coding:
             made: Loaded = self._made[name]
             return made
 
-    def let_go(self, name: Hashable) -> None:
-        """Let go of what was made once and will hardly be asked for again; whoever does has it made anew."""
+    def drop_cached(self, name: Hashable) -> None:
+        """Drop a cached object that will hardly be needed again."""
         with self._making:
             self._made.pop(name, None)
 
     @cached_property
     def axes(self) -> tuple[Hierarchy, ...]:
-        """What tells cells apart: the QIDs' hierarchies, then sensitive columns as they are."""
+        """The axes of cells: the QIDs' hierarchies, then sensitive columns ungeneralised."""
         return (*self.hierarchies, *map(exact_hierarchy, self.sensitive))
 
     @cached_property
     def packing(self) -> Packing:
-        """How cells of the finest node are packed."""
+        """The packing of the finest node's cells."""
         return packing_of(self.finest, self.axes)
 
     @property
     def finest(self) -> Node:
-        """The node at which nothing is generalised."""
+        """The node at which no column is generalised."""
         return (0,) * len(self.axes)
 
     @property
     def records(self) -> int:
-        """N, as counted in phase 1."""
+        """N, the number of records counted in phase 1."""
         return self.domains[0].records
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what it holds for each value."""
+        """Bytes of the domains' values and the hierarchies' groups."""
         values: int = sum(domain.values.nbytes + domain.counts.nbytes for domain in (*self.domains, *self.sensitive))
         return values + sum(groups.nbytes for hierarchy in self.hierarchies for groups in hierarchy.groups)
 
 
 @dataclass(frozen=True)
 class CellCoder:
-    """Packs the QIDs of a batch into cells of a node."""
+    """Coder of records into packed cells of a node."""
 
     packing: Packing
     coders: tuple[Coder, ...]
 
     @classmethod
     def at(cls, coding: Coding, node: Node) -> CellCoder:
-        """Return the coder of a node, of the QIDs alone or of all axes; a value's code goes straight to its group there."""
+        """Return the coder for a node of the QIDs or of all axes, cached in the coding."""
         return coding.once((cls, node), lambda: cls._of(coding, node))
 
     @classmethod
@@ -111,11 +111,14 @@ class CellCoder:
         return cls(packing_of(node, axes), tuple(coders))
 
     def codes(self, columns: Sequence[pa.Array]) -> list[Codes]:
-        """Return the group of each record in each column, arrays of shape (n,); arguments and what is raised as of ``cells``."""
+        """Return the group number of each record's value in each column, arrays of shape (n,).
+
+        Arguments and errors are as for ``cells``.
+        """
         return [coder.code(column) for coder, column in zip(self.coders, columns, strict=True)]
 
     def cells(self, columns: Sequence[pa.Array]) -> PackedWords:
-        """Return the cell of each record.
+        """Return the packed cell of each record, words of shape (n,).
 
         Args:
             columns: The QIDs in job order, then the other axes if the node has them, each of shape (n,).
@@ -143,7 +146,7 @@ def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
 
 @dataclass(frozen=True)
 class DomainTable:
-    """The domain table of a run, with what it is read by: what all have in common that is made of coded records."""
+    """The domain table of a run, with job, store and spill folder."""
 
     job: Job
     domain: Artifact
@@ -152,17 +155,17 @@ class DomainTable:
 
     @classmethod
     def of(cls, run: Run, domain: Artifact) -> DomainTable:
-        """Return it for a run."""
+        """Return the domain table of a run."""
         return DomainTable(run.job, domain, run.store, run.spill)
 
     @cached_property
     def coding(self) -> Coding:
-        """Its domains and hierarchies."""
+        """The table's domains and hierarchies."""
         return load_coding(self.job, self.domain, self.store)
 
 
 def _note_spellings(domains: Sequence[Domain]) -> None:
-    """Tells of values that privacy models take for different ones and people do not."""
+    """Report values that differ only in spelling, which privacy models count as different."""
     for domain in domains:
         alike, missing = spelling_counts(domain.values)
         found = [
@@ -177,5 +180,8 @@ def _note_spellings(domains: Sequence[Domain]) -> None:
 
 
 def forget_large_coding(job: Job, store: Store) -> None:
-    """Let go of the domains and hierarchies that were loaded, where they are large: the recount, which follows, knows only the job."""
+    """Release the cached domains and hierarchies before the recount, if they are large.
+
+    The recount knows only the job.
+    """
     store.unload(CODING, lambda coding: coding.nbytes * MEMORY_PART > job.memory)

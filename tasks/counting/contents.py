@@ -1,4 +1,4 @@
-"""Chunk by chunk: by what the records of a source are known again in another release, and whose they are; never published."""
+"""Digests of a source's records and persons, chunk by chunk, for re-linking; never published."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from core.composition.contents import Sketch, contents_of
 from core.persons.digests import NOBODY, Digests, digests_of
 from schemas.job.job import Job
-from tasks.counting.bundles import BUNDLES, bundled
+from tasks.counting.bundles import BUNDLES, merge_on_cluster
 from tasks.counting.chunk_histograms import person_key
 from tasks.counting.domains import ChunkReading
 from tasks.engine.runs import Run
@@ -27,14 +27,17 @@ from tasks.store.store import Artifact, Store
 
 
 class Sketches(NamedTuple):
-    """What a source is known by: a sketch of what its records hold, and one of its persons, empty where none are named."""
+    """Distinct-count sketches of a source's records and persons.
+
+    That of persons is empty where none are named.
+    """
 
     records: Sketch
     persons: Sketch
 
     @classmethod
     def of_all(cls, sketches: Iterable[Sketches]) -> Sketches:
-        """Return the sketches of several sources together, whatever their order."""
+        """Merge the sketches of several sources, in any order."""
         return cls(*(Sketch.of_all(parts) for parts in zip(*sketches, strict=True)))
 
 
@@ -43,7 +46,7 @@ NO_CONTENTS = Sketches(Sketch.of(_NONE), Sketch.of(_NONE))
 
 
 class Digested(NamedTuple):
-    """The columns of which a digest of each record is kept.
+    """The columns whose values are kept as digests of each record.
 
     Attributes:
         names: By which records are linked, in an order that does not depend on the job's.
@@ -57,15 +60,15 @@ class Digested(NamedTuple):
 
     @property
     def read(self) -> list[str]:
-        """All of them, each once."""
+        """All digested columns, each once."""
         return list(dict.fromkeys([*self.names, *self.untreated, *self.values]))
 
 
 def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
-    """Return the columns of which a release keeps digests, so that later ones can be compared with it.
+    """Return the columns whose digests a release keeps for comparison with later ones.
 
     Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
-    columns change from one extract to the next, and somebody who was looked for would be overlooked.
+    columns change from one extract to the next, so that the same person would not be found.
 
     Args:
         job: The job.
@@ -79,13 +82,13 @@ def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
 
 @dataclass(frozen=True)
 class ContentReading(ChunkReading):
-    """What records are digested by: the columns of which digests are kept, beside job, types and store."""
+    """Settings for digesting records: job, types, store and digested columns."""
 
     by: Digested
 
 
 def digest_contents(given: ContentReading, chunk: Chunk, path: Path, held: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Keep the digests of what each record of a chunk holds in some columns and, where the job names persons, of whose it is.
+    """Write the digests of each record of a chunk, and of its person if the job names persons.
 
     Args:
         given: Names the columns.
@@ -106,18 +109,19 @@ CONTENTS = FileStep(
     reads=lambda _given, chunk: chunk.key,
     settings=lambda given: [[list(part) for part in given.by], person_key(given.job, given.columns)],
 )
-"""By what the records of a chunk are known again."""
+"""The digests by which the records of a chunk are re-linked."""
 
 
 def contents_of_chunks(run: Run, source: ChunkedSource, by: Digested) -> list[Artifact]:
-    """Return the digests of the records of all chunks in some columns, and of whose they are where the job names persons."""
+    """Return the record digests of all chunks in some columns, and the digests of their persons."""
     return each(run, CONTENTS, ContentReading(run.job, source.columns, run.store, by), source.chunks)
 
 
 def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
-    """Return ``content``, ``person``, ``untreated`` and ``value_0`` … of each record of a chunk, in their order, all uint64.
+    """Return the digests of each record of a chunk: ``content``, ``person``, ``untreated``, ``value_0`` ….
 
-    ``person`` is there where the job names persons, ``untreated`` where there are such columns. A null value has the digest 0.
+    All are uint64, in the order of the records. ``person`` is there where the job names persons, ``untreated``
+    where there are such columns. A null value has the digest 0.
 
     Args:
         job: Names the persons.
@@ -151,13 +155,16 @@ def _together(batch: pa.RecordBatch, names: Sequence[str]) -> Digests:
 
 @dataclass(frozen=True)
 class SketchFolder:
-    """Where digests are read from, and sketches of them go."""
+    """The store that holds digests and their sketches."""
 
     store: Store
 
 
 def _sketch(given: SketchFolder, parts: Sequence[Artifact], path: Path) -> int:
-    """Make sketches of what the records of some chunks hold, or of sketches that are made already."""
+    """Write the merged sketches of some chunks' records and persons.
+
+    The parts are digests of chunks, or sketches of them.
+    """
     made = NO_CONTENTS
     for part in parts:
         made = Sketches.of_all([made, read_sketches(part, given.store, made)])
@@ -173,17 +180,17 @@ SKETCHED = FileStep(BUNDLES, make=_sketch, reads=lambda _given, parts: [part.sha
 
 
 def sketch_contents(run: Run, parts: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Return what the sketches of records and persons are made of: bundles of sketches on a cluster, else all that the chunks hold."""
-    return bundled(run, SKETCHED, SketchFolder(run.store), parts, raw=CONTENTS.name)
+    """Return the artefacts to read sketches from: merged sketches on a cluster, else record digests."""
+    return merge_on_cluster(run, SKETCHED, SketchFolder(run.store), parts, raw=CONTENTS.name)
 
 
 def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
-    """Return the sketches of what the records of a chunk hold, or those that were made of it.
+    """Read the sketches of a chunk's records and persons, or make them from digests.
 
     Args:
         part: What is read.
         store: Has it.
-        beside: Those of others with which these are put together: what cannot be among the smallest of both may be left out.
+        beside: Sketches to merge with; digests that cannot be among the smallest of both may be left out.
     """
     table = pq.read_table(store.path(part))
     if part.step == CONTENTS.name:
@@ -195,7 +202,7 @@ def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
 
 
 def sketches_of(table: pa.Table, beside: Sketches = NO_CONTENTS) -> Sketches:
-    """Return the sketches of records, given their ``content`` and, where persons are named, ``person``.
+    """Make the sketches of records and persons from a table of ``content`` and ``person`` digests.
 
     Args:
         table: Has a row for each record.

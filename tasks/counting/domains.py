@@ -1,4 +1,4 @@
-"""Phase 1: the domains of all QIDs, counted per chunk and merged."""
+"""Phase 1: the domains of all quasi-identifiers, counted per chunk and merged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LARGEST = 1e100
 
 @dataclass(frozen=True)
 class ChunkReading:
-    """What chunks are counted by: the job, the columns of the source, and the store."""
+    """Settings for counting chunks: job, source columns and store."""
 
     job: Job
     columns: pa.Schema
@@ -41,37 +41,37 @@ class ChunkReading:
 
     @classmethod
     def of(cls, run: Run, source: ChunkedSource) -> Self:
-        """Return it for a run over a source."""
+        """Return the settings for a run over a source."""
         return cls(run.job, source.columns, run.store)
 
 
 def qid_names(job: Job) -> list[str]:
-    """Return the names of the QIDs in job order."""
+    """Return the names of the quasi-identifiers, in job order."""
     return [qid.name for qid in job.columns.quasi_identifiers]
 
 
 def axis_names(job: Job) -> list[str]:
-    """Return the names of the columns whose domains are counted: the QIDs, then the sensitive columns that a privacy model looks at."""
+    """Return the columns whose domains are counted: quasi-identifiers, then sensitive ones under a model."""
     return [*qid_names(job), *job.privacy.columns]
 
 
 def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
-    """Return the types of the values of these columns."""
+    """Return the Arrow types of the columns of ``axis_names``."""
     return [working_type(columns.field(name).type) for name in axis_names(job)]
 
 
 def schema_of(job: Job, *, persons: bool = False) -> TableSchema:
-    """Return the schema of this job's domain tables, with or without the persons of each value."""
+    """Return the schema of the job's domain table, with or without a column of persons."""
     return domain_schema(value_columns(job), persons=persons)
 
 
 def value_columns(job: Job) -> list[str]:
-    """Return the names of the columns of a domain table that hold values."""
+    """Return the names of the value columns of a domain table."""
     return [value_column(position) for position in range(len(axis_names(job)))]
 
 
-class ReferencedRows:
-    """The rows of a chunk as they were read, for who needs them next: as long as they take few enough bytes, and else none of them.
+class RowCache:
+    """Cache of a chunk's rows for the next steps, dropped if they exceed a number of bytes.
 
     Args:
         most: How many bytes are few enough.
@@ -87,7 +87,7 @@ class ReferencedRows:
         self._left = most
 
     def keep(self, batch: pa.RecordBatch) -> None:
-        """Keep one more batch."""
+        """Add a batch to the cache, or drop the cache if it becomes too large."""
         first = self.batches is None and self._left > 0
         self._left -= batch.nbytes
         if self._left <= 0:
@@ -98,8 +98,10 @@ class ReferencedRows:
             self.batches.append(batch)
 
 
-def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: ReferencedRows | None = None) -> int:
-    """Count the distinct values of every QID, and of every sensitive column that a privacy model looks at, in one chunk.
+def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: RowCache | None = None) -> int:
+    """Count the distinct values of quasi-identifiers and guarded sensitive columns in one chunk.
+
+    Sensitive columns are guarded if a privacy model looks at them.
 
     Args:
         given: Names the columns.
@@ -155,7 +157,10 @@ MERGED = FileStep("domain", make=_merge, reads=lambda _given, merge: sorted(part
 
 
 def _as_promised(batch: pa.RecordBatch, types: Sequence[pa.DataType]) -> bool:
-    """Return whether the first rows of a chunk are of the types that the file's footer named; values are checked as domains."""
+    """Return whether the first batch of a chunk has the types of the file's footer.
+
+    Values are checked as domains.
+    """
     kinds = (dtype.value_type if pa.types.is_dictionary(dtype) else dtype for dtype in batch.schema.types)
     return [working_type(kind) for kind in kinds][: len(types)] == list(types)
 

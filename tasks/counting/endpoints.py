@@ -1,4 +1,4 @@
-"""Where the ranges of a job's classes may end, and how many persons have each value where the job names them."""
+"""Ends that a job's ranges may have, and the number of persons at each value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from tasks.store.tables import load_counted, write_domains
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
-    """Return where ranges of each QID may end, None for one that is not published as ranges; nothing where they end as observed."""
+    """Return the allowed range ends of each quasi-identifier, None for those not published as ranges.
+
+    The tuple is empty where ranges end at observed values.
+    """
     if not job.shared_ends:
         return ()
     return coding.once(("ends", job.privacy.k), lambda: tuple(_ends(job, coding)))
@@ -41,19 +44,19 @@ def _ends(job: Job, coding: Coding) -> Iterator[Ends | None]:
 
 
 def _counted(job: Job, domain: Domain) -> Domain:
-    """Return a domain with nobody at any value where persons are named and were not counted: then every end is open."""
+    """Return a domain with 0 persons at each value if persons were not counted, so that all ends are open."""
     uncounted = job.columns.person and domain.persons is None
     return replace(domain, persons=np.zeros(len(domain.values), np.int64)) if uncounted else domain
 
 
 def needs_persons(job: Job) -> bool:
-    """Return whether the ends of ranges must be shared by k persons, where each class has labels of its own."""
+    """Return whether persons must be counted at values, for range ends of classes with own labels."""
     return bool(job.columns.person) and job.shared_ends and not METHODS[job.method.name].one_level
 
 
 @dataclass(frozen=True)
 class PersonsReading:
-    """What the persons of values are counted by: the source, and folders for the counts and for what does not fit into memory."""
+    """Settings for counting the persons of values: job, source, store and spill folder."""
 
     job: Job
     source: ChunkedSource
@@ -62,7 +65,10 @@ class PersonsReading:
 
 
 def _count(given: PersonsReading, domain: Artifact, path: Path) -> int:
-    """Count the persons of the values of each QID of numbers or dates, each once, at their least value; 0 where nothing was counted."""
+    """Count the persons of each numeric or date QID's values, each person once, at the least value.
+
+    The count is 0 in all other columns.
+    """
     job, axes = given.job, load_counted(given.store, domain, len(axis_names(given.job)))
     names = qid_names(job)
     for position, axis in enumerate(axes):
@@ -83,7 +89,7 @@ PERSONS = FileStep(
 
 
 def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[np.int64]:
-    """Return how many persons have each of some values, shape (values,), and no lesser one."""
+    """Count the persons at each value, each person at the least value, shape (values,)."""
     job, source = given.job, given.source
     columns = [quote(person) for person in job.columns.person]
     somebody = somebody_sql({person: source.columns.field(person).type for person in job.columns.person})

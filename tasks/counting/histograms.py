@@ -1,4 +1,4 @@
-"""Phase 2: the root histogram, merged out of core from those of the chunks."""
+"""Phase 2: the root histogram, merged out of core from the chunks' histograms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
-from tasks.counting.bundles import BUNDLES, Merge, bundled
+from tasks.counting.bundles import BUNDLES, Merge, merge_on_cluster
 from tasks.counting.chunk_cells import bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable
@@ -39,33 +39,33 @@ ROOM = 2
 """Sums are taken out and written at a time as far as their cells are so many times fewer than those that fit the memory."""
 
 
-class Adds(Protocol):
-    """Adds cells up, to whatever it is."""
+class CellAccumulator(Protocol):
+    """An accumulator of cells."""
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        """Add cells with counts of shape (cells,), from codes made by ``bundles``."""
 
 
 @dataclass(frozen=True)
 class RootTable(DomainTable):
-    """The domain table of a run, and a root of the lattice."""
+    """The domain table of a run, and a root node of the lattice."""
 
     root: Node
 
     @classmethod
     def at(cls, table: DomainTable, root: Node) -> RootTable:
-        """Return it for a root."""
+        """Return the table of a run with a root."""
         return cls(table.job, table.domain, table.store, table.spill, root)
 
 
-def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[Adds] = ()) -> int:
+def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[CellAccumulator] = ()) -> int:
     """Sum the histograms of all chunks into the root histogram, ascending by cell.
 
     Args:
         given: Has the root.
         merge: Histograms of chunks at the finest node; bundles are of the root.
         path: Gets the sum.
-        beside: What else gets the cells of chunks where these are read one by one for a coarser root.
+        beside: Further accumulators of the chunks' cells, used where these are read one by one for a coarser root.
     """
     if given.root == given.coding.finest or merge.read[0].step != OF_CHUNK:
         return _write_sum(given, merge.read, path, given.spill)
@@ -82,7 +82,7 @@ HISTOGRAM = FileStep(
 """The root histogram of the source."""
 
 
-def _write_projection(given: RootTable, parts: Sequence[Artifact], path: Path, most: int, beside: Sequence[Adds] = ()) -> int:
+def _write_projection(given: RootTable, parts: Sequence[Artifact], path: Path, most: int, beside: Sequence[CellAccumulator] = ()) -> int:
     coding, projection = given.coding, _projection(given.coding, given.root, most)
     feed_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
     summed = projection.result()
@@ -104,7 +104,7 @@ def _write_sum(given: RootTable, parts: Sequence[Artifact], path: Path, spill: P
 
 
 def _bundle(given: RootTable, parts: Sequence[Artifact], path: Path) -> int:
-    """Sum some histograms, of chunks at the finest node or all of a root, into one of the root."""
+    """Sum some histograms into one of the root node, from finest-node or root histograms."""
     if parts[0].step == OF_CHUNK and given.root != given.coding.finest:
         return _write_projection(given, parts, path, given.job.memory // BYTES_PER_CELL)
     # Several are made at a time on a machine, and each needs a folder of its own.
@@ -121,22 +121,25 @@ BUNDLED = FileStep(
 
 
 def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Merge the histograms of chunks at a root until there are few; those that are there where no cluster would do it."""
-    return bundled(run, BUNDLED, replace(given, job=given.job.with_task_memory()), parts, raw=OF_CHUNK)
+    """Merge chunk histograms at a root on cluster workers until few are left.
+
+    Without a cluster they are returned unchanged.
+    """
+    return merge_on_cluster(run, BUNDLED, replace(given, job=given.job.with_task_memory()), parts, raw=OF_CHUNK)
 
 
 def has_given_node(job: Job) -> bool:
-    """Return whether a job takes a node that is known beforehand, an earlier release's or one that it names."""
+    """Return whether a job fixes its node: one that it names, or an earlier release's."""
     return job.replay is not None or full_domain(job.method).node is not None
 
 
 def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
-    """Return what histograms add up to, in whatever order: what they hold, and by their keys what they are coded against."""
+    """Return sorted keys and digests of histograms, which identify their sum in any order."""
     return sorted((part.key, part.sha256) for part in parts)
 
 
 def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artifact], most_cells: int) -> list[Artifact]:
-    """Add the chunks' histograms at the finest node up to those of coarser roots, all in one pass.
+    """Sum the chunks' finest-node histograms to those of coarser roots, all in one pass.
 
     Args:
         table: Of the run; its store gets one histogram per root.
@@ -173,7 +176,9 @@ def _write(table: pa.Table, path: Path) -> int:
 def surely_too_many_cells(
     coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, memory: int
 ) -> list[bool]:
-    """Tells of each node whether its records fall into more than so many cells; reads no more of them than it takes to be sure.
+    """Return for each node whether its records certainly occupy more than ``most`` cells.
+
+    Reading stops as soon as the answer is sure.
 
     Args:
         coding: Of the run.
@@ -191,7 +196,7 @@ def surely_too_many_cells(
 
 
 def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, shares: int) -> list[bool]:
-    """Tells it of nodes whose marks fit the memory together, a share of them at a time."""
+    """Answer ``surely_too_many_cells`` for nodes whose counting bitmaps fit the memory together."""
     counting_bitmaps = [LinearCounting(coding.finest, node[: len(coding.domains)], coding.axes, most, shares) for node in nodes]
     for share in range(shares):
         # Once a node has too many cells, it has too many whatever else is read.
@@ -204,7 +209,7 @@ def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artif
 
 
 def _mark(coding: Coding, parts: Sequence[Artifact], counting_bitmaps: list[LinearCounting], most: int, store: Store) -> None:
-    """Read cells into counting bitmaps until each has too many, or to the end."""
+    """Add cells to counting bitmaps until each shows too many cells, or all are read."""
     if not counting_bitmaps:
         return
     for bundles, codes, _ in bundled_cells(coding, parts, store):
@@ -226,7 +231,7 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
 
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
-    """Read the root histogram, or that of a chunk at the finest node, into memory."""
+    """Read a root histogram, or a chunk's histogram at the finest node, into memory."""
     packing = packing_of(root, coding.axes)
     if artifact.step == OF_CHUNK:
         return Histogram(root, packing, *cells_in_source_coding(coding, artifact, store))
@@ -238,7 +243,7 @@ CROWDED = StepCode("crowded", __name__)
 
 @dataclass(frozen=True)
 class ChunkSums:
-    """The histograms of chunks at the finest node, as a search asks for them; this process reads them.
+    """Sums over chunks' finest-node histograms for a search, computed by this process.
 
     Attributes:
         table: The domain table of the run.
@@ -253,18 +258,24 @@ class ChunkSums:
         return count_roots(self.table, roots, self.parts, most_cells)
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Tells of each node whether its records fall into more than so many cells; arguments as of ``surely_too_many_cells``."""
+        """Return for each node whether its records certainly occupy more than ``most`` cells.
+
+        Arguments are as of ``surely_too_many_cells``.
+        """
         return surely_too_many_cells(self.table.coding, nodes, self.parts, most, self.table.store, memory)
 
 
 @dataclass(frozen=True)
 class ChunkSumsInTasks(ChunkSums):
-    """The same, read by tasks on the workers of a cluster: this process gets sums of few, and answers."""
+    """Sums over chunks' finest-node histograms for a search, computed by cluster tasks."""
 
     run: Run
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Have the histograms added up as a tree, root by root; what is there already is not made again."""
+        """Return the histograms of coarser roots, each merged as a tree on cluster workers.
+
+        Histograms that exist are not made again.
+        """
         given, merge = (RootTable.at(self.table, root) for root in roots), Merge(self.parts)
         return [HISTOGRAM.find(of, merge) or self._root(of) for of in given]
 
@@ -272,7 +283,10 @@ class ChunkSumsInTasks(ChunkSums):
         return HISTOGRAM.result(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Have some of the nodes looked at by each worker, in a quarter of what a task may take."""
+        """Return for each node whether it has too many cells, some nodes per worker.
+
+        Each worker takes a quarter of a task's memory.
+        """
         cuts = groups(nodes, max(count_remote_workers(), 1))
         most_memory = min(memory, self.run.job.task_memory // 4)
         # Marks are worth nothing to another run: each task tells yes or no.
@@ -284,7 +298,7 @@ class ChunkSumsInTasks(ChunkSums):
 
 
 def count_linearly(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, memory: int) -> list[bool]:
-    """Tells of each node whether its records fall into more than so many cells, for the task of a worker.
+    """Return for each node whether it has more than ``most`` cells, in the task of a worker.
 
     Args:
         table: Of the run.
@@ -297,6 +311,6 @@ def count_linearly(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Ar
 
 
 def sums_of_chunks(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> ChunkSums:
-    """Return what a search asks the histograms of chunks by: tasks where a cluster has workers."""
+    """Return the sums of chunk histograms for a search, in tasks if a cluster has workers."""
     table = DomainTable.of(run, domain)
     return ChunkSumsInTasks(table, parts, run) if count_remote_workers() else ChunkSums(table, parts)

@@ -1,6 +1,6 @@
-"""The visits of persons to the cells of a root, from the pairs of all chunks.
+"""Person–cell incidences of a root, from the person–cell pairs of all chunks.
 
-They are made share after share of the persons, so that memory does not depend on how many there are.
+They are made share after share of the persons, so that memory does not depend on the number of persons.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Numbers = Callable[[], NDArray[np.int32]]
 
 
 class PersonsOfCells(NamedTuple):
-    """The persons of the cells of a root, how many there are of them in all, and how many records the one has who has most."""
+    """The persons of a root's cells, their number, and the most records of one person."""
 
     of_cells: CellPersons
     number: int
@@ -47,7 +47,7 @@ class PersonsOfCells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PersonsOfSource:
-    """Whose the records of a source are: what the visits to any root are made of.
+    """The person–cell pairs of a source, from which incidences at any root are made.
 
     Attributes:
         coding: Of the run.
@@ -55,7 +55,7 @@ class PersonsOfSource:
         pairs: Their pairs, in the same order.
         store: Has them, and gets what does not fit into memory.
         memory: Bytes of the job.
-        by_node: The visits to the root that was asked for last.
+        by_node: The persons of the cells of the last root.
     """
 
     coding: Coding
@@ -66,18 +66,18 @@ class PersonsOfSource:
     by_node: dict[Node, PersonsOfCells] = field(default_factory=dict)
 
     def key(self, places: CellPositions, *parts: object) -> Key:
-        """Return the key of what is made of them for some cells."""
+        """Return the key of an artefact made from the pairs for some cells."""
         return STEP.key(self.coding.key, places.named, fingerprints(self.cells), fingerprints(self.pairs), *parts)
 
 
 @dataclass(frozen=True, eq=False)
 class CellPositions:
-    """Cells that the cells of all chunks fall into.
+    """Target cells into which the cells of all chunks fall.
 
     Attributes:
         cells: How many there are.
         of: Yields where the cells of each chunk fall, shape (cells of the chunk,), int32, given their histograms at the finest node.
-        named: What tells them from others: anything that JSON can say.
+        named: The name of these cells in keys, as JSON content.
     """
 
     cells: int
@@ -86,7 +86,7 @@ class CellPositions:
 
 
 def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
-    """Return the visits to the cells of a root; those to the last one are remembered."""
+    """Return the persons of a root's cells; the last root's result is cached."""
     if root.node not in known.by_node:
         # Those to the last root make room first.
         known.by_node.clear()
@@ -111,7 +111,7 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
 
 
 def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
-    """Return the visits to some cells."""
+    """Return the persons of some target cells."""
     shares, holds = shares_of(known.pairs, known.memory)
     places = list(_places(known, wanted, kept=shares > 1))
 
@@ -122,7 +122,7 @@ def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCel
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
-    """Return into how many shares persons come, so that the pairs of one fit into their part of the memory, and whether all visits do."""
+    """Return the number of shares to read the pairs in, and whether all persons of cells fit the memory."""
     room, size = memory // PART, sum(part.rows for part in pairs)
     return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
 
@@ -135,7 +135,7 @@ def shared_persons(
     store: Store,
     keep: Callable[[int, NDArray[np.int32]], Numbers],
 ) -> PersonsOfCells:
-    """Make visits share after share of the persons.
+    """Make the persons of cells, share after share of the persons.
 
     Args:
         pairs: Of all chunks.
@@ -143,7 +143,7 @@ def shared_persons(
         cells: How many cells there are.
         shares: How many shares.
         store: Has the pairs.
-        keep: Keeps the visits of a share, by its number, and returns what returns them.
+        keep: Keeps the incidences of a share, by its number, and returns a function that returns them.
     """
     per_cell, person_cells, persons, most = np.zeros(cells, np.int64), list[Numbers](), 0, 0
     for number in range(shares):
@@ -155,7 +155,7 @@ def shared_persons(
 
 
 def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:
-    """Return what returns the pairs of each share of the persons, with the cells of a root, to be read more than once."""
+    """Return functions that read the person–cell pairs of each share of the persons, at a root."""
     shares, _ = shares_of(known.pairs, known.memory)
     places = list(_places(known, _cells_of(known, root), kept=shares > 1))
 
@@ -169,7 +169,7 @@ def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[],
 
 
 def pairs_at(known: PersonsOfSource, root: Histogram) -> list[Pairs]:
-    """Return the pairs of all chunks with the cells of a root; all of them are held."""
+    """Return the person–cell pairs of all chunks at a root, all in memory."""
     return _pairs_of(known.pairs, list(_places(known, _cells_of(known, root), kept=False)), known.store, 0, 1)
 
 
@@ -179,13 +179,13 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
 
 
 def _places(known: PersonsOfSource, wanted: CellPositions, *, kept: bool) -> Iterator[Numbers]:
-    """Yield what returns, for each chunk, which of the wanted cells each of its cells falls into."""
+    """Yield a function for each chunk that returns the target cell of each of the chunk's cells."""
     for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
         yield in_file(known.store, known.key(wanted, "places", part.key), made) if kept else in_memory(made)
 
 
 class _Shares:
-    """Shares of visits, each fetched when its turn comes."""
+    """Shares of person–cell incidences, each read in turn."""
 
     def __init__(self, shares: Sequence[Numbers]) -> None:
         self._shares = shares
@@ -195,12 +195,12 @@ class _Shares:
 
 
 def in_memory(numbers: NDArray[np.int32]) -> Numbers:
-    """Return what returns numbers that stay in memory."""
+    """Wrap an array in a function that returns it."""
     return lambda: numbers
 
 
 def in_file(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
-    """Keep numbers as an artefact; return what reads them."""
+    """Save an array as an artefact; return a function that reads it."""
     artifact = store.make("person_cells", key, ".npy", lambda path: _write(path, numbers))
     return lambda: np.load(store.path(artifact))
 

@@ -1,4 +1,4 @@
-"""The persons of each combination of QID values of the source, from the histograms of the chunks and their pairs of person and cell."""
+"""Numbers of persons per combination of QID values, from chunk histograms and person–cell pairs."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ PositionNumbers = NDArray[np.int32]
 
 
 def qids_of_words(coding: Coding) -> list[tuple[list[int], int]]:
-    """Return for each word at the finest node which of its digits are those of QIDs, and what the last of these is worth."""
+    """Return the QID positions in each packed word of a cell, and the radix weight of the last QID."""
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
     mine = [[position for position in positions if position < qids] for positions in packing.words]
     return [(positions, packing.weights[positions[-1]] if positions else 0) for positions in mine]
 
 
 def combinations_of(coding: Coding, words: PackedWords) -> PackedWords:
-    """Return what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
+    """Return the packed QID values of cells at the finest node, without sensitive columns."""
     return tuple(word // worth if worth > 1 else word for word, (mine, worth) in zip(words, qids_of_words(coding), strict=True) if mine)
 
 
 def persons_of_combinations(
     coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, memory: int
 ) -> Iterator[Counts]:
-    """Yield how many different persons the combinations have, in arrays that have no combination in common.
+    """Yield the number of distinct persons of each combination, in arrays of disjoint combinations.
 
     Args:
         coding: Of the run.
@@ -65,7 +65,9 @@ def persons_of_combinations(
 
 
 def _places(coding: Coding, parts: Sequence[Artifact], store: Store, number: int, spans: int) -> tuple[list[PositionNumbers], int]:
-    """Return where the combination of each cell stands among those that occur in more cells than one, and how many these are.
+    """Return the position of each cell's combination among repeated combinations, and their number.
+
+    Repeated are combinations that occur in several cells.
 
     Args:
         coding: Of the run.
@@ -91,7 +93,7 @@ def _places(coding: Coding, parts: Sequence[Artifact], store: Store, number: int
 
 
 def _span_of(words: PackedWords, spans: int) -> Counts:
-    """Return which of so many parts of all combinations each is in, shape (n,): about as many are in each."""
+    """Return the span of each combination, a hash value below ``spans``, shape (n,)."""
     mixed = np.zeros(len(words[0]), np.uint64)
     for word in words:
         mixed = (mixed + word.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)

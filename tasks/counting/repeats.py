@@ -1,4 +1,4 @@
-"""How often the identifiers of a source repeat, where nobody is named as a person: what a run warns of."""
+"""Duplicates per identifier of a source whose job names no person, for a run's warnings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from core.persons.repeats import NOTHING, ValueCounts, merge_value_counts
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.figures import RepeatedColumn
-from tasks.counting.bundles import BUNDLES, bundled
+from tasks.counting.bundles import BUNDLES, merge_on_cluster
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
 from tasks.source.chunks import Chunk, ChunkedSource
@@ -29,7 +29,10 @@ from tasks.store.store import Artifact, Store
 
 
 def counted_columns(job: Job, source: ChunkedSource) -> list[str]:
-    """Return the identifiers whose values can be counted; none where persons are named, or the job says that every record is one."""
+    """Return the identifiers whose duplicates can be counted.
+
+    There are none where persons are named, or the job says that every record is one.
+    """
     if job.columns.person or job.columns.each_a_person:
         return []
     types = {field.name: working_type(field.type) for field in source.columns}
@@ -44,7 +47,7 @@ def _has_digests(dtype: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class RepeatReading:
-    """What is counted of repeating values: the columns, and the store."""
+    """Settings for counting duplicate values: columns and store."""
 
     columns: tuple[str, ...]
     store: Store
@@ -68,7 +71,10 @@ def _counted(columns: Sequence[str], chunk: Chunk) -> list[ValueCounts]:
 
 
 def _has_fractions(column: pa.Array) -> bool:
-    """Return whether some values of a column are fractions; a number that was read as a float because some are missing is whole."""
+    """Return whether a numeric column has values that are not whole numbers.
+
+    A whole number that was read as a float because of missing values is none.
+    """
     if not (pt.is_floating(column.type) or pt.is_decimal(column.type)):
         return False
     numbers = column.cast(pa.float64())
@@ -77,7 +83,10 @@ def _has_fractions(column: pa.Array) -> bool:
 
 
 def _as_written(columns: Sequence[str], chunk: Chunk) -> Iterator[tuple[Chunk, list[str]]]:
-    """Yield a chunk, or its files one by one where they differ from the source, in the types of the files, with the columns they hold."""
+    """Yield the chunk with its columns, or its files one by one where their types differ from the source.
+
+    Each file comes in its own types, with the columns that it holds.
+    """
     if all(piece.file.drift is None for piece in chunk.pieces):
         yield chunk, list(columns)
         return
@@ -91,7 +100,7 @@ def _as_written(columns: Sequence[str], chunk: Chunk) -> Iterator[tuple[Chunk, l
 
 
 def _table(found: Sequence[ValueCounts]) -> pa.Table:
-    """Return a row for each value that was looked at, with what else is known of its column beside them."""
+    """Return counted values as an Arrow table, with their columns' totals as metadata."""
     places = np.concatenate([np.full(len(one.values), number, np.int32) for number, one in enumerate(found)])
     values, counts = np.concatenate([one.values for one in found]), np.concatenate([one.counts for one in found])
     totals = json.dumps([(one.bits, one.records, one.records_counted, one.measured) for one in found])
@@ -99,7 +108,7 @@ def _table(found: Sequence[ValueCounts]) -> pa.Table:
 
 
 def _read(table: pa.Table) -> list[ValueCounts]:
-    """Inverse of ``_table``."""
+    """Return counted values from an Arrow table: the inverse of ``_table``."""
     column, values, counts = (table[name].to_numpy() for name in ("column", "value", "count"))
     totals = json.loads(table.schema.metadata[b"totals"])
     mine = [column == number for number in range(len(totals))]
@@ -130,7 +139,7 @@ BUNDLED = FileStep(
 
 
 def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, RepeatedColumn]:
-    """Return the identifiers whose values repeat, with how often.
+    """Return the identifiers with repeated values, each with its mean and largest count.
 
     There are none where persons are named, or the job says that every record is one.
     """
@@ -138,7 +147,7 @@ def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, Rep
     if not given.columns:
         return {}
     parts = each(run, REPEATED_VALUES, given, source.chunks)
-    return repeated_columns(given, bundled(run, BUNDLED, given, parts, raw=REPEATED_VALUES.name))
+    return repeated_columns(given, merge_on_cluster(run, BUNDLED, given, parts, raw=REPEATED_VALUES.name))
 
 
 def _together(given: RepeatReading, parts: Iterable[Artifact]) -> list[ValueCounts]:
@@ -149,7 +158,9 @@ def _together(given: RepeatReading, parts: Iterable[Artifact]) -> list[ValueCoun
 
 
 def repeated_columns(given: RepeatReading, parts: Iterable[Artifact]) -> dict[str, RepeatedColumn]:
-    """Return the columns whose values repeat, with how often; measurements are none, because no fraction is the number of a person.
+    """Return the columns with repeated values, except measurements, with mean and largest count.
+
+    No fraction is the number of a person.
 
     Args:
         given: Has the columns, in the order in which they were counted.

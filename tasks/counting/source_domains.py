@@ -1,4 +1,4 @@
-"""Phase 1: chunks are read for the first time, and the domain table of the source is merged of what was counted in them."""
+"""Phase 1: the first read of all chunks, and the merge of their domains."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tasks.counting.bundles import Merge, bundled
+from tasks.counting.bundles import Merge, merge_on_cluster
 from tasks.counting.chunk_histograms import HISTOGRAMS, count_cells_of
 from tasks.counting.contents import CONTENTS, ContentReading, Digested, digest_contents, digested_by
-from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, ReferencedRows, axis_names, count_domains_of
+from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, RowCache, axis_names, count_domains_of
 from tasks.counting.endpoints import PERSONS, PersonsReading, needs_persons
 from tasks.engine.runs import Run
 from tasks.engine.steps import each, one
@@ -23,7 +23,9 @@ SHARE_IN_MEMORY = 8
 
 @dataclass(frozen=True)
 class FirstReading(ChunkReading):
-    """What chunks are counted by when they are first read, and what else is counted then of those that are small enough to be held.
+    """Settings of the first read of chunks, and of the counts made from it.
+
+    Further counts are made of chunks that are small enough to be held.
 
     Attributes:
         most: Bytes that are small enough.
@@ -38,7 +40,7 @@ class FirstReading(ChunkReading):
 
 def _read(given: FirstReading, chunk: Chunk) -> Artifact:
     others = [name for name in (given.by.read if given.by else ()) if name not in axis_names(given.job)]
-    held = ReferencedRows(given.most, others if given.most else ())
+    held = RowCache(given.most, others if given.most else ())
     made = DOMAINS.save_artifact(given, chunk, lambda path: count_domains_of(given, chunk, path, held))
     if held.batches is not None and given.cells:
         HISTOGRAMS.save_artifact(given, chunk, partial(count_cells_of, given, chunk, held=held.batches))
@@ -53,13 +55,13 @@ READ: FilesStep[FirstReading, Chunk, Artifact] = FilesStep("domains", make=_read
 
 
 def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known: bool = False) -> Sequence[Artifact]:
-    """Phase 1: the domain tables of all chunks.
+    """Count the domains of all chunks (phase 1), and further counts from the same read.
 
     Args:
         run: The run.
         source: Its chunks.
         cells: Whether their histograms are wanted next: those of chunks that are small enough to be held are counted without another look.
-        known: The same of what their records are known again by.
+        known: The same for the digests by which their records are re-linked.
     """
     by = digested_by(run.job, source.payload) if known and not run.job.is_scratch else None
     # With persons, cells are counted together with their pairs.
@@ -68,9 +70,12 @@ def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known
 
 
 def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) -> Artifact:
-    """Phase 1: the domain table of the whole source, with the persons of its values where ranges may end only at values that k share."""
+    """Merge the chunks' domains to the domain table of the source (phase 1).
+
+    It has the persons of values where ranges may end only at values that k persons share.
+    """
     given = ChunkReading.of(run, source)
-    merged = run.domain = one(run, MERGED, given, Merge(parts, bundled(run, BUNDLED, given, parts)), "merge domains")
+    merged = run.domain = one(run, MERGED, given, Merge(parts, merge_on_cluster(run, BUNDLED, given, parts)), "merge domains")
     if not needs_persons(run.job):
         return merged
     return one(run, PERSONS, PersonsReading(run.job, source, run.store, run.spill), merged, "persons of values", elsewhere=True)

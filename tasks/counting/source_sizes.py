@@ -1,6 +1,6 @@
-"""The class sizes of the source as it is, for the risk before anonymisation: in records, or in persons where the job names them.
+"""Class sizes of the source before anonymisation, in records or in persons, counted out of core.
 
-They are counted out of core from the histograms of a run, if it counts any, else from the records that it codes.
+They are counted from the histograms of a run, if it counts any, else from the records that it codes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SHARE = 4
 
 
 class Sizes(BaseModel):
-    """How many combinations of QID values there are of each number of records, or of persons where they are named."""
+    """Numbers of combinations of QID values by size, in records or in persons."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,23 +56,23 @@ class Sizes(BaseModel):
 
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> Self:
-        """Count combinations by their records or persons, given as an array of shape (combinations,); those of nobody are none."""
+        """Return the numbers of combinations by size, from all sizes, shape (combinations,)."""
         sizes, classes = np.unique(counts[counts > 0], return_counts=True)
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
     @classmethod
     def counted(cls, combinations: Combinations) -> Self:
-        """Take what was added up over chunks."""
+        """Make the sizes from combinations that were summed over chunks."""
         sizes, classes = combinations.sizes()
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
     @property
     def by_size(self) -> dict[int, int]:
-        """How many combinations there are of each size, by that size."""
+        """Number of combinations of each size, by size."""
         return dict(zip(self.sizes, self.classes, strict=True))
 
     def risk(self) -> Figures | None:
-        """Return the risk of the source as it is, or None where its classes were not counted."""
+        """Return the re-identification risk of the source; None if its classes were not counted."""
         if not self.sizes:
             return None
         counts = np.array(self.sizes, np.int64)
@@ -80,7 +80,7 @@ class Sizes(BaseModel):
 
 
 def sizes_together(parts: Sequence[Sizes]) -> Sizes:
-    """Add up the sizes of parts of the source that have no combination in common, such as fragments, which are told by values alone."""
+    """Add up the sizes of parts of the source without common combinations, such as fragments."""
     added: Counter[int] = Counter()
     for part in parts:
         added.update(part.by_size)
@@ -88,30 +88,33 @@ def sizes_together(parts: Sequence[Sizes]) -> Sizes:
 
 
 def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
-    """Return the statement that counts combinations of QID values by their records.
+    """Return the SQL that counts combinations of QID values by number of records.
 
     It is right because counts of disjoint chunks add up, and so do those of cells that differ in a sensitive value alone.
 
     Args:
         files: Quoted paths of histograms at the finest node.
-        words: What tells combinations apart; at least one.
+        words: SQL expressions that name a combination; at least one.
     """
     summed = f"SELECT sum(count)::BIGINT AS count FROM read_parquet([{', '.join(files)}]) GROUP BY {', '.join(words)}"
     return f"SELECT count AS size, count(*) AS classes FROM ({summed}) GROUP BY size ORDER BY size"
 
 
 def qid_words(coding: Coding) -> list[str]:
-    """Return what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
+    """Return SQL expressions for the packed QID values of cells, without sensitive columns."""
     return [f"cell_{number} // {worth}" for number, (mine, worth) in enumerate(qids_of_words(coding)) if mine]
 
 
 def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
-    """Return whether few enough cells, or pairs of them with persons, are in the chunks to be added up, if that was not done."""
+    """Return whether class sizes are available from the histogram, or few enough cells to count them.
+
+    Pairs of cells and persons count where there are any.
+    """
     return (root == coding.finest and not pairs) or sum(part.rows for part in pairs or parts) <= MOST_ROWS
 
 
 class CellFiles(NamedTuple):
-    """What class sizes are counted of.
+    """The histograms and person–cell pairs from which class sizes are counted.
 
     Attributes:
         files: Histograms at the finest node, of the whole source or of its chunks; of these where there are pairs.
@@ -123,7 +126,7 @@ class CellFiles(NamedTuple):
 
 
 def _count(given: DomainTable, cells: CellFiles, path: Path) -> int:
-    """Count the combinations of QID values of the source by their records, or by their persons."""
+    """Count the source's combinations of QID values by number of records or persons."""
     if not cells.pairs:
         return _write(_counted(given, cells.files), path)
     parts = persons_of_combinations(given.coding, cells.files, cells.pairs, given.store, given.job.memory)
@@ -146,7 +149,7 @@ SIZES = FileStep(
 
 
 def _add(given: RootTable, merge: Merge, path: Path) -> int:
-    """Sum the histograms of all chunks, and counts the sizes of classes before of the same reading.
+    """Sum the histograms of all chunks, and count class sizes from the same read.
 
     That is, where the cells are read one by one for a coarser root, and few enough to be held.
     """
@@ -165,7 +168,7 @@ WITH_SIZES = FileStep(HISTOGRAM.name, make=_add, reads=HISTOGRAM.reads, under=HI
 
 
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Sequence[Artifact]) -> Artifact:
-    """Phase 2: the root histogram of the whole source."""
+    """Merge the chunks' histograms to the root histogram of the source (phase 2)."""
     given = RootTable.at(DomainTable.of(run, domain), root)
     # Sizes of persons are counted of pairs, and those of the finest root of the sum.
     alone = root == given.coding.finest or bool(run.job.columns.person)
@@ -176,7 +179,7 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Sequence[Art
 def count_sizes(
     run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()
 ) -> Artifact | None:
-    """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much.
+    """Count the class sizes of the source for the risk before; None if this costs too much.
 
     They are of records, or of persons where there are ``pairs``.
     """
@@ -189,7 +192,7 @@ def count_sizes(
 
 
 def _combinations(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Combinations | None:
-    """Return what adds the combinations of chunks up in memory; None where they are too many, or too wide."""
+    """Return an accumulator of chunks' combinations in memory; None if they are too many or too wide."""
     rows, qids = sum(part.rows for part in parts), len(coding.domains)
     if rows * BYTES_PER_ROW > job.memory // SHARE or not Combinations.fit(coding.packing, qids, coding.records):
         return None
@@ -213,7 +216,10 @@ def _counted(given: DomainTable, files: Sequence[Artifact]) -> Sizes:
 
 
 def _sizes_of(file: Path) -> Iterator[Sizes]:
-    """Yield the sizes of the combinations of a histogram of which every row is one: large ones some rows at a time, then small ones."""
+    """Yield the sizes of combinations from a histogram with one row per combination.
+
+    Large sizes come batch by batch, small ones at the end.
+    """
     tally = np.zeros(SMALL, np.int64)
     with pq.ParquetFile(file) as parquet:
         for batch in parquet.iter_batches(BATCH, columns=["count"]):
@@ -229,7 +235,7 @@ def _sizes_of(file: Path) -> Iterator[Sizes]:
 
 
 def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
-    """Count the combinations of QID values of some records by these, or by their persons.
+    """Count the combinations of QID values of some cells by number of records or persons.
 
     Args:
         coding: Of the run.
@@ -244,5 +250,5 @@ def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
 
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:
-    """Read the class sizes of the source; none where they were not counted."""
+    """Read the class sizes of the source; empty if they were not counted."""
     return Sizes() if sizes is None else Sizes.model_validate_json(store.path(sizes).read_bytes())

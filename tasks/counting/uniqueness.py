@@ -1,4 +1,7 @@
-"""How unique the records of a source are, and which quasi-identifiers make them so: from the counts of phase 2, out of core."""
+"""Uniqueness of a source's records, and the quasi-identifiers that contribute to it.
+
+Both come from the counts of phase 2, out of core.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ from tasks.store.store import Artifact, Store
 
 
 def person_cell_files(coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Return a file for each chunk, with a row for each person and cell: ``cell_0`` …, ``person`` and ``count``, the records of both.
+    """Write a Parquet file for each chunk with a row per person and cell; return the paths.
+
+    Columns are ``cell_0`` …, ``person`` and ``count``, the records of both.
 
     Args:
         coding: Of the run.
@@ -52,7 +57,9 @@ MOST_CELLS = 20_000_000
 
 
 class Exposed(BaseModel):
-    """Records that are alone with their combination, and those that share it with fewer than k; or persons who have such a record.
+    """Numbers of unique records, and of records in classes smaller than k.
+
+    Where persons are named, these are persons who have such a record.
 
     Attributes:
         unique: Those alone.
@@ -68,7 +75,7 @@ class Exposed(BaseModel):
 
 
 class CountedPersons(BaseModel):
-    """How many persons have a record, and how many records the one has who has most."""
+    """Number of persons, and the most records of one person."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -77,10 +84,10 @@ class CountedPersons(BaseModel):
 
 
 class Contributors(BaseModel):
-    """What makes records stand out.
+    """Exposed records with all quasi-identifiers, and without each of them.
 
     Attributes:
-        whole: Records that stand out by all quasi-identifiers.
+        whole: Records exposed by all quasi-identifiers.
         without: By quasi-identifier, those that still do without it; empty where that was not counted.
         persons: Of the source; None where no person is named.
     """
@@ -93,7 +100,7 @@ class Contributors(BaseModel):
 
 
 def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
-    """Count who stands out, by all quasi-identifiers and without each of them.
+    """Count the exposed records or persons, with all quasi-identifiers and without each of them.
 
     Args:
         table: Of the run.
@@ -106,7 +113,7 @@ def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[C
     found, pairs = read_sizes(sizes, table.store), cells.pairs
     # Together with the persons of the whole the source is read once; classes alone are told by their sizes.
     few = sum(part.rows for part in pairs) <= MOST_CELLS if pairs else sum(found.classes) <= MOST_CELLS
-    counted = _counted(table, Standing(cells, few)) if few or pairs else Contributors(whole=_whole(found, table.job), without={})
+    counted = _counted(table, ExposureQuery(cells, few)) if few or pairs else Contributors(whole=_whole(found, table.job), without={})
     contributors = counted if pairs else counted.model_copy(update={"whole": _whole(found, table.job)})
     return contributors, found.risk() or {}
 
@@ -119,14 +126,14 @@ def _whole(found: Sizes, job: Job) -> Exposed:
     )
 
 
-class Standing(NamedTuple):
-    """Of what is counted who stands out, and whether without each quasi-identifier too."""
+class ExposureQuery(NamedTuple):
+    """The cells to count exposed records in, and whether to repeat the count without each QID."""
 
     cells: CellFiles
     each: bool
 
 
-def _count(given: DomainTable, standing: Standing, path: Path) -> int:
+def _count(given: DomainTable, standing: ExposureQuery, path: Path) -> int:
     coding, (files, pairs), k = given.coding, standing.cells, given.job.privacy.k
     qids, statement = [domain.qid for domain in coding.domains], person_exposed_sql if pairs else exposed_sql
     with connect(given.job, given.spill) as connection:
@@ -157,10 +164,10 @@ UNIQUENESS_CONTRIBUTORS = FileStep(
     settings=lambda given: given.job.privacy.k,
     suffix=".json",
 )
-"""Who stands out, and by which quasi-identifiers."""
+"""The exposed records or persons, with all quasi-identifiers and without each."""
 
 
-def _counted(given: DomainTable, standing: Standing) -> Contributors:
+def _counted(given: DomainTable, standing: ExposureQuery) -> Contributors:
     return Contributors.model_validate_json(given.store.path(UNIQUENESS_CONTRIBUTORS.result(given, standing)).read_bytes())
 
 
@@ -174,11 +181,11 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 
 
 def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = False) -> str:
-    """Return the statement that makes the table ``cells``: combinations of QID values, packed, with their records.
+    """Return the SQL that makes the table ``cells``: packed combinations of QID values with records.
 
     Args:
         files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
-        words: What tells combinations apart.
+        words: SQL expressions that name a combination.
         person: Whether a combination has a row for each of its persons.
     """
     whose = ["person"] if person else []
@@ -189,7 +196,7 @@ def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = Fals
 
 
 def exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Return the statement that counts records in classes of one and of fewer than k, where ``keys`` tell classes apart."""
+    """Return the SQL that counts records in classes of one and of fewer than k, grouped by ``keys``."""
     classes = f"SELECT sum(records)::BIGINT AS records FROM cells{' GROUP BY ' + ', '.join(keys) if keys else ''}"
     return f"""
         SELECT count(*) FILTER (records = 1), coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM ({classes})
@@ -197,12 +204,13 @@ def exposed_sql(keys: Sequence[str], k: int) -> str:
 
 
 def person_exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Return the statement that counts persons with a record in a class of one person, and of fewer than k, and the records of the latter.
+    """Return the SQL that counts persons in classes of one person and of fewer than k persons.
 
-    It is right because a class has a row for each of its persons once ``keys`` and person are grouped by.
+    The records of the latter are counted too. It is right because a class has a row for each of its persons once ``keys`` and
+    person are grouped by.
 
     Args:
-        keys: What tells classes apart.
+        keys: SQL expressions that name a class.
         k: What a class must reach.
     """
     named = [f"{key} AS key_{number}" for number, key in enumerate(keys)]
@@ -216,7 +224,9 @@ def person_exposed_sql(keys: Sequence[str], k: int) -> str:
 
 
 def keys_without(coding: Coding, position: int) -> list[str]:
-    """Return what tells combinations apart without one QID: its digit is taken out of the mixed-radix number that it is part of.
+    """Return SQL expressions for the combinations of all QIDs but one.
+
+    The QID's digit is taken out of the mixed-radix number that it is part of.
 
     Args:
         coding: Gives the packing.

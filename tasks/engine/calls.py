@@ -1,4 +1,4 @@
-"""Calls of steps: what is called with what, a few neighbours at a time."""
+"""Calls of steps: their arguments, and the number of calls and threads at a time."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ PER_CORE = 4
 CHUNK_SHARE = 8
 """Which part of the memory the records of a chunk may take, as far as row groups are small enough."""
 TASK_OVERHEAD_BYTES = 16_000_000
-"""Bytes that a task takes beside what it holds of records: buffers of readers and writers."""
+"""Bytes that a task takes besides its records: buffers of readers and writers."""
 
 
 def most_workers() -> int:
-    """Return how many tasks this machine may be asked to work on at a time."""
+    """Return the largest number of tasks that this machine may run at a time."""
     return PER_CORE * len(os.sched_getaffinity(0))
 
 
 def workers_of(job: Job, each: int) -> int:
-    """Return how many tasks work at a time: as many as the job asks for, or as there are cores, as long as its memory has room for them.
+    """Return how many tasks may run at a time, by the job's threads, the cores and the job's memory.
 
     Args:
         job: Gives ``threads`` and ``memory``.
@@ -42,12 +42,12 @@ def workers_of(job: Job, each: int) -> int:
 
 
 def threads_of(job: Job) -> int:
-    """Return how many threads a job may use: as many as it asks for, or as there are cores."""
+    """Return how many threads a job may use: its ``threads``, or the number of cores."""
     return min(job.threads or len(os.sched_getaffinity(0)), most_workers())
 
 
 def thread_share(job: Job, at_a_time: int) -> int:
-    """Return how many of the job's threads one call of a step may take.
+    """Return how many of the job's threads each call of a step may use.
 
     Args:
         job: Gives ``threads``; as many as there are cores if it does not.
@@ -64,13 +64,13 @@ MOST_TASKS = 1024
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a step.
+    """One call of a step: its key, label and arguments.
 
     Attributes:
         key: Under which the store has its result; of several artefacts, of all their keys.
         label: Names it in Prefect's UI; no cell value, nothing secret.
         arguments: What the function gets.
-        may_leave_process: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take the whole of the
+        may_leave_process: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take all of the
             job's memory and stay with the flow, unless they read what is of records.
         reads_all_chunks: Whether it is of all chunks for all that, and may take as long.
     """
@@ -83,12 +83,12 @@ class Call:
 
     @classmethod
     def once(cls, step: StepCode, label: str, arguments: tuple[Any, ...]) -> Self:
-        """Return a call that a worker may make, and that no later run finds made."""
+        """Return a call that a worker may make, with a key that no later run finds again."""
         return cls(step.once(), label, arguments, may_leave_process=True)
 
 
 def tasks_for(workers: int) -> int:
-    """Return into how many tasks at most a phase is cut where a cluster has so many workers; 0 where this process does them."""
+    """Return the largest number of tasks of a phase for a number of cluster workers; 0 without workers."""
     return min(max(FEWEST_TASKS, TASKS_PER_WORKER * workers), MOST_TASKS)
 
 
@@ -99,7 +99,7 @@ def groups(items: Sequence[Any], most: int = FEWEST_TASKS) -> list[Sequence[Any]
 
 
 def artifacts_of(result: Any) -> list[Artifact]:
-    """Return the artefacts that a result refers to."""
+    """Return all artefacts that a step's result refers to."""
     if isinstance(result, Artifact):
         return [result]
     if isinstance(result, BaseModel):
@@ -115,7 +115,7 @@ _withdrawn: ContextVar[threading.Event | None] = ContextVar("withdrawn", default
 
 @contextmanager
 def withdrawn_by(event: threading.Event) -> Iterator[None]:
-    """Let what this thread does within be taken back by an event."""
+    """Make an event cancel the work of this thread within the block."""
     before = _withdrawn.set(event)
     try:
         yield
@@ -123,8 +123,8 @@ def withdrawn_by(event: threading.Event) -> Iterator[None]:
         _withdrawn.reset(before)
 
 
-def is_still_needed() -> None:
-    """Return if what this thread does is still wanted."""
+def raise_if_withdrawn() -> None:
+    """Raise an error if the work of this thread was cancelled."""
     event = _withdrawn.get()
     if event is not None and event.is_set():
         raise WithdrawnError

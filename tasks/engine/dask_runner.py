@@ -1,9 +1,9 @@
-"""Chunk tasks on Dask, so that a worker's death costs its chunk and nothing else.
+"""Chunk tasks on Dask, so that the death of a worker costs only the chunk it worked on.
 
-prefect-dask's own runner sends whole Prefect tasks to the workers: each worker imports Prefect and has to reach its API, the settings with
-their secrets travel along, a task that ends its workers stays "Running", and results are kept on the workers, so that the tasks
-of a dead one run again. Here Prefect's tasks stay on threads of the flow's process, which see every state, and only the function of a
-chunk task goes to a worker; its result is fetched and let go at once. Cluster and client are prefect-dask's, scheduling is Dask's.
+prefect-dask's own runner sends whole Prefect tasks to the workers. Each worker imports Prefect and has to reach its API, and the settings
+with their secrets travel along. A task that ends its workers stays "Running". Results are kept on the workers, so that the tasks of a dead
+one run again. Here Prefect's tasks stay on threads of the flow's process, which see every state, and only the function of a
+chunk task goes to a worker; its result is fetched and released at once. Cluster and client are prefect-dask's, scheduling is Dask's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from prefect_dask.task_runners import DaskTaskRunner
 
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
-from tasks.engine.remote.call_queues import BucketQueue, CallQueue, let_go, queue_of
+from tasks.engine.remote.call_queues import BucketQueue, CallQueue, queue_of, remove_local_copies
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
 from tasks.store.bucket_work import BucketWork
 from tasks.store.work_folder import FolderWork
@@ -49,7 +49,10 @@ NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distribute
 
 
 def dask_runner(address: str | None, workers: int) -> DaskThreadsTaskRunner:
-    """Return the runner for the scheduler at an address, or for a cluster of ``workers`` that is started on this machine for the run."""
+    """Return the task runner for a Dask scheduler, or for a cluster of ``workers`` on this machine.
+
+    The cluster is started for the run.
+    """
     if address:
         _check_encryption(address)
         return DaskThreadsTaskRunner(DaskTaskRunner(address=address, client_kwargs={"timeout": CONNECT_SECONDS}))
@@ -68,7 +71,7 @@ def _check_encryption(address: str) -> None:
 
 
 class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
-    """Prefect's tasks on threads that wait, the functions of chunk tasks on Dask's workers."""
+    """Task runner that keeps Prefect's tasks on threads and sends chunk functions to Dask workers."""
 
     def __init__(self, dask: DaskTaskRunner) -> None:
         # Each task needs a thread to wait on, and one that waits costs next to nothing.
@@ -91,25 +94,25 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
-        self._let_go()
+        self._remove_copies()
         self.dask.__exit__(*error)
 
-    def _let_go(self) -> None:
-        """Have the workers of a cluster that goes on remove what they have of this run's work."""
+    def _remove_copies(self) -> None:
+        """Remove this run's data from the workers of a cluster that outlives the run."""
         if self.dask.address and self._queue:
             # Whoever is gone has nothing any more, and no fault here may hide how the run ended.
             with suppress(Exception):
-                self.client.run(let_go, self._queue, on_error="ignore")
+                self.client.run(remove_local_copies, self._queue, on_error="ignore")
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> DaskCalls:
-        """Return what makes the calls of one phase; the first one connects."""
+        """Return the object that makes one phase's calls, connected to the cluster."""
         queue = queue_of(work, spill, phase)
         # All phases of a run have the same one, where its work is in a bucket.
         self._queue = queue if isinstance(queue, BucketQueue) else None
         return DaskCalls(self.client, self.dask.address or "this machine", phase, queue)
 
     def count_workers(self) -> int:
-        """Return how many calls the cluster makes at a time, as it is now."""
+        """Return how many calls the cluster can make at a time now."""
         if not self.dask.address:
             # One that is started for the run is started only when there is something to do.
             return int(self.dask.cluster_kwargs["n_workers"])
@@ -129,14 +132,14 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
 
 def _be_quiet() -> None:
-    """Silence Dask in this process: what ends a run is said once, by the command line."""
+    """Silence Dask's loggers in this process, because the command line reports errors once."""
     if not os.environ.get("SKALD_DEBUG"):
         for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class DaskCalls(RemoteCalls):
-    """The calls of one phase, each made by a worker while a thread of this process waits.
+    """The calls of one phase, made by Dask workers while threads of this process wait.
 
     Args:
         client: Connected.
@@ -151,7 +154,7 @@ class DaskCalls(RemoteCalls):
         self._checking, self._checked, self._manned = Lock(), time.monotonic(), time.monotonic()
 
     def answer(self, order: Order) -> Any:
-        """Have a worker fulfil an order."""
+        """Send an order to a worker and return the answer."""
         try:
             return self._answer(order)
         except distributed.KilledWorker:

@@ -1,4 +1,4 @@
-"""The one switch: a function as a flow of Prefect, or as it is."""
+"""Flows with or without Prefect: one environment variable decides for all of them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ _CHECKED: dict[str, Callable[..., Any]] = {}
 
 
 def without_prefect() -> bool:
-    """Return whether this process was asked to run steps without Prefect."""
+    """Return whether the environment asks to run steps without Prefect."""
     return os.environ.get(SWITCH, "") not in {"", "0"}
 
 
 def as_flow(function: Callable[..., Any]) -> Any:
-    """Make a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second)."""
+    """Make a function a Prefect flow of the same name, or keep it a plain function without Prefect.
+
+    Importing Prefect costs a second.
+    """
     if without_prefect():
         return guarded(function)
     from prefect import flow  # noqa: PLC0415
@@ -37,17 +40,20 @@ def as_flow(function: Callable[..., Any]) -> Any:
 
 
 def as_job_flow(function: Callable[..., Any]) -> Any:
-    """Do the same for a function of job file and settings; as Prefect's parameters these are one model, checked before a run begins."""
-    checked = _CHECKED[function.__name__] = of_its_method(function)
+    """Make a function of job file and settings the flow of the method that it is named after.
+
+    As Prefect's parameters, job file and settings are one model, checked before a run begins.
+    """
+    checked = _CHECKED[function.__name__] = refuse_other_methods(function)
     return guarded(checked) if without_prefect() else prefect_flow(function.__name__)
 
 
 def as_tables_flow(function: Callable[..., Any]) -> Any:
-    """Do the same for the function that runs jobs of several tables, which is no method's."""
+    """Make the function that runs jobs of several tables a flow, which belongs to no method."""
 
     @wraps(function)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
-        return _in_turn(lambda: function(job_file, settings))
+        return _run_when_unlocked(lambda: function(job_file, settings))
 
     if without_prefect():
         return guarded(run)
@@ -57,19 +63,19 @@ def as_tables_flow(function: Callable[..., Any]) -> Any:
 
 
 def plain_flow(method: str) -> Callable[..., Any]:
-    """Return the function of a method whose flow was made, without Prefect, however the process chose when it was made."""
+    """Return the function of a method's flow without Prefect, whatever the environment says."""
     return guarded(_CHECKED[method])
 
 
 def prefect_flow(method: str) -> Any:
-    """Return the flow of Prefect of a method whose flow was made."""
+    """Return the Prefect flow of a method."""
     from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
 
     return job_flow(_CHECKED[method])
 
 
-def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of job file and settings, which bears the name of a method, run jobs of that method only."""
+def refuse_other_methods(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a job function to refuse jobs of other methods than the one it is named after."""
 
     @wraps(function)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
@@ -79,17 +85,17 @@ def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
         if asked != function.__name__:
             fault = f"method.name is '{asked}', and this is the flow of '{function.__name__}'; start that of the method"
             raise JobError(str(job_file), [fault])
-        return _told(job, function, job_file, settings)
+        return _run_with_events(job, function, job_file, settings)
 
     return run
 
 
-def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a job, and sends events of OpenLineage where the environment asks for them."""
+def _run_with_events(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a job and send OpenLineage events if the environment asks for them."""
     events = RunEvents(job)
     events.began()
     try:
-        done = _in_turn(lambda: function(*arguments))
+        done = _run_when_unlocked(lambda: function(*arguments))
     except BaseException as error:
         # A panic in Polars is no Exception; what interrupts or cancels is none either.
         fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
@@ -99,16 +105,16 @@ def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
     return done
 
 
-def _in_turn(call: Callable[[], Any]) -> Any:
-    """Make a call; in a run of Prefect's that is a deployment's, once no other run holds the job's folder."""
+def _run_when_unlocked(call: Callable[[], Any]) -> Any:
+    """Run a function; within a deployment's run, wait until no other run locks the job's folder."""
     if not in_flow_run():
         return call()
-    from tasks.engine.prefect_flows import in_turn  # noqa: PLC0415
+    from tasks.engine.prefect_flows import run_when_unlocked  # noqa: PLC0415
 
-    return in_turn(call)
+    return run_when_unlocked(call)
 
 
 def in_flow_run() -> bool:
-    """Return whether this thread is in a run of Prefect's, without importing Prefect."""
+    """Return whether this thread is in a Prefect flow run, without importing Prefect."""
     prefect = sys.modules.get("prefect.context")
     return prefect is not None and prefect.FlowRunContext.get() is not None

@@ -1,4 +1,4 @@
-"""What may come out of a step: errors that carry no cell value."""
+"""Sanitised errors of steps, so that no exception carries a cell value."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _REASONS = tuple(os.strerror(code) for code in sorted(TRANSIENT))
 
 
 def is_transient(error: BaseException) -> bool:
-    """Return whether beneath an error lies one of the operating system that may be over the next time.
+    """Return whether an error was caused by a system fault that a retry may not meet again.
 
     Constructors of ours are raised ``from None``, which hides what was being handled but keeps it.
     """
@@ -73,7 +73,7 @@ Result = TypeVar("Result")
 
 
 def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Let only errors out that carry no cell value: those of ours, and others by kind and place alone.
+    """Wrap a function so that its errors carry no cell values: ours pass, others become kind and place.
 
     Prefect stores the text of exceptions and of what they were raised from, so the new one is raised where no other is being handled.
     """
@@ -98,14 +98,17 @@ def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def is_short_of_threads(error: BaseException) -> bool:
-    """Return whether the system refused another thread or process, as Python, DuckDB, Arrow and Prefect each say it."""
+    """Return whether an error means that the system refused another thread or process.
+
+    Python, DuckDB, Arrow and Prefect each word it differently.
+    """
     if isinstance(error, OSError):
         return isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN
     return isinstance(error, RuntimeError | duckdb.Error | pa.ArrowException) and bool(_NO_THREAD.search(str(error)))
 
 
 def sanitised_error(error: BaseException) -> SkaldError:
-    """Return an error of ours for any other, without its text."""
+    """Return an error of ours for any other error, without its text."""
     if is_short_of_threads(error):
         return ThreadsError.refused()
     if isinstance(error, MemoryError) or is_out_of_memory(error) or (isinstance(error, ImportError) and _NO_ROOM.search(str(error))):

@@ -1,4 +1,4 @@
-"""How much memory this process has taken, and how it gives back what it no longer needs."""
+"""Peak memory of this process, and the release of freed memory to the system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def peak_rss() -> int:
-    """Return the largest resident size of this process so far, in bytes."""
+    """Return the largest resident set size of this process so far, in bytes."""
     try:
         status = Path("/proc/self/status").read_text()
         # What getrusage tells includes the process that this one was forked from.
@@ -21,8 +21,8 @@ def peak_rss() -> int:
         return peak if sys.platform == "darwin" else peak * 1024
 
 
-def give_back() -> None:
-    """Return freed memory to the system, for a phase whose memory is not this process's own heap: DuckDB's recount."""
+def release_memory() -> None:
+    """Release freed memory of Arrow and the C heap to the system, for DuckDB's use."""
     pa.default_memory_pool().release_unused()
     # glibc keeps what arrays of up to 32 MB leave behind; other systems have no such call and need none.
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -1,4 +1,7 @@
-"""A job's flow as Prefect has it: its parameters are one model. Imported only where Prefect is wanted, since that takes a second."""
+"""Job flows of Prefect, whose parameters are one model; imported only where Prefect is used.
+
+The import takes a second.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from schemas.job.run_parameters import RunParameters
 from schemas.reading.job_files import is_of_tables
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tasks.engine.guard import guarded
-from tasks.engine.prefect_pages import followed, log_line
+from tasks.engine.prefect_pages import log_line, show_progress
 from tasks.engine.runners import task_runner
 
 TURN_SECONDS = 10.0
@@ -25,7 +28,7 @@ TURN_SECONDS = 10.0
 
 
 def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
-    """Return the flow of a function of job file and settings, under the function's name, which is the method's."""
+    """Return the Prefect flow of a job function, under the function's name, which is the method's."""
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
@@ -33,7 +36,7 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
         log_line(
             f"Job '{asked.name}': method {asked.method.name}, k = {asked.privacy.k:,}, at most {asked.suppression.limit:.2%} suppressed."
         )
-        with followed(asked.name):
+        with show_progress(asked.name):
             return function(path, job.overrides)
 
     def work(job: RunParameters) -> Any:
@@ -49,12 +52,12 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
 
 
 def _asked(path: Path, overrides: Sequence[str]) -> Job | TablesJob:
-    """Return the job of a file, of one table or of several."""
+    """Load the job of a file, which has one table or several."""
     return load_tables_job(path, overrides) if is_of_tables(path, overrides) else load_job(path, overrides)
 
 
 def run_name() -> str:
-    """Return the name of the run of this thread: its job's and when it was to begin, as in ``medical 2026-01-31 02:00 UTC``."""
+    """Return this flow run's name: job name and start time, as ``medical 2026-01-31 02:00 UTC``."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         return "run"
@@ -68,8 +71,11 @@ def run_name() -> str:
     return f"{name} {begins:%Y-%m-%d %H:%M} UTC" if begins else name
 
 
-def in_turn(call: Callable[[], Any]) -> Any:
-    """Make a call once no other run holds the job's folder: a deployment's run waits, where a command says so and ends."""
+def run_when_unlocked(call: Callable[[], Any]) -> Any:
+    """Run a function under the job folder's lock; a deployment's run waits for other runs.
+
+    Any other run ends with the error that the folder is locked.
+    """
     context, waits = FlowRunContext.get(), False
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What a run leaves in Prefect for people to look at: how far it is, a summary, its figures and where the report lies.
+"""Pages of a run in Prefect: progress, summary, figures and a link to the report.
 
 All of it is made of the report, which holds names, counts and words and is published with the release. Imported only inside a flow run.
 """
@@ -34,7 +34,7 @@ from tasks.engine.progress import STEPS, listening
 
 
 def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
-    """Return a release in Markdown: what was promised, what came out, and what became of each quasi-identifier.
+    """Return the summary of a release in Markdown: promises, counts and quasi-identifiers.
 
     Args:
         report: Of the release.
@@ -77,7 +77,7 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
 
 
 def published_lines(report: Report, folder: Path, *, new: bool) -> list[str]:
-    """Return what the log of a run ends with: the release, how many records it has and lacks, and what there is to be warned of."""
+    """Return the last log lines of a run: release, counts of records, and warnings."""
     out = report.came_out
     made = "Published release" if new else "Nothing to do: the same job on the same data was published as release"
     masked = f", {out.masked:,} of them masked" if out.masked else ""
@@ -90,7 +90,7 @@ def published_lines(report: Report, folder: Path, *, new: bool) -> list[str]:
 
 
 def figures(report: Report) -> list[dict[str, str]]:
-    """Return risks before and after, then losses, one row each."""
+    """Return table rows of the risks before and after, then of the losses."""
     risks = [
         {"figure": risk.title, "before": _risk(risk, risk.before), "after": _risk(risk, risk.after), "meaning": risk.meaning}
         for risk in report.risk
@@ -109,7 +109,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _text(words: str) -> str:
-    """Escape what Markdown would take for its own: names of columns are free text."""
+    """Escape Markdown characters, because column names are free text."""
     return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(words.split()))
 
 
@@ -126,20 +126,26 @@ def _share(value: float | None) -> str:
 
 
 EVERY_SECONDS = 2.0
-"""Progress is told no more often; each time costs the server about ten milliseconds."""
+"""Progress is reported no more often; each report costs the server about ten milliseconds."""
 REPORT_URL = "SKALD_REPORT_URL"
 """Where a browser finds reports, as in ``https://reports.example/{name}/{release}/report.html``; if unset, their path on the worker."""
 
 
-class Teller:
-    """Tells Prefect's server something about a run. A server that does not take it is told nothing more, and the run goes on."""
+class ArtifactWriter:
+    """Writer of a run's artifacts on Prefect's server.
+
+    After the first refusal it writes no more, and the run goes on.
+    """
 
     def __init__(self, name: str) -> None:
         self.key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
         self.lost = False
 
-    def tell(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Make or changes one artifact; its key is the job's name and what it is."""
+    def write(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
+        """Create or update one artifact; return its id, or None if the server refused.
+
+        The artifact's key is the job's name and ``what``.
+        """
         if self.lost:
             return None
         try:
@@ -153,8 +159,8 @@ class Teller:
         return made
 
 
-class Progress(Teller):
-    """One progress artifact for each run, by how much of a run each step is."""
+class Progress(ArtifactWriter):
+    """Progress artifact of a run, updated as the run's steps advance."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -162,7 +168,10 @@ class Progress(Teller):
         self.percent, self.told = 0.0, 0.0
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """Listen to the steps; return the first word and the last, and between them not too often."""
+        """Record the progress of a step, and update the artifact at most every few seconds.
+
+        The first and the last report always update it.
+        """
         if step not in STEPS:
             return
         phase, words, begins, ends = STEPS[step]
@@ -175,23 +184,29 @@ class Progress(Teller):
         self.show(f"phase {phase} · {words}" + (f", {done:,} of {total:,}" if total > 1 else "") if self.percent < 100 else "published")
 
     def show(self, words: str) -> None:
-        """Make the artifact, or changes it."""
+        """Create or update the progress artifact."""
         if self.artifact:
-            self.tell(update_progress_artifact, "", artifact_id=self.artifact, progress=self.percent, description=words)
+            self.write(update_progress_artifact, "", artifact_id=self.artifact, progress=self.percent, description=words)
         else:
-            self.artifact = self.tell(create_progress_artifact, "progress", progress=self.percent, description=words)
+            self.artifact = self.write(create_progress_artifact, "progress", progress=self.percent, description=words)
         self.told = time.monotonic()
 
 
 @contextmanager
-def followed(name: str) -> Iterator[None]:
-    """Tells the progress of the steps in the block; a run that ends badly leaves it where it stopped."""
+def show_progress(name: str) -> Iterator[None]:
+    """Show the progress of the steps in the block as a Prefect artifact.
+
+    A run that fails leaves the artifact as it is.
+    """
     with listening(Progress(name)):
         yield
 
 
 def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
-    """Tells what was published: a summary, a table of risks and losses, a link to the report. Without a readable report, nothing."""
+    """Publish a summary, figures and a link to the report as Prefect artifacts.
+
+    It does nothing where the report cannot be read.
+    """
     try:
         report = Report.model_validate_json(content_of(folder / "report.json", links=False))
     except (OSError, ValueError):
@@ -199,23 +214,23 @@ def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
         return
     for line in published_lines(report, folder, new=new):
         log_line(line)
-    teller = Teller(manifest.name)
+    writer = ArtifactWriter(manifest.name)
     link = report_url(manifest, folder)
     text, title = summary(report, folder, link, new=new), f"report of {manifest.release}"
-    teller.tell(create_markdown_artifact, "summary", markdown=text, description=manifest.release)
-    teller.tell(create_table_artifact, "figures", table=figures(report), description="Risk before and after, and what was lost")
-    teller.tell(create_link_artifact, "report", link=link, link_text=title, description="To hand on: one page, no network, no script")
+    writer.write(create_markdown_artifact, "summary", markdown=text, description=manifest.release)
+    writer.write(create_table_artifact, "figures", table=figures(report), description="Risk before and after, and what was lost")
+    writer.write(create_link_artifact, "report", link=link, link_text=title, description="To hand on: one page, no network, no script")
 
 
 def log_line(sentence: str) -> None:
-    """Write a line into the log of the run, for people: counts, and names of the job, of its steps and its releases."""
+    """Write a sentence into the log of the flow run: counts and names of job, steps and releases only."""
     context = FlowRunContext.get()
     if context and context.flow_run:
         flow_run_logger(context.flow_run, context.flow).info(sentence)
 
 
 def report_url(manifest: Manifest, folder: Path) -> str:
-    """Return where the report can be read."""
+    """Return the URL of a release's report."""
     template = os.environ.get(REPORT_URL)
     if not template:
         return (folder / "report.html").as_uri()

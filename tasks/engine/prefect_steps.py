@@ -1,4 +1,7 @@
-"""Steps as Prefect tasks: imported only inside a flow run, so that a run without Prefect does not pay for its import."""
+"""Steps as Prefect tasks; imported only inside a flow run.
+
+A run without Prefect does not pay for its import.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +39,17 @@ logging.getLogger("prefect.task_runs").addFilter(lambda record: not str(record.m
 
 
 class Calls(Protocol):
-    """Makes the calls of one phase, wherever that is."""
+    """A maker of one phase's calls, in this process or elsewhere."""
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
         """Make a call and return its result."""
 
     def withdraw(self) -> None:
-        """Let calls that have not begun return at once."""
+        """Cancel the calls that have not begun."""
 
 
 class CallsHere:
-    """Makes calls on the threads of Prefect's runner, each with its share of the job's threads."""
+    """Maker of calls on this process's threads, each with a part of the job's threads."""
 
     def __init__(self, share: int) -> None:
         self._share = share
@@ -57,11 +60,11 @@ class CallsHere:
             return function(*call.arguments)
 
     def withdraw(self) -> None:
-        """Have nothing to do: a thread that has begun ends, or sees for itself that it is not wanted any more."""
+        """Do nothing: calls in threads check for cancellation themselves."""
 
 
 def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:
-    """Submit every call as a task run, so many at a time, and yield the results in order.
+    """Submit every call as a Prefect task, ``workers`` at a time, and yield the results in order.
 
     A task takes no parameters, so that Prefect has nothing to look through or to store. Its result is a reference, persisted in the run
     folder as JSON under the call's key: with a new Prefect home and an empty database it is found all the same. Where the artefact that
@@ -94,14 +97,14 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
 
 
 def counted_workers() -> int:
-    """Return how many workers the flow's runner knows of, besides the threads of this process."""
+    """Return how many workers the flow's task runner has, besides the threads of this process."""
     context = FlowRunContext.get()
     count: Callable[[], int] | None = getattr(context.task_runner, "count_workers", None) if context else None
     return count() if count else 0
 
 
 def _submitted(tasks: Sequence[Task[[], Any]], futures: list[PrefectFuture[Any]], most: int) -> Iterator[PrefectFuture[Any]]:
-    """Submit tasks as others end, so that at most so many are at work, and yields their futures in order.
+    """Submit tasks, at most ``most`` at a time, and yield their futures in order.
 
     Args:
         tasks: In order.
@@ -131,7 +134,10 @@ def _calls(run: Run, phase: str, calls: Sequence[Call], workers: int) -> Calls:
 
 
 def _record(run: Run, phase: str, call: Call) -> str:
-    """Return the name of the record of a call's result; keyed, because Prefect's server keeps it and others can read there."""
+    """Return the name of the record of a call's result.
+
+    It is keyed, because Prefect's server keeps it and others can read there.
+    """
     return f"{phase}-{run.secret.keyed(call.key)}"
 
 
@@ -161,7 +167,10 @@ def _task(phase: str, function: Callable[..., Result], call: Call, record: Path,
 
 
 def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
-    """Run a function as a task in this thread; with a lineage it materialises an asset, and is tried once."""
+    """Run a function as a Prefect task in this thread; with a lineage it materialises an asset.
+
+    A task with a lineage is tried once.
+    """
 
     def work() -> Result:
         made = guarded(function)()
@@ -189,7 +198,7 @@ def task_here(step: str, label: str, function: Callable[[], Result], lineage: Li
 
 
 class RetryRule(TypedDict):
-    """What Prefect's tasks are told about trying again."""
+    """Retry settings of a Prefect task."""
 
     retries: int
     retry_delay_seconds: list[float]
@@ -204,7 +213,7 @@ def _again(seconds: float) -> RetryRule:
 
 
 def _may_pass(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Return whether a task is worth another try: after a fault that may be over, and after its time was up, with what it had finished."""
+    """Return whether a failed task should be retried: after a transient fault or a timeout."""
     error = state.data
     return error.transient if isinstance(error, SkaldError) else isinstance(error, TaskRunTimeoutError)
 
@@ -217,6 +226,9 @@ def _result(phase: str, task: Task[[], Result], future: PrefectFuture[Result]) -
 
 
 def _keyed(task: Task[[], Result], step: str) -> Task[[], Result]:
-    """Give a task the same key in all versions; Prefect would make it of the name and the bytecode of ``work``, alike for all steps."""
+    """Give a Prefect task a fixed key for its step, the same in all versions.
+
+    Prefect would make it of the name and the bytecode of ``work``, alike for all steps.
+    """
     task.task_key = f"skald.{step}"
     return task

@@ -1,4 +1,4 @@
-"""The steps of a run by name, and who is told how far they have come and what was noticed: the command line, Prefect, or nobody."""
+"""Step names of a run, and listeners for its progress and its notices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _hearers: list[Hearer] = []
 
 
 class StepWords(NamedTuple):
-    """What a step is to whoever watches a run.
+    """Description of a step for people: phase, words and part of the run.
 
     Attributes:
         phase: Of the paper's three, and the fourth that verifies and publishes.
@@ -56,13 +56,13 @@ STEPS = {
 
 
 def step_label(step: str, label: str) -> str:
-    """Return the name of a task of a step as Prefect shows it: ``phase 1 · domains 3 of 11``."""
+    """Return the name of a step's task in Prefect: ``phase 1 · domains 3 of 11``."""
     return f"phase {STEPS[step].phase} · {label}" if step in STEPS else label
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call ``listener(phase, done, total)`` for the time of the block."""
+    """Call ``listener(phase, done, total)`` at each progress within the block."""
     _listeners.append(listener)
     try:
         yield
@@ -71,14 +71,14 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def advance(phase: str, done: int, total: int) -> None:
-    """Tells all listeners."""
+    """Report the progress of a step to all listeners."""
     for listener in _listeners:
         listener(phase, done, total)
 
 
 @contextmanager
 def hearing(hearer: Hearer) -> Iterator[None]:
-    """Call ``hearer(sentence)`` for whatever is noticed in the time of the block, each sentence once."""
+    """Call ``hearer(sentence)`` once for each different notice within the block."""
     said = set[str]()
 
     def hear(sentence: str) -> None:
@@ -94,6 +94,6 @@ def hearing(hearer: Hearer) -> Iterator[None]:
 
 
 def notify(sentence: str) -> None:
-    """Tells all hearers what somebody who runs the job should know, and no release tells."""
+    """Report a notice to all hearers, for people who run the job; no release contains it."""
     for hearer in _hearers:
         hearer(sentence)

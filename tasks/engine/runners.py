@@ -1,8 +1,8 @@
-"""Where the chunk tasks of a run work: on threads of its own process, in processes of this machine, or on the workers of a Dask cluster.
+"""Choice of the task runner for chunk tasks: threads, processes, or the workers of a Dask cluster.
 
-The choice is two environment variables, so that the command line, a deployment and a Prefect worker make it in the same way:
-``SKALD_RUNNER=processes`` or ``dask``, and ``SKALD_SCHEDULER`` with the address of a scheduler that exists. Without an address a cluster on
-this machine is started for the run. Dask is an optional extra and imported only when it is asked for.
+Two environment variables make the choice, for the command line, a deployment and a Prefect worker alike.
+``SKALD_RUNNER`` is ``processes`` or ``dask``; ``SKALD_SCHEDULER`` is the address of a scheduler that exists. Without an address a cluster
+on this machine is started for the run. Dask is an optional extra and imported only when it is asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ PROCESSES = 2
 
 
 def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
-    """Set where the flows that are imported from here on run their chunk tasks; an address alone means Dask.
+    """Set the task runner of the flows that are imported from here on.
+
+    A scheduler's address alone means Dask.
 
     Args:
         runner: ``threads``, ``processes`` or ``dask``; None keeps what the environment says.
@@ -39,7 +41,7 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
         os.environ[RUNNER] = "dask" if scheduler else str(runner)
         # Emptied where none is given, or an address of the environment would outlive the choice of this machine.
         os.environ[SCHEDULER] = scheduler or ""
-    if chosen() != "threads" and direct:
+    if chosen_runner() != "threads" and direct:
         if runner or scheduler:
             raise RunnerError.contradiction("--direct", "tasks of other processes are Prefect's; leave out --direct")
         # An option overrules the environment; only two options contradict each other.
@@ -47,13 +49,13 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
 
 
 def check_address(address: str) -> None:
-    """Refuse what Dask would look for in vain, and for long."""
+    """Refuse a malformed scheduler address, which Dask would try in vain and for long."""
     if not _ADDRESS.fullmatch(address):
         raise RunnerError.not_an_address(address)
 
 
-def chosen() -> RunnerName:
-    """Return where chunk tasks go."""
+def chosen_runner() -> RunnerName:
+    """Return the name of the task runner that the environment chooses, ``threads`` by default."""
     name = os.environ.get(RUNNER) or "threads"
     if name not in get_args(RunnerName):
         raise RunnerError.unknown(name)
@@ -63,8 +65,11 @@ def chosen() -> RunnerName:
 
 
 def task_runner() -> TaskRunner[Any]:
-    """Return Prefect's task runner for a flow of this process; a run hands it as many tasks at a time as it has workers."""
-    runner = chosen()
+    """Return Prefect's task runner for a flow of this process.
+
+    A run hands it as many tasks at a time as it has workers.
+    """
+    runner = chosen_runner()
     if runner == "dask":
         from tasks.engine.dask_runner import dask_runner  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""A run: its folder, its lock, and what happens before and after, however the last one ended."""
+"""Run of a job: its folder, its lock, and the cleaning before and after."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
 from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
-from tasks.engine.peak_memory import give_back
+from tasks.engine.peak_memory import release_memory
 from tasks.store.files import check_pointer, clear_parts, clear_staging, clear_temporary_folders, locked, owner_only, private_folder
 from tasks.store.secret import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
@@ -37,7 +37,7 @@ OF_ALL_CHUNKS = (
     "domain", "histogram", "sizes", "person_cells", "contributors", "samples", "census", "losses", "coded",
     "outcome", "cells", "assigned", "classes", "later", "lattice", "people", "members",
 )  # fmt: skip
-"""Steps whose results hold for one state of the whole source; what is counted of a chunk serves every source that has the chunk."""
+"""Steps whose results hold for one state of the complete source; counts of a chunk serve every source that has the chunk."""
 POLICY = "SKALD_POLICY"
 """The variable that names the policy."""
 
@@ -52,14 +52,14 @@ class Run:
         spill: Folder for DuckDB's spill files, empty at the start.
         seconds: Wall time per phase.
         increment: What had been counted before this run.
-        recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
-        members: The records of the source with their classes, in parts, once there are classes; for what two releases tell together.
+        recoded: Domain table and recoding of the source's cells, once there is one; for comparison with other releases.
+        members: The records of the source with their classes, in parts, once there are classes; for comparison with other releases.
         questions_answered: Names of the records of Prefect that this run asked for.
         secret: What every digest is keyed with that leaves the folder.
         work: The work while it is held, in a folder or in a bucket.
         policy: What the job was held against, if this process has a policy.
         passthrough: What was found of columns that are published untreated.
-        untold: What was found out that the release does not tell, once its manifest is made.
+        untold: Findings that the release does not contain, once its manifest is made.
         workers: How many tasks work at a time.
     """
 
@@ -81,17 +81,17 @@ class Run:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measure a phase."""
+        """Measure the wall time of a phase, release freed memory, and keep the run folder's lock."""
         start = time.perf_counter()
         try:
             yield
         finally:
             self.seconds[name] = time.perf_counter() - start
             # What one phase held, the next one's library cannot take: each has a heap of its own.
-            give_back()
+            release_memory()
         self.work.keep()
 
-    def published(self, kept: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
+    def remove_unneeded_artifacts(self, kept: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
         """Remove the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
 
         A run that finds its release published does it too: the one that published it may have been killed before it came to it.
@@ -117,7 +117,7 @@ class Run:
 
 
 def policy_in_force(job: Job) -> Policy | None:
-    """Return the policy that this process's environment names, which the job keeps; None where it names none."""
+    """Check the job against the policy that the environment names; return the policy, or None without one."""
     if (path := os.environ.get(POLICY)) is None:
         return None
     policy = read_policy(path)
@@ -133,7 +133,7 @@ def policy_in_force(job: Job) -> Policy | None:
 
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
-    """Lock the run folder and clear away what a killed run left: spill files and staging. Artefacts stay."""
+    """Lock the run folder and remove a killed run's spill files and staging; artefacts stay."""
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
@@ -179,7 +179,7 @@ def _locked(work: Path) -> Iterator[None]:
 
 
 def remove_artifacts(job: Job) -> Removed:
-    """Remove what we made in the run folder, and the folder unless it holds anything else."""
+    """Remove our files from the run folder, and the folder unless it holds other files."""
     if job.work_address is not None:
         from tasks.store.bucket_work import clear_bucket  # noqa: PLC0415 - as above
 
@@ -191,7 +191,7 @@ def remove_artifacts(job: Job) -> Removed:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Hold the run folder of a job while no run is at work in it; yield None where there is none, or it is empty."""
+    """Lock the run folder of a job while no run works in it; yield None if it is missing or empty."""
     if job.work_address is not None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path

@@ -1,9 +1,9 @@
-"""The one switch: the same steps as Prefect tasks, or in this process without Prefect.
+"""Execution of steps, as Prefect tasks or in this process without Prefect.
 
-A step is a function from references to references (artefacts in, artefacts out). Inside a Prefect flow each call becomes a task run
-whose result, a reference, is persisted under the key that the store has it under: an interrupted run finds it again, whatever became of
-Prefect's database. Prefect believes that record; the store does not, and checks the artefact itself. Without Prefect the store's check
-is all there is, and it is enough: a step whose artefact is whole returns it at once.
+A step is a function from references to references (artefacts in, artefacts out). Inside a Prefect flow each call becomes a task run. Its
+result, a reference, is persisted under the store's key, so that an interrupted run finds it again even without Prefect's database. Prefect
+believes that record; the store does not, and checks the artefact itself. Without Prefect only the store checks, which is enough: a step
+whose artefact is complete returns it at once.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ Stepped = TypeVar("Stepped")
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
-    """Make one call of a step."""
+    """Make one call of a step and return its result."""
     return map_step(run, phase, function, [call])[0]
 
 
 def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int | None = None) -> list[Result]:
-    """Make all calls of a step, a few at a time, and return their results in order; the first error ends the phase.
+    """Make all calls of a step, a few at a time, and return their results in order.
+
+    The first error ends the phase.
 
     Args:
         run: The run.
@@ -53,7 +55,7 @@ def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Seque
 
 
 def step_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None = None) -> Result:
-    """Make a step that leaves no artefact, in the thread of the flow; within Prefect it is a task all the same, so that it is seen.
+    """Run a step without artefact in this thread; within Prefect it is a visible task.
 
     Args:
         step: Names it.
@@ -73,28 +75,34 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
 
 
 def one(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
-    """Make the result of one item, which is of all chunks; a worker of a cluster does it where it may be made ``may_leave_process``."""
+    """Make a step's result for one item, on a cluster worker if ``elsewhere`` allows.
+
+    The result depends on all chunks.
+    """
     [made] = run_step(run, step.watched, step, Call(step.key(given, item), label, (given, [item]), elsewhere, reads_all_chunks=True))
     return made
 
 
 def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]) -> list[Stepped]:
-    """Map a step over chunks, or whatever it makes a result of, and returns the results in order.
+    """Make a step's result for each item, several items per call; return the results in order.
 
     Neighbours are made in one call, because a task for each would cost more than the item.
     """
-    return _each(run, step, given, cut(items), step.watched)
+    return _each(run, step, given, split_for_workers(items), step.watched)
 
 
 def each_alone(
     run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item], label: str = "", workers: int | None = None
 ) -> list[Stepped]:
-    """Map a step over items that are large enough for a call each; so many at a time as the run has workers, unless it is said."""
+    """Make a step's result for each item, one item per call; return the results in order.
+
+    As many are made at a time as the run has workers, unless ``workers`` says otherwise.
+    """
     return _each(run, step, given, [[item] for item in items], label or step.watched, workers)
 
 
 def results_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[Item]) -> list[Artifact]:
-    """Return the artefacts that another step kept of items; what is gone is made again, on a cluster by tasks.
+    """Return the artefacts of a step for all items; cluster tasks rebuild missing ones.
 
     The process of the flow asks for it next; of a source in a bucket it may have nothing, and could not make it.
     """
@@ -112,7 +120,7 @@ def _each(
 
 
 def _calls(parts: Sequence[Sequence[Item]], label: str, key: Callable[[Item], Key], *arguments: Any) -> list[Call]:
-    """Return a call for each part of the items, which a worker of a cluster may make."""
+    """Return a call for each part of the items, which a cluster worker may make."""
     return [
         Call(
             key=key_of_all([key(item) for item in part]),
@@ -127,7 +135,9 @@ def _calls(parts: Sequence[Sequence[Item]], label: str, key: Callable[[Item], Ke
 def map_groups(
     run: Run, phase: str, function: Callable[..., list[Artifact]], items: Sequence[Any], key: Callable[[Any], Key], *arguments: Any
 ) -> list[Artifact]:
-    """Call a step on runs of neighbours, because a task per item would cost more than the item, and return all artefacts in order.
+    """Call a step's function on groups of neighbouring items; return all artefacts in order.
+
+    A task for each item would cost more than the item.
 
     Args:
         run: The run.
@@ -137,17 +147,20 @@ def map_groups(
         key: Returns the key of an item's artefact.
         *arguments: What every call gets.
     """
-    calls = _calls(cut(items), phase, key, *arguments)
+    calls = _calls(split_for_workers(items), phase, key, *arguments)
     return [artifact for result in map_step(run, phase, function, calls) for artifact in result]
 
 
-def cut(items: Sequence[Any]) -> list[Sequence[Any]]:
-    """Cut a list into as many runs of neighbours as the workers that there are now have a use for; no result depends on how many."""
+def split_for_workers(items: Sequence[Any]) -> list[Sequence[Any]]:
+    """Cut a list into runs of neighbours, as many as suit the current cluster workers.
+
+    No result depends on their number.
+    """
     return groups(items, tasks_for(count_remote_workers()))
 
 
 def count_remote_workers() -> int:
-    """Return how many workers of a cluster take tasks of chunks now; 0 where this process does them."""
+    """Return how many cluster workers take chunk tasks now; 0 where this process makes them."""
     if not in_flow_run():
         return 0
     from tasks.engine.prefect_steps import counted_workers  # noqa: PLC0415
@@ -156,7 +169,7 @@ def count_remote_workers() -> int:
 
 
 def remote_takes_all_chunks(run: Run) -> bool:
-    """Return whether a worker of a cluster may make what reads records of all chunks: it may take as much memory as the flow.
+    """Return whether a cluster worker may read the records of all chunks, with the flow's memory.
 
     How much that is decides over some results, which are the same wherever they are made.
     """

@@ -27,8 +27,8 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import ChunkSums, load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
-from tasks.engine.calls import is_still_needed
-from tasks.engine.peak_memory import give_back
+from tasks.engine.calls import raise_if_withdrawn
+from tasks.engine.peak_memory import release_memory
 from tasks.lattice.promises import most_suppressed, searched
 
 MOST_QIDS = 32
@@ -95,18 +95,18 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
         kept, persons = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.persons_of_cells(first)
         effort = _nodes_allowed(method.effort, coding, first)
         return BranchAndBound(
-            first, axes, sought.promise, limit, objective, effort, kept, coding.sensitive, prices, persons, is_still_needed
+            first, axes, sought.promise, limit, objective, effort, kept, coding.sensitive, prices, persons, raise_if_withdrawn
         ).run()
     if method.root == "dense":
         persons = sought.persons_of_cells(first)
         given = first, axes, sought.promise, limit, objective, cells
-        return Search(*given, sensitive=coding.sensitive, prices=prices, persons=persons, report_progress=is_still_needed).run()
+        return Search(*given, sensitive=coding.sensitive, prices=prices, persons=persons, report_progress=raise_if_withdrawn).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         # What the search of one root kept is in pieces of all sizes, between which the next one's arrays do not fit.
-        give_back()
+        release_memory()
         for artifact, root in zip(chunks.roots(roots, cells), roots, strict=True):
-            give_back()
+            release_memory()
             yield load_histogram(artifact, coding, root, chunks.table.store)
 
     def has_too_many_cells(nodes: Sequence[Node], most: int) -> list[bool]:
@@ -125,7 +125,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
         coding.sensitive,
         prices,
         sought.persons_of_cells,
-        is_still_needed,
+        raise_if_withdrawn,
     )
     return examination.run(first, count, has_too_many_cells)
 
@@ -155,10 +155,10 @@ def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual)
     if _branches(axes, left.cells.node):
         kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
         return BranchAndBound(
-            *given, _nodes_allowed(method.effort, coding, left.cells), kept, coding.sensitive, prices, left.persons, is_still_needed
+            *given, _nodes_allowed(method.effort, coding, left.cells), kept, coding.sensitive, prices, left.persons, raise_if_withdrawn
         ).run()
     cells = memory // BYTES_PER_CELL
-    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, persons=left.persons, report_progress=is_still_needed).run()
+    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, persons=left.persons, report_progress=raise_if_withdrawn).run()
 
 
 def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:

@@ -22,7 +22,7 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.histograms import ChunkSums, fingerprints, has_given_node, load_histogram, sums_of_chunks
 from tasks.counting.person_cells import PersonsOfSource, persons_of
-from tasks.engine.peak_memory import give_back
+from tasks.engine.peak_memory import release_memory
 from tasks.engine.runs import Run
 from tasks.engine.steps import one, remote_takes_all_chunks
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
@@ -165,7 +165,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     if found is None or found.loss.suppressed == coding.records:
         raise no_class_error(job, coding, column_broken_by_holders(coding, sought, counted))
     counted = below(job, coding, found, counted, chunks)
-    give_back()
+    release_memory()
     linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None
     sought_alone, found = found, linked.with_linked_loss(found) if linked else found
     if job.suppression.is_local:

@@ -12,7 +12,7 @@ from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import CellCoder, Coding, DomainTable
 from tasks.counting.source_sizes import count_sizes, merge_histograms, sizes_together
 from tasks.engine.calls import Call
-from tasks.engine.peak_memory import give_back
+from tasks.engine.peak_memory import release_memory
 from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, each, each_alone, one, remote_takes_all_chunks, run_step
 from tasks.mondrian import fragments
@@ -67,7 +67,7 @@ def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tu
         given, shares = FragmentReading(job, domain, store, run.spill, source), list(map(FragmentShare, made.groups, made.batches_of_runs))
         done = each_alone(run, FRAGMENT, given, shares, "fragment", min(run.workers, made.at_a_time))
     # The recount has memory of its own; what fragments took is given back first.
-    give_back()
+    release_memory()
     losses = [read_losses(fragment.losses, store) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
     outcome = outcome_of(job, table.coding, losses, figures, sizes_together([part.before for part in losses]), made.people)
@@ -107,7 +107,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
             continue
         parts = each(run, PARTED, given, source.chunks)
         # Fragments are of cells, and ask for no value's code any more.
-        coding.let_go((CellCoder, coding.finest))
+        coding.drop_cached((CellCoder, coding.finest))
         census = _census(run, coding, tree, [part.leaf_counts for part in parts])
         if last or census.records.max() <= most:
             break

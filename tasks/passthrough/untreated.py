@@ -17,7 +17,7 @@ from schemas.policy.policy import banned_faults
 from schemas.release.figures import PassedColumn
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import count_remote_workers, cut, each, map_step, one
+from tasks.engine.steps import count_remote_workers, each, map_step, one, split_for_workers
 from tasks.passthrough.figures import (
     BYTES,
     FIGURES,
@@ -53,7 +53,7 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
         columns: How many columns were counted.
         parts: Tables of the chunks.
     """
-    job, groups = run.job.with_task_memory(), cut(parts)
+    job, groups = run.job.with_task_memory(), split_for_workers(parts)
     shares = min(len(groups), MOST_SHARES)
 
     def calls(name: str, keys: Sequence[Key], given: Sequence[tuple[object, ...]]) -> list[Call]:

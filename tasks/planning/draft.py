@@ -1,4 +1,7 @@
-"""A first job file for a source: a role for each column, tried on a sample of it so that it publishes something; no cell value."""
+"""Draft of a first job file for a source, with a role for each column, tried on a sample.
+
+The draft holds no cell value.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,19 @@ from core.formats.names import numbered_by
 from core.formats.persons import person_candidates, propose_person
 from core.formats.proposals import COORDINATES, Proposal, propose_role
 from schemas.errors.base import SourceError, StorageError
-from tasks.planning.draft_text import PERSON, Decided, job_text
+from tasks.planning.draft_text import PERSON, DraftContents, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.evidence import columns_that_repeat, with_evidence
 from tasks.planning.exposure import ExposedPeople, determines, draw_sample, exposures, is_dominated
 from tasks.planning.guarded_columns import count_values_kept, guarded_columns, published_holders
 from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
 from tasks.planning.pilot_runs import best_draft
-from tasks.planning.profiles import profile
+from tasks.planning.profiles import profile_columns
 from tasks.planning.questions import Question, questions_of
 from tasks.store.files import USER_UMASK, write_atomically
 
 K, FEW_K, FEW_RECORDS = 12, 5, 400
-"""What is proposed for k, and where there are so few records that classes of that size would tell nothing."""
+"""The proposed k; the k for few records, where larger classes would lose all information; and the number that counts as few."""
 WELL_KNOWN_SHARE = (
     "age",
     "date of birth",
@@ -47,7 +50,7 @@ WELL_KNOWN_SHARE = (
     "religion",
     "a facility or institution",
 )
-"""What others know of somebody, best known first."""
+"""Concepts that other people may know of a person, best known first."""
 MOST_GUESSED = 12
 """Columns that are taken for known where none is surely."""
 ALWAYS, MOST_ALWAYS = 13, 16
@@ -55,11 +58,11 @@ ALWAYS, MOST_ALWAYS = 13, 16
 
 
 class DraftedJob(NamedTuple):
-    """A job that was drafted.
+    """A drafted job: proposals, questions and the loss on a sample.
 
     Attributes:
         proposals: What is proposed for each column, in the order of the source.
-        questions: What the user knows and nothing in the data tells.
+        questions: Questions that the user can answer and the data cannot.
         records: How many were looked at.
         gcp: What it would lose, tried on a sample; None where it could not be tried.
         hierarchy_files: Files of hierarchies that were written.
@@ -75,12 +78,12 @@ class DraftedJob(NamedTuple):
 
 
 def drafted_k(people: int) -> int:
-    """Return the k that is proposed for a number of people, or of records where no persons are named."""
+    """Return the proposed k for a number of people, or of records where no persons are named."""
     return K if people >= FEW_RECORDS else FEW_K
 
 
 def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> DraftedJob:
-    """Looks at a source and writes a job file for it.
+    """Read a source and write a first job file for it.
 
     Args:
         given: What the user names.
@@ -90,7 +93,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
     with open_for_draft(given, out) as front:
-        columns, records = profile(front.connection, texts=front.texts)
+        columns, records = profile_columns(front.connection, texts=front.texts)
         if not records:
             raise SourceError.empty(len(front.files))
         proposals = [propose_role(column) for column in with_evidence(front.connection, columns)]
@@ -101,7 +104,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
             named = replace(person, role="identifier", reason=reason, confidence=max(person.confidence, 0.8), question=None)
             proposals = [named if one is person else one for one in proposals]
             person = named
-        proposals = with_some_known(_together(_without_repeats(front.connection, proposals)))
+        proposals = with_guessed_quasi_identifiers(_together(_without_repeats(front.connection, proposals)))
         proposals, ladders = with_drafted_hierarchies(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
         proposals, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
@@ -120,7 +123,7 @@ def _may_be_people(connection: duckdb.DuckDBPyConnection, one: Proposal) -> bool
 
 
 def _without_repeats(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Withhold columns that say what a quasi-identifier says, one value for one value."""
+    """Withhold columns whose values correspond one to one with those of a quasi-identifier."""
     repeated = columns_that_repeat(connection, proposals)
 
     def kept(one: Proposal) -> Proposal:
@@ -133,7 +136,10 @@ def _without_repeats(connection: duckdb.DuckDBPyConnection, proposals: Sequence[
 
 
 def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Make coordinates quasi-identifiers all of them, or none: half of a place is as good as a street."""
+    """Make all coordinates quasi-identifiers, or none of them.
+
+    One coordinate alone discloses half of a place, and cannot be coarsened with the other.
+    """
     places = [one for one in proposals if one.concept == COORDINATES]
     if all(one.role == "quasi_identifier" for one in places) or not any(one.role == "quasi_identifier" for one in places):
         return list(proposals)
@@ -143,8 +149,11 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
     ]
 
 
-def with_some_known(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Take columns that others may know for known where none is surely: a job needs a quasi-identifier, and any may be one."""
+def with_guessed_quasi_identifiers(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Propose quasi-identifiers among published columns where none is proposed yet.
+
+    A job needs a quasi-identifier, and other people may know any of these columns.
+    """
     if any(one.role == "quasi_identifier" for one in proposals):
         return list(proposals)
     published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct > 1]
@@ -164,7 +173,7 @@ def _rank(one: Proposal) -> tuple[bool, int, float]:
 def _tried(
     front: OpenSource, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
 ) -> tuple[list[Proposal], str, float | None, dict[str, ExposedPeople], tuple[Question, ...]]:
-    """Return the proposals as they are in the job, its text, what it would lose, what columns give away, and the questions."""
+    """Try the proposals on a sample; return final proposals, job text, loss, exposure and questions."""
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
     surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]
     able = [one for one in ranked if one not in surely]
@@ -176,9 +185,9 @@ def _tried(
     def values_kept(name: str) -> int:
         return count_values_kept(*published_holders(front, by_name[name], person.profile.name if person else None, k))
 
-    def decided(taken: Sequence[Proposal]) -> Decided:
+    def decided(taken: Sequence[Proposal]) -> DraftContents:
         mine = [_moved(one) if one in able and one not in taken else one for one in proposals]
-        return Decided(
+        return DraftContents(
             job_name(out), front.source, front.texts, records, sampled, tuple(mine), person, k=k,
             values_kept=guarded_columns(mine, values_kept),
             accept=accept,
@@ -196,6 +205,6 @@ def _tried(
 
 
 def _moved(one: Proposal) -> Proposal:
-    """Return a column that others may know, where coarsening it too would cost the others too much."""
+    """Make a column sensitive, because coarsening it too would cost the other columns too much."""
     reason = f"{one.reason}; as one more quasi-identifier it would cost the others too much"
     return replace(one, role="sensitive", reason=reason, confidence=min(one.confidence, 0.6), question="outside")

@@ -1,4 +1,4 @@
-"""The text of a drafted job: names of columns and proposals in YAML, with comments where the user has to decide; no cell value."""
+"""Text of a drafted job: YAML with column names, proposals and comments, without cell values."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ SENSITIVE = (
 INSENSITIVE = "  # Of processing, and weights: published in the same way, and never guarded."
 
 
-class Decided(NamedTuple):
-    """What a draft says.
+class DraftContents(NamedTuple):
+    """The contents of a drafted job file.
 
     Attributes:
         name: Of the job.
         source: What it says under ``source``, but for types.
         texts: Whether it has to give types.
-        records: How many were looked at, and ``sampled`` of how many it is told what they give away.
+        records: How many were read; the exposure is of ``sampled`` of them.
         proposals: For all columns.
         person: The column that says whose a record is, if any does.
         k: The least number that share a combination.
@@ -60,7 +60,7 @@ class Decided(NamedTuple):
 
 
 def job_text(
-    decided: Decided,
+    decided: DraftContents,
     out: Path,
     *,
     method: str,
@@ -68,7 +68,7 @@ def job_text(
     exposed: Mapping[str, ExposedPeople] | None = None,
     questions: Sequence[Question] = (),
 ) -> str:
-    """Return the text of a job file.
+    """Return the YAML text of a drafted job file, with comments.
 
     Args:
         decided: What it says.
@@ -111,14 +111,14 @@ def job_text(
     return "\n".join(parts) + "\n"
 
 
-def _runs(decided: Decided) -> str:
+def _runs(decided: DraftContents) -> str:
     if any(one.role == "quasi_identifier" for one in decided.proposals):
         return "It runs as it is."
     return "It does not run yet: nothing in it can be coarsened, and a job needs a quasi-identifier."
 
 
-def _asked(decided: Decided, out: Path, questions: Sequence[Question]) -> list[str]:
-    """Return the decisions, which come first: each with the answer that the draft has meanwhile."""
+def _asked(decided: DraftContents, out: Path, questions: Sequence[Question]) -> list[str]:
+    """Return the comment lines on a draft's open questions, each with its current answer."""
     # A line end in the name would end the comment, and what follows it would be YAML.
     name = " ".join(out.name.split())
     lines = [f"# What it would cost: skald plan {name}. Then: skald run {name}"]
@@ -131,7 +131,7 @@ def _asked(decided: Decided, out: Path, questions: Sequence[Question]) -> list[s
     return lines
 
 
-def _source(decided: Decided) -> str:
+def _source(decided: DraftContents) -> str:
     said = {key: value[0] if key == "path" and len(value) == 1 else value for key, value in decided.source.items()}
     if set(said) == {"path"}:
         return f"source: {{path: {_yaml(said['path'])}}}"
@@ -142,14 +142,14 @@ def _source(decided: Decided) -> str:
     return "\n".join(lines)
 
 
-def _listed(key: str, roles: Sequence[Role], decided: Decided, exposed: Mapping[str, ExposedPeople]) -> list[str]:
+def _listed(key: str, roles: Sequence[Role], decided: DraftContents, exposed: Mapping[str, ExposedPeople]) -> list[str]:
     mine = [one for one in decided.proposals if one.role in roles]
     if not mine:
         return [f"  {key}: []"]
     return [f"  {key}:", *(f"    - {_entry(one, decided)}  # {_why(one, exposed, decided)}" for one in mine)]
 
 
-def _entry(proposal: Proposal, decided: Decided) -> str:
+def _entry(proposal: Proposal, decided: DraftContents) -> str:
     name = yaml_name(proposal.profile.name)
     if proposal.role == "quasi_identifier":
         return f"{{name: {name}, hierarchy: {proposal.hierarchy}}}"
@@ -172,8 +172,11 @@ def _person(person: Proposal | None) -> list[str]:
     ]
 
 
-def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: Decided) -> str:
-    """Return why a column has its role and what it gives away, in words: counts and shares, no value."""
+def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: DraftContents) -> str:
+    """Return the comment on a column: the reason for its role, and the records it makes unique.
+
+    It has counts and shares, but no value.
+    """
     asked = "" if one.question is None else "accepted, " if decided.accept else "DECIDE, "
     parts = [f"{asked}{one.reason}", one.hint if one.role == "quasi_identifier" else ""]
     if away := exposed.get(one.profile.name):
@@ -183,14 +186,14 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: Decided) 
 
 
 def exposure_sentence(away: ExposedPeople, unit: str) -> str:
-    """Return how many stand alone by a column, and with those that others know."""
+    """Return a phrase on the share of people who are unique by a column, alone and with the others."""
     figures = f"alone by it {away.alone:.1%} of the {unit}"
     if away.without or away.together > away.alone:
         figures += f", with the others {away.together:.1%}, by those {away.without:.1%}"
     return figures
 
 
-def _rest(decided: Decided, method: str, figures: Mapping[str, float]) -> list[str]:
+def _rest(decided: DraftContents, method: str, figures: Mapping[str, float]) -> list[str]:
     unit, risk = "person" if decided.person else "record", 1 / decided.k
     models = ", ".join(f"{yaml_name(name)}: {{distinct: {kept}}}" for name, kept in decided.values_kept.items())
     least = "; and at least so many different values of a sensitive column" if models else ""
@@ -210,7 +213,7 @@ def _rest(decided: Decided, method: str, figures: Mapping[str, float]) -> list[s
 
 
 def _compared(figures: Mapping[str, float]) -> list[str]:
-    """Return what each way loses that was tried."""
+    """Return the comment line on the loss of each method that was tried."""
     if not figures:
         return ["# No method could be tried on a sample."]
     # The way without its key: it is no line of the job.
@@ -219,7 +222,7 @@ def _compared(figures: Mapping[str, float]) -> list[str]:
 
 
 def _yaml(value: Any) -> str:
-    """Return what a job says under ``source`` on one line."""
+    """Return a value of the ``source`` section as YAML on one line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
@@ -228,7 +231,10 @@ def _yaml(value: Any) -> str:
 
 
 def yaml_name(text: str) -> str:
-    """Return a text as one YAML scalar on one line, inside braces or not; JSON's strings are YAML's."""
+    """Return a text as one YAML scalar on one line, quoted where needed.
+
+    It is valid inside braces or not; JSON's strings are YAML's.
+    """
     plain = _SIMPLE.fullmatch(text) and text.lower() not in _WORDS
     if plain:
         return text

@@ -1,4 +1,7 @@
-"""Hierarchies of a draft that are files: those that lie beside the data, and those that are made of the values, for their owner alone."""
+"""Hierarchy files of a draft: existing files next to the data, and files made from the values.
+
+Files that are made can be read by their owner alone.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,12 @@ DELIMITERS = (";", ",", "\t", "|")
 
 
 def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], out: Path) -> tuple[list[Proposal], list[Path]]:
-    """Give quasi-identifiers, and columns that may become some, hierarchies from files; return with them the files that were written.
+    """Give quasi-identifiers hierarchies from files; return the proposals and the files written.
 
     Args:
         front: The source.
         proposals: For all columns.
-        out: The job file; what is written goes into a folder beside it.
+        out: The job file; hierarchies are written into a folder next to it.
     """
     beside = list(_beside(front.files, out.parent))
     found, written = [], []
@@ -50,7 +53,7 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
 
 
 def _beside(files: Sequence[Path], folder: Path) -> Iterator[Path]:
-    """Yield CSV files that are no data, in the folders where hierarchies lie."""
+    """Yield the CSV files next to the data that are not data themselves, as possible hierarchies."""
     seen, data = set(), {file.resolve() for file in files}
     for place in dict.fromkeys(
         (*(file.parent.resolve() for file in files), *(file.parent.parent.resolve() for file in files), folder.resolve())
@@ -63,7 +66,7 @@ def _beside(files: Sequence[Path], folder: Path) -> Iterator[Path]:
 
 
 def _names_it(path: Path, column: str) -> bool:
-    """Return whether a file is called after a column: ``age.csv``, ``age-2.csv``, ``adult_hierarchy_age.csv``."""
+    """Return whether a file is named after a column: ``age.csv``, ``age-2.csv``, ``hierarchy_age.csv``."""
     mine, theirs = (re.sub(r"\W+|_+", "_", name.lower()) for name in (column, path.stem))
     before = theirs.removesuffix(f"_{mine}")
     return re.fullmatch(rf"{re.escape(mine)}(_[0-9]+)?", theirs) is not None or (before != theirs and "hierarch" in before)
@@ -86,7 +89,10 @@ def _used(front: OpenSource, one: Proposal, beside: Sequence[Path], folder: Path
 
 
 def _wants_groups(one: Proposal) -> bool:
-    """Return whether a column is of texts that a prefix would only keep or withhold, or so few codes that they may be bands."""
+    """Return whether a text column has few enough values to draft groups of values for it.
+
+    A prefix would only keep or withhold such texts; codes are grouped if they are few enough to be bands.
+    """
     most = MOST_BANDS if _is_code(one) else MOST_VALUES
     return one.profile.kind == "text" and 2 < one.profile.distinct <= most
 

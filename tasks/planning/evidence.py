@@ -1,4 +1,4 @@
-"""What values tell of columns beside their counts: what they look like, how frequent the first is, which columns repeat each other."""
+"""Further evidence on columns: value patterns, the most frequent value, and repeated columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORTEST = 4
 
 
 def with_evidence(connection: duckdb.DuckDBPyConnection, columns: Sequence[ColumnProfile]) -> tuple[ColumnProfile, ...]:
-    """Return profiles with what the values of a sample tell.
+    """Extend column profiles by the most frequent value's share and value patterns of a sample.
 
     Args:
         connection: Has the view ``source``.
@@ -57,7 +57,9 @@ def _looked_at(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> 
 
 
 def columns_that_repeat(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> dict[str, str]:
-    """Return columns whose values tell those of a quasi-identifier, one by one, with that: published beside it they would undo it.
+    """Return columns whose values correspond one to one with a quasi-identifier's, with its name.
+
+    Published next to it, such a column would undo its coarsening.
 
     Args:
         connection: Has the view ``source``.

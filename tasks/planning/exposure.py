@@ -1,4 +1,4 @@
-"""What a column gives away, and what its values can keep: counted by DuckDB on a sample of the records; no value comes back."""
+"""Uniqueness of people by column, counted by DuckDB on a sample without returning values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNTIDY = 0.01
 
 
 class ExposedPeople(NamedTuple):
-    """How many records of the sample stand alone, as shares.
+    """Shares of the sample's records that are unique by a column and by others.
 
     Attributes:
         alone: By this column.
@@ -32,12 +32,12 @@ class ExposedPeople(NamedTuple):
 
     @property
     def adds(self) -> float:
-        """How many more stand alone by the others for its being known."""
+        """Share of records that become unique by the others once this column is known too."""
         return self.together - self.without
 
 
 def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> bool:
-    """Return whether one value of a column has far more records than others: no person comes so often, and a figure is often 0.
+    """Return whether one value of a column has far more records than one person would have.
 
     Args:
         connection: Has the view ``source``.
@@ -50,7 +50,7 @@ def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -
 
 
 def determines(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) -> bool:
-    """Return whether records with the same value in one column have the same value in another, but for one value in a hundred.
+    """Return whether one column's values determine another's, except for at most 1% of the values.
 
     Args:
         connection: Has the view ``source``.
@@ -65,7 +65,9 @@ def determines(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) 
 
 
 def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> int:
-    """Draw the table ``sample`` from the view ``source``, one record a person, with a fixed seed; return its records.
+    """Draw the SQL table ``sample`` from the source, one record per person; return its size.
+
+    The seed is fixed.
 
     Args:
         connection: Has the view.
@@ -81,11 +83,11 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
 
 
 def exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, ExposedPeople]:
-    """Return what columns of the table ``sample`` give away.
+    """Return the shares of sample records that each column makes unique, alone and with others.
 
     Args:
         connection: Has the table.
-        columns: The columns, each with the others together with which somebody may know it.
+        columns: The columns, each with the other columns that may be known together with it.
     """
     [(records,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
     seen: dict[tuple[str, ...], float] = {}

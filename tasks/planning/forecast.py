@@ -1,4 +1,4 @@
-"""What one node, and Mondrian, would lose on a job's data: measured on samples, for a plan."""
+"""Forecast of the information loss of one node and of Mondrian, measured on samples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SAMPLES, MOST_CELLS, EFFORT = 3, 10_000, 500
 
 
 class Expected(BaseModel):
-    """What a way to anonymise would lose.
+    """The expected loss of one method.
 
     Attributes:
         way: How it chooses.
@@ -63,7 +63,7 @@ class Expected(BaseModel):
 
 
 class Forecast(BaseModel):
-    """What several ways to anonymise would lose, by k alone.
+    """The expected losses of several methods, by k alone.
 
     Attributes:
         records: How many the samples have on average; those of the source if all were taken.
@@ -79,7 +79,7 @@ class Forecast(BaseModel):
 
 
 def forecast_ways(job: Job) -> tuple[Way, ...]:
-    """Return which ways are measured: the best node, the best cuts, and what the job says itself, where that is another of them."""
+    """Return the methods to measure: the best node, the best cuts, and the job's own if different."""
     method = job.method
     own: tuple[Way, ...] = ()
     if getattr(method, "objective", None) == "dm_star":
@@ -90,7 +90,7 @@ def forecast_ways(job: Job) -> tuple[Way, ...]:
 
 
 def forecast_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> Forecast | None:
-    """Measure what one node and Mondrian would lose by k alone, on all combinations or, of many, on samples of them.
+    """Measure the expected loss of one node and of Mondrian, on all combinations or on samples.
 
     The more records, the less every method loses: of all records less than of a sample.
 
@@ -120,7 +120,7 @@ def _expected(way: Way, values: list[float]) -> Expected:
 
 
 def _drawn(coding: Coding, parts: Sequence[Artifact], share: float, samples: int, store: Store) -> list[Histogram]:
-    """Return the QIDs' cells of each sample, every chunk read once."""
+    """Draw samples of the QIDs' cells, reading every chunk once; return one histogram per sample."""
     kept: list[list[tuple[PackedWords, NDArray[np.int64]]]] = [[] for _ in range(samples)]
     for part in parts:
         words, counts = cells_in_source_coding(coding, part, store)
@@ -138,7 +138,7 @@ def _added(coding: Coding, pieces: list[tuple[PackedWords, NDArray[np.int64]]]) 
 
 
 def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
-    """Return GCP of what a way to anonymise would publish of some records, by k alone."""
+    """Return the GCP of a method's release of some records, by k alone."""
     if way in {"least DM*", "least GCP"}:
         return _of_node(job, coding, "dm_star" if way == "least DM*" else "gcp", sample)
     score: Score = "ncp" if way == "mondrian, score: ncp" else "representativity"
@@ -148,7 +148,7 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
 
 
 def _of_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> float:
-    """Return GCP of the best node, 1 where none passes within the job's levels."""
+    """Return the GCP of the best node; 1 if no node passes within the job's levels."""
     axes = searched(job, coding)[: len(coding.hierarchies)]
     promise, most = Promise(job.privacy.k), floor(Fraction(job.suppression.limit) * sample.records)
     # What may not be published is finer than this.

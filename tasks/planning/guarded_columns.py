@@ -1,4 +1,7 @@
-"""Sensitive columns that a draft guards by l, of the values that it publishes: rare ones become others before l is counted."""
+"""Sensitive columns that a draft guards by l-diversity, counted on published values.
+
+Rare values become others before l is counted.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from core.formats.proposals import Proposal
 from core.recoding.publishing import published_values
 from schemas.privacy.publish import SHARED
 from tasks.planning.open_sources import OpenSource
-from tasks.planning.pilot_runs import typed
+from tasks.planning.pilot_runs import typed_column_sql
 from tasks.source.bounds.published_columns import count_values, hold
 from tasks.store.database import quote
 
@@ -24,13 +27,13 @@ GUARDED = ("diagnosis or condition", "money", "performance or an answer", "a lab
 MOST_GUARDED = 3
 """Sensitive columns of which l is asked: each costs the quasi-identifiers something."""
 MOST_DISTINCT = 3
-"""Different sensitive values that a class is asked for at most; more cost much and tell an attacker little less."""
+"""The most distinct sensitive values that a class is asked for; more cost much and protect little better."""
 SPARE = 0.25
 """Share of the people who must have none of the l - 1 most frequent values, so that most classes find one of these."""
 
 
 def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], int]) -> dict[str, int]:
-    """Return sensitive columns with how many different values every class can be asked for.
+    """Return the sensitive columns to guard, with the number of distinct values asked of each class.
 
     Args:
         proposals: For all columns.
@@ -45,18 +48,18 @@ def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], 
 
 
 def published_holders(front: OpenSource, proposal: Proposal, person: str | None, k: int) -> tuple[Integers, Integers, int]:
-    """Return who has which value of a column as a draft publishes it, of the people of the sample.
+    """Return the people and published values of a column, as numbers, and the number of people.
 
     Args:
         front: The source, with the table ``sample``, which has one record of each person.
         proposal: For the column; its texts are read without case, blanks and words for nothing, as the draft reads them.
-        person: The column that says whose a record is; None where every record is somebody's own.
+        person: The column that names the person of a record; None where every record is a person of its own.
         k: People who share a value, at least.
 
     Returns:
-        People and values, each as a number from 0, shape (n,): a pair stands once, and nulls not at all. And how many people there are.
+        People and values as numbers from 0, each of shape (n,), and the number of people. A pair occurs once; nulls are left out.
     """
-    value = typed(proposal.profile.name, proposal.profile.kind if front.texts else None)
+    value = typed_column_sql(proposal.profile.name, proposal.profile.kind if front.texts else None)
     if person is None:
         statement = f"SELECT row_number() OVER () AS owner, {value} AS value FROM sample"
     else:
@@ -73,7 +76,7 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
 
 
 def count_values_kept(owners: Integers, values: Integers, people: int) -> int:
-    """Return how many different values of a column every class can be asked for; 1 where it cannot be asked for two.
+    """Return how many distinct values of a column every class can hold; 1 if not even two.
 
     Args:
         owners: Shape (n,), whose each value is.

@@ -1,4 +1,7 @@
-"""Files of hierarchies: a first one drafted from a source, and what a job's own lacks put into it. Private, for they hold values."""
+"""Hierarchy files with values: drafted from a source, or completed with a source's missing values.
+
+They can be read by their owner alone, because they hold values.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +40,14 @@ DELIMITER = ";"
 
 
 class DraftedHierarchy(NamedTuple):
-    """A hierarchy that was drafted, and of how many records."""
+    """A drafted hierarchy and the number of records it was drafted from."""
 
     draft: Draft
     records: int
 
 
-class Completed(NamedTuple):
-    """What was put into a hierarchy's file; how many values the column has, and how many records the missing ones."""
+class CompletedHierarchy(NamedTuple):
+    """A completed hierarchy file, with the number of values and of records that lacked a group."""
 
     path: Path
     placed: UnlistedRows
@@ -53,7 +56,7 @@ class Completed(NamedTuple):
 
 
 def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy:
-    """Write a first hierarchy of a column, readable by its owner alone.
+    """Write a first hierarchy file for a column, readable by its owner alone.
 
     Args:
         given: The source.
@@ -72,13 +75,15 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
 
 
 def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELIMITER) -> None:
-    """Write the lines of a hierarchy, readable by their owner alone."""
+    """Write the rows of a hierarchy to a CSV file, readable by its owner alone."""
     text = _lines(rows, delimiter, "\n")
     write_atomically(out, lambda part: part.write_text(text, "utf-8", newline=""))
 
 
-def complete_file(job: Job, column: str) -> Completed:
-    """Add the values that the source has and the job's file lacks to it, which becomes readable by its owner alone.
+def complete_file(job: Job, column: str) -> CompletedHierarchy:
+    """Add the source's values that a job's hierarchy file lacks to the file.
+
+    The file becomes readable by its owner alone.
 
     Args:
         job: The job; its source is counted, and the counts stay for its run.
@@ -103,18 +108,21 @@ def complete_file(job: Job, column: str) -> Completed:
         end = "\r\n" if "\r\n" in before else "\n"
         text = before + ("" if before.endswith(("\n", "\r")) else end) + _lines(found.rows, spec.delimiter, end)
         write_atomically(path, lambda part: part.write_text(text, "utf-8", newline=""))
-    return Completed(path, found, len(domain.values), records)
+    return CompletedHierarchy(path, found, len(domain.values), records)
 
 
 def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
-    """Return the values of a quasi-identifier in the source and the levels of its hierarchy over them."""
+    """Return a quasi-identifier's domain in the source, and its hierarchy."""
     qid = _qid(job, column)
     domain = domain_of(job, column)
     return domain, build_hierarchy(qid, domain, job.folder)
 
 
 def domain_of(job: Job, column: str) -> Domain:
-    """Count the domains of a job, as its run would and for its run, and return that of one column."""
+    """Count the domains of a job's source, as its run would; return that of one column.
+
+    The counts are kept for the run.
+    """
     with open_run(job) as run:
         source = with_keys(job, read_source(run))
         merged = merge_domains(run, source, count_domains(run, source))
@@ -130,7 +138,7 @@ def _qid(job: Job, column: str) -> QuasiIdentifier:
 
 
 def _missing(domain: Domain, listed: pa.Array) -> tuple[list[str], int]:
-    """Return the values, as text, that are listed in none of their spellings, and how many records have them."""
+    """Return the values, as text, that a hierarchy does not list in any spelling, and their records."""
     texts = spellings(domain.values)
     if not texts:
         raise HierarchyError.unlisted_type(domain.qid, str(domain.values.type))

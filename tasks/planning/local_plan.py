@@ -1,4 +1,4 @@
-"""What a method of local recoding would do: what it works on, how much of that there is, and the fragments that it would make."""
+"""Plan of a method of local recoding: rows to process, memory and fragments."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ ENOUGH = 100_000
 
 
 class LocalPlan(BaseModel):
-    """What a run of Mondrian or of a record method would do.
+    """The plan of a run of Mondrian or of a record method.
 
     Attributes:
         rows: What is cut or compared: ``cells``, distinct combinations with their counts, or single ``records``.
-        most_rows: How many there are at most, as far as domains tell.
+        most_rows: Upper bound on their number, from the domains.
         sampled: Records that were drawn to look at, 100,000 or so at least; all records of a combination are drawn together.
         distinct: Share of distinct combinations among them (QIDs, and sensitive columns that ``l`` or ``t`` look at): 1 if all differ.
         samples_to_scan: Chunks that they had not yet been drawn from when the plan was made.
@@ -60,7 +60,7 @@ class LocalPlan(BaseModel):
 
 
 def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
-    """Draw samples, those that fragments would be cut by too, and says what a run would do."""
+    """Draw the samples that fragments are cut by, and plan a run of a local method from them."""
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)
@@ -95,9 +95,9 @@ def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: C
 
 
 def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) -> str | None:
-    """Cut the sample as the run will cut all, and return what to write where classes stay far larger than k; None if they do not.
+    """Cut the sample as the run will; return advice if classes stay far larger than k, else None.
 
-    Not where persons are named or records cut: then a sample of cells does not tell what is refused.
+    There is none where persons are named or records are cut: then a sample of cells does not show which cuts are refused.
 
     Args:
         job: The job.

@@ -1,4 +1,7 @@
-"""A source that has no job yet, as DuckDB sees it: everything that a run reads, and the keys of ``source`` by which a job finds it."""
+"""Opening of a source without a job, through DuckDB, as a run would read it.
+
+The keys of ``source`` by which a job finds it are found too.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ DATABASE = ("postgresql://", "postgres://")
 
 
 class SourceOptions(NamedTuple):
-    """What the user names.
+    """The source options that the user gives.
 
     Attributes:
         names: Files, folders, patterns or addresses; nothing for PostgreSQL by its own variables.
@@ -47,7 +50,7 @@ class SourceOptions(NamedTuple):
 
 
 class OpenSource(NamedTuple):
-    """A source that is open.
+    """An open source: a DuckDB connection with views of its records.
 
     Attributes:
         connection: Has it as two views: ``everything``, and of that the first records as ``source``.
@@ -66,13 +69,13 @@ class OpenSource(NamedTuple):
 
 
 def job_name(out: Path) -> str:
-    """Return what a job is called that is drafted into a file."""
+    """Return the name of a job drafted into a file."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", out.stem).strip("-") or "job"
 
 
 @contextmanager
 def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
-    """Open a source.
+    """Open a source for drafting; yield its connection and its job keys.
 
     What is no Parquet or CSV file of this machine becomes Parquet as its run would make it, in the work folder of the job that is
     drafted, so that the run finds it there. Copies of objects, which a run reads where they are, are gone in the end, whatever happens.
@@ -86,12 +89,12 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     try:
         if _is_plain(given):
             files = source_files([Path(one) for one in given.names])
-            source, where, kind = {"path": patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
+            source, where, kind = {"path": source_patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
         entry = FORMATS[kind] if files else None
         if entry and entry.sample:
             sample: Sample = entry.sample(connection, files, ending)
         else:
-            sample = as_a_run_reads(connection, ending, source, job_name(out), out.parent)
+            sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
         yield OpenSource(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files))
@@ -106,19 +109,19 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
 
 
 def _is_plain(given: SourceOptions) -> bool:
-    """Return whether all that is named are files and folders of this machine that are read as they are."""
+    """Return whether the user names only local files and folders that are read as they are."""
     if given.table or given.query or given.types or not given.names:
         return False
     return not any(is_address(one) or _of_folders(Path(one)) or (glob.has_magic(one) and not Path(one).exists()) for one in given.names)
 
 
 def _of_folders(path: Path) -> bool:
-    """Return whether a folder holds folders that name a column, as in ``region=North``."""
+    """Return whether a folder contains folders that name a column, as in ``region=North``."""
     return path.is_dir() and any("=" in one.name and one.is_dir() for one in path.iterdir())
 
 
-def patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[str]:
-    """Return the source's paths relative to the job file; a folder as the pattern of its files."""
+def source_patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[str]:
+    """Return the source's paths relative to the job file, a folder as the pattern of its files."""
     named = []
     for name in names:
         path = Path(name)
@@ -136,7 +139,7 @@ def patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[
 
 
 def _said(given: SourceOptions, folder: Path) -> dict[str, Any]:
-    """Return what a job says of a source that is no plain file."""
+    """Return the ``source`` section of a job for a source that is not a plain file."""
     rows: dict[str, Any] = {"table": given.table} if given.table else {"query": given.query} if given.query else {}
     rows |= {"types": dict(given.types)} if given.types else {}
     if not given.names:
@@ -152,8 +155,8 @@ def _said(given: SourceOptions, folder: Path) -> dict[str, Any]:
     return {"path": named, **({"hive": True} if hive else {}), **rows}
 
 
-def as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
-    """Read a source as the run of a job would, which finds it there.
+def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
+    """Read a source as a job's run would, into the work folder where the run finds it.
 
     Args:
         connection: Will read it.
@@ -186,7 +189,7 @@ def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files
 
 
 def _stand_in(source: Mapping[str, Any], name: str, folder: Path) -> Job:
-    """Return a job that has the source and the work folder of the one that is drafted; nothing else of it is asked for."""
+    """Return a minimal job with the source and work folder of the job that is drafted."""
     # A column with a type has a role.
     columns = {"quasi_identifiers": [{"name": "any", "hierarchy": {"prefix": [1]}}], "identifiers": list(source.get("types", ()))}
     said = {

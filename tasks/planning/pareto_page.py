@@ -1,4 +1,4 @@
-"""The front of nodes as a page to choose from."""
+"""Page of the Pareto front of a job's lattice nodes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPTIMAL, SEEN = ChartStyle(0), ChartStyle(1, quiet=True)
 
 
 class ShownNode(BaseModel):
-    """A node of the page: its figures, and each QID's step in words."""
+    """A node on the page: its figures, and the level of each QID in words."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -48,7 +48,7 @@ class ShownNode(BaseModel):
 
 
 class ParetoFront(BaseModel):
-    """The figures of the page; no value of the data is in it."""
+    """The figures of the page, without values of the data."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,12 +61,12 @@ class ParetoFront(BaseModel):
 
     @property
     def chosen(self) -> bool:
-        """Whether one of the nodes is what the job as it stands would take."""
+        """Whether the job's current optimum is among the nodes."""
         return any(one.chosen for one in self.nodes)
 
 
 def measure_pareto_front(job: Job) -> ParetoFront:
-    """Search the front of a job's lattice. Publishes nothing."""
+    """Search the Pareto front of a job's lattice, without a release."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
@@ -96,7 +96,10 @@ def measure_pareto_front(job: Job) -> ParetoFront:
 
 
 def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
-    """Put the front into words; chosen is the optimum that the job's limit allows, where its objective is GCP."""
+    """Convert Pareto nodes to the page's figures, and mark the job's current optimum.
+
+    It is marked where the job's objective is GCP.
+    """
     allowed = [one for one in found if one.optimal and one.suppressed <= float(job.suppression.limit)]
     chosen = min(allowed, key=lambda one: one.gcp).node if allowed and full_domain(job.method).objective == "gcp" else None
     specs = [qid.hierarchy for qid in job.columns.quasi_identifiers]
@@ -113,7 +116,7 @@ def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> Pa
 
 
 def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
-    """Return a level as shortly as a table needs it: its width, unit or number of characters, else its number."""
+    """Return a short mark of a level for a table: its width, unit, number of characters or number."""
     if hierarchy.is_suppressed_label(level):
         return "*"
     steps = entry_of(spec).marks(spec)
@@ -123,7 +126,7 @@ def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
 
 
 def render_pareto_page(front: ParetoFront) -> str:
-    """Return the page; equal fronts give equal pages."""
+    """Return the HTML page of a Pareto front; equal fronts give equal pages."""
     pairs = (("Loss and suppression", "suppressed records", "suppressed"), ("Loss and risk", "mean risk of a released record", "risk"))
     drawn = []
     for title, axis, name in pairs:

@@ -1,4 +1,4 @@
-"""What a draft would lose, tried on a sample in memory: which columns it can take as quasi-identifiers, and by which method."""
+"""Pilot runs of a draft on a sample in memory, to choose quasi-identifiers and method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from schemas.reading.given_jobs import GivenJob
 from tasks.counting.coding import CellCoder, Coding
 from tasks.planning.forecast import WRITE, Way, expected_gcp
 from tasks.planning.open_sources import OpenSource
-from tasks.planning.profiles import read_as
+from tasks.planning.profiles import strictest_kinds
 from tasks.records.coding import JobRecords
 from tasks.records.recodings import recoded
 from tasks.store.database import quote
@@ -42,20 +42,20 @@ def column_values(front: OpenSource, column: str) -> Domain:
     names = [str(row[0]) for row in front.connection.execute("DESCRIBE everything").fetchall()]
     if column not in names:
         raise SourceError.unknown_columns([f"'{column}'{nearest(column, names)}"])
-    kind = read_as(front.connection, [column])[column] if front.texts else None
+    kind = strictest_kinds(front.connection, [column])[column] if front.texts else None
     domain = counted_values(front.connection, "everything", column, kind)
     if not domain.records:
         raise SourceError.empty(len(front.files))
     return domain
 
 
-def typed(column: str, kind: Kind | None) -> str:
-    """Return a column in SQL, as of a kind if its texts are read as that."""
+def typed_column_sql(column: str, kind: Kind | None) -> str:
+    """Return the SQL expression of a column, cast to a kind if its texts are read so."""
     return f"CAST({quote(column)} AS {CASTS[kind]})" if kind in CASTS else quote(column)
 
 
 def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column: str, kind: Kind | None) -> Domain:
-    """Count the distinct values of a column of a view or table.
+    """Count the distinct values of a column of a view or table; return its domain.
 
     Args:
         connection: Has it.
@@ -63,7 +63,7 @@ def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column:
         column: Of the column.
         kind: What its texts are read as; None to take them as they are.
     """
-    counts = f"SELECT {typed(column, kind)} AS value, count(*) AS n FROM {relation} GROUP BY 1 ORDER BY 1 NULLS LAST"
+    counts = f"SELECT {typed_column_sql(column, kind)} AS value, count(*) AS n FROM {relation} GROUP BY 1 ORDER BY 1 NULLS LAST"
     table = connection.sql(counts).to_arrow_table()
     values, numbers = table["value"].combine_chunks(), table["n"].to_numpy().astype(np.int64)
     nulls = int(numbers[-1]) if values.null_count else 0
@@ -83,7 +83,7 @@ MOST_CLUSTERED, MOST_LEVELS = 200_000, 12
 
 
 class PilotRun(NamedTuple):
-    """What came of a draft.
+    """The result of a pilot run: quasi-identifiers, method and losses.
 
     Attributes:
         accepted_proposals: Columns that are less well known and quasi-identifiers in it.
@@ -105,7 +105,7 @@ def best_draft(
     text: Callable[[Sequence[Proposal], str], str],
     folder: Path,
 ) -> PilotRun:
-    """Return the draft with most of the less well known columns as quasi-identifiers that still publishes something.
+    """Return the pilot run that takes most lesser-known columns as quasi-identifiers at low loss.
 
     Args:
         connection: Has the table ``sample`` and the view ``source``.
@@ -143,7 +143,7 @@ def _chosen(taken: tuple[Proposal, ...], figures: dict[str, float]) -> PilotRun:
 
 
 class _Sample(NamedTuple):
-    """The sample as a run would see it."""
+    """The sample as a run would read it: job, coding and columns."""
 
     job: Job
     coding: Coding
@@ -161,12 +161,12 @@ def _sample(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> _
     hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
     guarded = tuple(counted_values(connection, "sample", name, None) for name in job.privacy.columns)
     coding = Coding(domains, hierarchies, ("trial", uuid4().hex), guarded)
-    columns = connection.sql(f"SELECT {', '.join(typed(*one) for one in named)} FROM sample").to_arrow_table()
+    columns = connection.sql(f"SELECT {', '.join(typed_column_sql(*one) for one in named)} FROM sample").to_arrow_table()
     return _Sample(job, coding, [column.combine_chunks() for column in columns.columns])
 
 
 def _lost(connection: duckdb.DuckDBPyConnection, text: str, folder: Path, qids: int) -> dict[str, float]:
-    """Return GCP of each way on the sample; nothing where the draft cannot be read, or does not fit the values."""
+    """Return the GCP of each method on the sample; empty if the draft does not fit the values."""
     try:
         job, coding, columns = _sample(connection, text, folder)
         sample = _cells(coding, columns)
@@ -180,7 +180,7 @@ def _lost(connection: duckdb.DuckDBPyConnection, text: str, folder: Path, qids: 
 
 
 def _clustered(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> float | None:
-    """Return GCP of k-member clustering on the sample, by k alone; None where it cannot be tried."""
+    """Return the GCP of k-member clustering on the sample, by k alone; None if it cannot be tried."""
     try:
         job, coding, columns = _sample(connection, text, folder)
         codes = [Coder(domain).code(column) for domain, column in zip(coding.domains, columns, strict=True)]

@@ -1,4 +1,4 @@
-"""What can be said before a run: that it cannot start, that its release exists, or sizes, lattice, memory and how unique records are."""
+"""Plan of a run: release id, sizes, lattice, memory and uniqueness, without a release."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tasks.store.store import Artifact
 
 
 class Uniqueness(NamedTuple):
-    """Who stands out, the risk of that, what was not counted of it, and what ways to anonymise would lose."""
+    """Exposed records of the source with their risk, and a forecast of the loss."""
 
     contributors: Contributors | None
     risk: Figures
@@ -53,7 +53,7 @@ class Uniqueness(NamedTuple):
 
 
 def uniqueness_of(run: Run, source: ChunkedSource, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
-    """Count phase 2 and who stands out in it, or says why not.
+    """Count how unique the source's records are, or return the reason why not.
 
     A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
     """
@@ -79,14 +79,14 @@ def _too_many(cells: int) -> str:
 
 
 class PlannedQid(BaseModel):
-    """One QID.
+    """The plan of one quasi-identifier.
 
     Attributes:
         name: The column.
-        values: Distinct ones, and ``nulls`` beside them.
+        values: Distinct values, without ``nulls``, which are counted apart.
         groups: How many there are at each level.
         hierarchy: How values can be grouped, in words.
-        without: Who would stand out without the column, where that was counted.
+        without: Records exposed without the column, where they were counted.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -100,7 +100,7 @@ class PlannedQid(BaseModel):
 
 
 class Plan(BaseModel):
-    """What a run would do.
+    """The plan of a run.
 
     Attributes:
         release: The id that the release would have.
@@ -112,14 +112,14 @@ class Plan(BaseModel):
         records: N.
         most_suppressed: Records that the limit allows to suppress, and ``suppression`` what becomes of them, in words.
         qids: One entry per QID.
-        nodes: Nodes of the whole lattice; null, like all that is told of its root, for methods that search none.
+        nodes: Nodes of the complete lattice; null for methods that search none, as are all fields of its root.
         root: The finest node whose histogram fits the memory, with at most ``cells`` occupied cells of ``bins`` (eq. 1).
         memory: Bytes.
         local: What a method that searches no lattice would do.
         source_bytes: Size of the source's files.
         unit: What k counts: ``record`` or ``person``.
         persons: Of the source, where the job names them and they were counted.
-        exposed: Records of the source that stand out, or persons; None where they were not counted.
+        exposed: Exposed records of the source, or persons; None where they were not counted.
         risk: Re-identification risk of the source as it is, where it was counted.
         not_counted: Why something of these was not, in a sentence.
         repeats: Identifiers whose values repeat although no person is named.
@@ -168,11 +168,11 @@ class Plan(BaseModel):
     warnings: tuple[str, ...] = ()
 
 
-def published_already(job: Job) -> Manifest | None:
-    """Return the manifest of the release that the job would make, if it is published; counts nothing.
+def find_existing_release(job: Job) -> Manifest | None:
+    """Return the manifest of the job's release if it is published already, without counting anything.
 
     The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not
-    even taken; nor where a key is Prefect's to tell, which is not started yet.
+    even taken; nor where a key is in Prefect, which is not started yet.
     """
     # Here too, because what a policy refuses needs no server to be started.
     policy_in_force(job)
@@ -186,12 +186,14 @@ def published_already(job: Job) -> Manifest | None:
         found = recall(job, release_id(job, source), run.work)
         if found:
             forget_extract(job, run.store)
-            run.published()
+            run.remove_unneeded_artifacts()
         return found
 
 
 def make_plan(job: Job, *, quick: bool = False) -> Plan:
-    """Read the source's footers, counts what is not counted yet, and says what a run would do; the run counts none of it again.
+    """Count the source's domains and cells as far as needed, and return the plan of a run.
+
+    The run counts none of it again.
 
     Args:
         job: The job.
@@ -236,7 +238,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
 
 
 def _in_words(job: Job) -> dict[str, Any]:
-    """Return what the kinds of things that the job names are called."""
+    """Return the plan's sentences on source, promises, pseudonyms, published columns and suppression."""
     unit = UnitWording.of_job(job)
     proven = proofs(job.privacy.summary(), {}, 0, unit)
     whose = " persons" if unit.of_persons else ""
@@ -267,7 +269,7 @@ def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...
 
 
 def aim_of(job: Job) -> str:
-    """Return what the job's method makes as small as can be, or how it works, in words."""
+    """Return the objective of the job's method, or how it works, in words."""
     if isinstance(job.method, SkaldMethod):
         weighed = ", QIDs by their weights" if job.method.weights else ""
         return "the node that the job names" if job.method.node else f"the least {OBJECTIVES[job.method.objective].measure}{weighed}"
@@ -275,7 +277,7 @@ def aim_of(job: Job) -> str:
 
 
 def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, Any]:
-    """Return what is told of a lattice and its root."""
+    """Return the plan's entries on a lattice and its root."""
     root = choose_root(run.job, coding)
     return {
         "histograms_to_scan": _uncounted(run, source, HISTOGRAMS),
@@ -288,7 +290,7 @@ def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, An
 
 
 def _of_records(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> dict[str, Any]:
-    """Return what is told of a method that gives every class labels of its own."""
+    """Return the plan's entries on a method of local recoding."""
     local = make_local_plan(run, source, domain, coding)
     # Only cuts of cells in one piece begin with the histogram of phase 2; fragments and records are read from the source.
     whole = local.rows == "cells" and not local.parted

@@ -1,4 +1,4 @@
-"""What a source's columns are, counted by DuckDB over its first records; no value of them comes back."""
+"""Profiles of a source's columns, counted by DuckDB over its first records without returning values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ READINGS: Mapping[Kind, str] = {
 
 
 def source_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files that are named, or those in the one folder that is."""
+    """Return the named source files, or the source files in the named folders."""
     folders = [path for path in paths if path.is_dir()]
     files = sorted(
         {path for path in paths if path.is_file()}
@@ -53,7 +53,7 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_format(path: Path) -> SourceFormat:
-    """Return the format of a file that a job is drafted from; what its name does not tell is taken for Parquet."""
+    """Return the format of a source file by its suffix; Parquet if the suffix is unknown."""
     return format_of_suffix(suffix(path.name))
 
 
@@ -63,12 +63,12 @@ def _is_source(path: Path) -> bool:
 
 
 def is_hierarchy(name: str) -> bool:
-    """Return whether a file says of itself that it is a hierarchy, as ARX calls them: ``adult_hierarchy_age.csv``."""
+    """Return whether a file name says that it is a hierarchy, as ``adult_hierarchy_age.csv``."""
     return bool({"hierarchy", "hierarchies"} & set(words(name)))
 
 
 def planning_connection() -> duckdb.DuckDBPyConnection:
-    """Return a database in memory for sources that have no job yet."""
+    """Open an in-memory DuckDB database for sources that have no job yet."""
     # Nothing is spilt, because there is no private folder yet; and no extension is fetched on account of a file's content.
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "1GB", "temp_directory": "", "autoinstall_known_extensions": False, "autoload_known_extensions": False,
@@ -76,15 +76,15 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config=settings)
 
 
-def profile(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[ColumnProfile, ...], int]:
-    """Count what tells columns apart, over the view ``source``, and returns it with how many records that has.
+def profile_columns(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[ColumnProfile, ...], int]:
+    """Count the profile of each column of the view ``source``; return profiles and number of records.
 
     Args:
         connection: Has the view.
         texts: Whether every column of it is text, whatever it holds.
     """
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
-    kinds = read_as(connection, list(types)) if texts else {name: _kind(dtype) for name, dtype in types.items()}
+    kinds = strictest_kinds(connection, list(types)) if texts else {name: _kind(dtype) for name, dtype in types.items()}
     kinds |= dict.fromkeys(_not_finite(connection, kinds), "other")
     [counts] = connection.execute(profile_sql(kinds)).fetchall()
     if not counts[0]:
@@ -107,8 +107,8 @@ def _kind(dtype: str) -> Kind:
     return "double" if dtype.startswith("DECIMAL") else KINDS.get(dtype, "other")
 
 
-def read_as(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
-    """Return the strictest kind that every text of each CSV column can be read as; text where it has no value."""
+def strictest_kinds(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
+    """Return the strictest kind that all texts of each CSV column fit; text for empty columns."""
     tests = ", ".join(f"coalesce(bool_and({test.format(quote(name))}), false)" for name in names for test in READINGS.values())
     (found,) = connection.execute(f"SELECT {tests} FROM source").fetchall()
     kinds: dict[str, Kind] = {}
@@ -123,7 +123,10 @@ CODE = "[A-Za-z0-9]{1,8}([.-][A-Za-z0-9]{1,8}){0,2}"
 
 
 def profile_sql(kinds: Mapping[str, Kind]) -> str:
-    """Return the statement that counts all columns in one scan: the records, then ten figures per column, in the order of `Profile`."""
+    """Return the SQL that counts the records and ten figures per column in one scan.
+
+    Figures are in the order of ``ColumnProfile``.
+    """
     return f"SELECT count(*), {', '.join(_figures(quote(name), kind) for name, kind in kinds.items())} FROM source"
 
 

@@ -1,4 +1,4 @@
-"""What a draft asks: few questions, each about columns that are alike, with the answer that is safest and already in the draft."""
+"""Questions of a draft to the user, each on similar columns, with the safest answer as default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {"integer": "numbers", "double": "numbers", "boolean": "categories", "te
 
 
 class Question(NamedTuple):
-    """A question for the user.
+    """A question to the user about some columns.
 
     Attributes:
         columns: What it is about.
@@ -33,7 +33,10 @@ class Question(NamedTuple):
 
 
 def questions_of(proposals: Sequence[proposed.Proposal]) -> tuple[Question, ...]:
-    """Return the questions of a draft: one for each kind of question, of role and of values, so that there are eight at most."""
+    """Return the questions of a draft: one per kind of question, role and kind of values.
+
+    There are eight at most.
+    """
     found: dict[tuple[proposed.Question, str, str], list[str]] = {}
     for one in proposals:
         if one.question is not None:

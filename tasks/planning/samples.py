@@ -1,4 +1,4 @@
-"""The front of a source's files as DuckDB reads it, to draft a job from: by format, with the keys of ``source`` that the job then needs."""
+"""Readers of a source's first records, by format, for drafting a job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_CHARACTERS = 1 << 26
 
 @dataclass(frozen=True)
 class Sample:
-    """How the files are read.
+    """A source's files as DuckDB reads them, and the keys of ``source`` that describe them.
 
     Attributes:
         relation: What DuckDB reads them as.
@@ -40,12 +40,12 @@ class Sample:
 def parquet_sample(
     _connection: duckdb.DuckDBPyConnection, files: Sequence[Path], _ending: ExitStack | None = None, *, hive: bool = False
 ) -> Sample:
-    """Read Parquet files; with ``hive``, columns that their folders name too."""
+    """Return the sample of Parquet files; with ``hive``, also the columns their folders name."""
     return Sample(f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})")
 
 
 def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
-    """Read CSV files by the encoding, delimiter and spelling that the first one seems to have.
+    """Return the sample of CSV files, with encoding, delimiter and spelling detected in the first file.
 
     Args:
         connection: Reads them.

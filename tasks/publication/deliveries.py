@@ -24,7 +24,7 @@ from schemas.release.report import Example
 from schemas.release.terms import Terms
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import cut, map_step, run_step
+from tasks.engine.steps import map_step, run_step, split_for_workers
 from tasks.publication.outputs import Numbered, check_folders, csv_layout, numbered, stage_output
 from tasks.release.examples import example_files, examples_of
 from tasks.release.files import Csv
@@ -139,7 +139,7 @@ class Delivery(BaseModel):
 def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[list[PublishedFile], Csv]:
     """Put the data files of a release into the target, in the job's format; return them, and how CSV is read back."""
     job, there = run.job, numbered(files)
-    parts = cut(there) if job.output.format != "duckdb" else [there]
+    parts = split_for_workers(there) if job.output.format != "duckdb" else [there]
     # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
     calls = [
         Call.once(DELIVERED, f"deliver {number} of {len(parts)}", (job, release, run.store, part))

@@ -27,10 +27,10 @@ from tasks.recount.shares import (
     DividedMembers,
     DividedRelease,
     Keep,
+    counts_to_text,
     divide_members,
     divide_release,
     files_sql,
-    to_text,
 )
 from tasks.recount.verdict import RecountBasis
 from tasks.release.files import Csv, file_error
@@ -88,7 +88,7 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: Writ
         original = Original(normalised_relation(job, source.relation), source.columns)
         basis = RecountBasis(claim=written.claim, untreated=True)
         found: Recount = recount(job, files, spill, written.what, original, written.layout, kept.files(store), basis)
-    return to_text(found)
+    return counts_to_text(found)
 
 
 def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
@@ -125,7 +125,7 @@ def count_classes_of(
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         source, original = _read(store, share), Original("", columns)
         found = count_in_classes(job, connection, source, kept.files(store), original, lambda column: _read(store, [wholes[column]]))
-        return to_text(replace(found, share=number))
+        return counts_to_text(replace(found, share=number))
 
 
 def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
@@ -141,7 +141,7 @@ def count_additional_of(job: Job, what: str, records: Sequence[Artifact], kept: 
         source, people = _read(store, records), kept.files(store)
         if people:
             connection.execute(combinations_sql(source, [quote(name) for name in published_qids(job)], COMBINATIONS))
-        return to_text(count_additional(job, connection, source, people))
+        return counts_to_text(count_additional(job, connection, source, people))
 
 
 class ReplacedValues(NamedTuple):

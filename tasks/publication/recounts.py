@@ -44,9 +44,9 @@ from tasks.publication.recount_calls import (
     recount_in_one,
 )
 from tasks.recount.original import Original
-from tasks.recount.recount import ReleaseCounts, by_person, recount_by
+from tasks.recount.recount import ReleaseCounts, recount_by, with_person_counts
 from tasks.recount.rows import WRONG_COLUMNS, ReleaseRows, Side
-from tasks.recount.shares import DividedMembers, DividedRelease, files_sql, from_text
+from tasks.recount.shares import DividedMembers, DividedRelease, counts_from_text, files_sql
 from tasks.recount.spreads import models_counted, needs_source_values, source_values_relation
 from tasks.recount.verdict import AdditionalCounts, RecountBasis
 from tasks.release.files import file_error
@@ -193,8 +193,8 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, kept: Wri
         return recount_in_shares(run, written, source, kept, most)
     arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, source, kept, run.store)
     if written.staging is None:
-        return from_text(Recount, run_step(run, PHASE, recount_in_one, Call.once(RECOUNTED, "recount", arguments)))
-    return from_text(Recount, step_here(PHASE, "recount", lambda: recount_in_one(*arguments)))
+        return counts_from_text(Recount, run_step(run, PHASE, recount_in_one, Call.once(RECOUNTED, "recount", arguments)))
+    return counts_from_text(Recount, step_here(PHASE, "recount", lambda: recount_in_one(*arguments)))
 
 
 def _most(written: Written) -> int:
@@ -293,7 +293,7 @@ class CountsInTasks(ReleaseCounts):
             (self._written.what, number, piece, _members_of(apart, number), self._source.columns, wholes)
             for number, piece in enumerate(self._pieces)
         ]
-        shares = [from_text(ShareClasses, text) for text in self._tasks.each(count_classes_of, "classes", calls, keyed=False)]
+        shares = [counts_from_text(ShareClasses, text) for text in self._tasks.each(count_classes_of, "classes", calls, keyed=False)]
         self._counted = [(one.share, one.counts.records) for one in shares]
         return self._with_everybody(apart, merge_share_counts(shares, [kind.least for kind, *_ in models]))
 
@@ -304,7 +304,7 @@ class CountsInTasks(ReleaseCounts):
             return AdditionalCounts()
         records = tuple(one for piece in self._pieces for one in piece)
         [text] = self._tasks.each(count_additional_of, "beside classes", [(self._written.what, records, self._kept)], keyed=False)
-        return from_text(AdditionalCounts, text)
+        return counts_from_text(AdditionalCounts, text)
 
     def control_faults(self, found: Recount) -> list[str]:
         """Return whether shares have other records than were set apart for them, or the source others than it has."""
@@ -330,4 +330,4 @@ class CountsInTasks(ReleaseCounts):
         for pairs in self._tasks.each(count_persons_of, "persons", shares, keyed=False):
             many.update({records: number for records, number in pairs})
         found = replace(persons, released=many.total(), most_records=records_of_k(many, k), records_of_one=max(many, default=0))
-        return replace(whole, counts=by_person(whole.counts, found))
+        return replace(whole, counts=with_person_counts(whole.counts, found))

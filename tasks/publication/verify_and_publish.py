@@ -118,7 +118,7 @@ def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
         else:
             with true_of(release) as publication:
                 publication.undone = LEFTOVER_NAMES
-                run.published()
+                run.remove_unneeded_artifacts()
     if manifest is None:
         with run.phase("columns"):
             run.passthrough, source = measure_untreated_columns(run, source)
@@ -207,7 +207,7 @@ def _verified_and_published(
             run.untold = run.untold.model_copy(update=others)
         manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication, joining)
     publication.undone = LEFTOVER_NAMES
-    run.published(forget_older(run.store), oldest_release_kept(run.store))
+    run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
     publication.undone = "Prefect's server could not be told of it"
     return _told(PublishedRelease(manifest, job.target_path / release, new=True, untold=run.untold))
 

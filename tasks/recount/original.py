@@ -1,4 +1,4 @@
-"""The source that a release was made of, as far as it is at hand and as it was."""
+"""The source of a release for the recount, if it is available and unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tasks.store.secret import FolderSecret, read_secrets
 
 
 class Original(NamedTuple):
-    """The source as the recount reads it.
+    """The source of a release, as SQL relation, column types and file digests.
 
     Attributes:
         relation: What DuckDB reads it as.
@@ -48,12 +48,15 @@ class Original(NamedTuple):
     source_relation: str = ""
 
     def persons(self, job: Job) -> dict[str, bool]:
-        """Return what names a person, quoted, and whether it may hold what is not a number, which names nobody."""
+        """Return the quoted person columns, each with whether it is floating-point.
+
+        A floating-point column may hold NaN, which names no person.
+        """
         return persons_in(job, self.columns)
 
 
 def original_of(job: Job) -> Original | None:
-    """Return the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet."""
+    """Return the source of a job; None if it is missing, remote or not in Parquet files."""
     if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
         return None
     try:
@@ -76,12 +79,12 @@ def original_of(job: Job) -> Original | None:
 
 
 def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
-    """Return the same as ``Original.persons`` of columns of a source."""
+    """Return the quoted person columns of a source, as ``Original.persons`` does."""
     return {quote(name): pt.is_floating(columns.field(name).type) for name in job.columns.person}
 
 
 def normalised_relation(job: Job, read: str) -> str:
-    """Return what DuckDB reads a source as whose columns are normalised where the job says so."""
+    """Return the SQL relation of a source with the job's normalisation applied to its columns."""
     return without_spellings_sql(read, {quote(name): steps for name, steps in job.columns.normalised.items()})
 
 
@@ -91,7 +94,7 @@ def _columns(file: Path) -> pa.Schema:
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
-    """Return why the records of a release cannot be held against the source; empty where they can."""
+    """Return the reason why a release's records cannot be compared with the source; empty if they can."""
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:
@@ -110,8 +113,8 @@ def _same_hierarchies(job: Job, manifest: Manifest, known: Iterable[FolderSecret
         return False
 
 
-def fetched(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, pa.Array]:
-    """Return the columns that a statement yields."""
+def fetch_columns(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, pa.Array]:
+    """Run an SQL query and return its columns as Arrow arrays, by name."""
     rows = connection.sql(statement)
     table = rows.to_arrow_table()
     rows.close()
@@ -119,7 +122,10 @@ def fetched(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, 
 
 
 def with_source_types(values: pa.Array, original: Original, column: str) -> pa.Array:
-    """Return the moments of a column of the source with their unit and time zone, which DuckDB forgets, and everything else as it is."""
+    """Restore the unit and time zone of a source's timestamp column, which DuckDB drops.
+
+    Values of other types are returned unchanged.
+    """
     if column not in original.columns.names or not pt.is_timestamp(values.type):
         return values
     given = original.columns.field(column).type
@@ -134,7 +140,7 @@ def with_source_types(values: pa.Array, original: Original, column: str) -> pa.A
 
 @dataclass(frozen=True)
 class ReleaseAndSource:
-    """What is held against what.
+    """A release and its source, with the columns to compare.
 
     Attributes:
         rows: Of the release and of the source.
@@ -155,22 +161,22 @@ class ReleaseAndSource:
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """The database of what was counted."""
+        """The database connection."""
         return self.rows.connection
 
     @property
     def release(self) -> str:
-        """What the release is read as."""
+        """The SQL relation of the release."""
         return self.rows.release
 
     @property
     def source(self) -> str:
-        """What the source is read as."""
+        """The SQL relation of the source."""
         return self.rows.source
 
     @property
     def untreated_parts(self) -> list[DigestPart]:
-        """What is published as it is, in both."""
+        """The parts of a record's digest for columns that are published unchanged, in both relations."""
         return [self._column(name) for name in self.names]
 
     def _column(self, name: str) -> DigestPart:
@@ -179,15 +185,15 @@ class ReleaseAndSource:
         source = f"s.{column}" if self.types[name] == self.published[name] else f"TRY_CAST(s.{column} AS {self.published[name]})"
         return DigestPart(f"r.{column}", source)
 
-    def lacking(self, job: Job) -> list[str]:
-        """Return which columns of the release the source does not have."""
+    def missing_columns(self, job: Job) -> list[str]:
+        """Return a fault that names the release's columns that are missing in the source, if any."""
         wanted = [*(qid.name for qid in job.columns.quasi_identifiers), *self.names]
         absent = [name for name in wanted if name not in self.types]
         return [f"the source has no {listed(absent)}"] if absent else []
 
 
 def release_and_source(job: Job, rows: ReleaseRows, original: Original) -> ReleaseAndSource:
-    """Looks at the columns of both, and for masked records."""
+    """Pair a release with its source: read both column types and detect masked records."""
     types, published = rows.types("source"), rows.types("release")
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     names = [name for name in published if name not in others]
@@ -195,7 +201,10 @@ def release_and_source(job: Job, rows: ReleaseRows, original: Original) -> Relea
 
 
 def _unmasked(job: Job, rows: ReleaseRows) -> str:
-    """Return the records that are not masked; all of them where all look so, because that is what their levels publish."""
+    """Return the SQL relation of the unmasked records, or of all records if all look masked.
+
+    Then their levels publish the same labels as masks do.
+    """
     release = rows.release
     if not job.suppression.masks:
         return release

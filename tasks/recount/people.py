@@ -1,4 +1,4 @@
-"""Counts the people of written files, from what the run folder keeps of them."""
+"""Counts of the persons in a release's classes, from the run folder's person files."""
 
 from __future__ import annotations
 
@@ -33,13 +33,18 @@ from tasks.store.database import literal, quote
 COMBINATIONS, HELD = "combinations", "held"
 
 PeopleFiles = tuple[Sequence[Path], Sequence[Path]]
-"""Where a release's persons are kept: files of ``class``, ``person``, the job's sensitive values as ``value_0`` and so on, its linking
-pseudonyms as ``link_0`` and so on, and ``records``, and one with a row for each class, in whose columns ``label_0`` and so on is what it
-publishes, or several, whose column ``class`` says of which."""
+"""The files of a release's persons, and those of its classes.
+
+Files of persons have the columns ``class``, ``person``, ``records``, the job's sensitive values as ``value_0`` …, and its linking
+pseudonyms as ``link_0`` …. Files of classes have a row for each class with its labels, ``label_0`` …; several files name it in a column
+``class``.
+"""
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
-    """Count the persons of the classes of data files; what they have is then in the database, for ``values_of_people``.
+    """Count the persons in each class of the data files; return sizes and failing classes.
+
+    The persons' values are then in the database, for ``values_of_people``.
 
     Args:
         connection: The database.
@@ -56,13 +61,16 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
 
 
 def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
-    """Return of which sensitive columns the values of persons were kept: earlier versions kept those alone that promises look at."""
+    """Return the sensitive columns whose values the person files hold.
+
+    Earlier versions kept only the columns under a privacy promise.
+    """
     kept = sum(name.startswith("value_") for name in pq.read_schema(files[0][0]).names) if files[0] else 0
     return job.privacy.with_others(job.columns.recounted_value_columns)[:kept]
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
-    """Count the classes in which all persons hold the same value, and the records in these, by sensitive column.
+    """Count the classes in which all persons share a sensitive value, and their records, by column.
 
     Args:
         connection: The database, in which persons were counted.
@@ -80,7 +88,7 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 def count_linked(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], files: PeopleFiles | None
 ) -> tuple[LinkCount, ...]:
-    """Count who shares the set of classes that all records of a person are in, where pseudonyms show which these are.
+    """Count the sets of classes joined by linking pseudonyms, and those fewer than k people share.
 
     Args:
         job: Names the persons and the pseudonyms.
@@ -102,12 +110,12 @@ def count_linked(
 
 
 def _has_links(files: PeopleFiles) -> bool:
-    """Return whether it was kept whose the pseudonyms are; the source does not tell it."""
+    """Return whether the person files hold the linking pseudonyms of each person."""
     return all("link_0" in pq.read_schema(path).names for path in files[0])
 
 
 def read_people(files: PeopleFiles) -> tuple[str, str]:
-    """Return what DuckDB reads the classes as, and the persons."""
+    """Return the SQL relations of the classes' labels and of the persons."""
     kept, labels = files
     parts = f"[{', '.join(literal(str(path)) for path in labels)}]"
     # Parts of a release number their classes each by itself, and say so; else a class is a row.
@@ -118,11 +126,11 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
 
 
 def not_counted(columns: Sequence[str], because: str) -> list[str]:
-    """Return what could not be counted without the persons, in sentences.
+    """Return sentences on the counts that are missing without the person files.
 
     Args:
         columns: The sensitive columns whose values are counted by people.
-        because: Why job and source do not tell who is in which class.
+        because: Why the persons of classes do not follow from job and source.
     """
     persons = f"The people in each class were not counted: what the run folder kept of them is not at hand, and {because}."
     values = f"Nor was how often the values of {listed(columns)} occur in each class, which is by people too."
@@ -130,7 +138,7 @@ def not_counted(columns: Sequence[str], because: str) -> list[str]:
 
 
 def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], column: str) -> int:
-    """Count the classes of data files that hold other values of a sensitive column than the counted persons.
+    """Count the classes whose values of a sensitive column differ from those of the counted persons.
 
     Args:
         connection: The database, in which they were counted.
@@ -145,12 +153,15 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
 
 
 def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
-    """Return what DuckDB reads each person and value of a class as, once; what tells classes apart in it, and what the value is called."""
+    """Return the SQL relation of each person's values, its class columns and its value column.
+
+    Each value of a person in a class occurs once.
+    """
     return person_values_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
 
 
 def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
-    """Return the statement that counts persons by value of a column, of the source or, where that is not at hand, of the data files."""
+    """Return the SQL that counts persons by value of a column, in the source or else in the release."""
     if original is None:
         return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))
     return source_counts_sql(
@@ -170,7 +181,9 @@ Counts = dict[Kind, TogetherCount]
 def columns_together(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
-    """Return the columns that are counted together, by kind: what is nothing else is published untreated.
+    """Return the published columns to count in combination, by kind.
+
+    Columns of no other kind are insensitive.
 
     Args:
         published: The columns of the files.
@@ -188,14 +201,14 @@ def columns_together(
 
 
 def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
-    """Return the same for the files of a job."""
+    """Return the published columns of a job's files to count in combination, by kind."""
     return columns_together(
         list(rows.types("release")), published_qids(job), job.columns.sensitive, [one.name for one in job.columns.pseudonyms]
     )
 
 
 def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
-    """Count the records that share each combination.
+    """Count the unique records and those shared by fewer than k, by combined columns of each kind.
 
     Args:
         rows: Of the release.
@@ -214,7 +227,9 @@ def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qid
 
 
 def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
-    """Count the persons that share each combination; nothing where none are named, or were kept without what their records publish.
+    """Count the unique persons and those shared by fewer than k, by combined columns of each kind.
+
+    Nothing is counted where the job names no persons, or the files lack what their records publish.
 
     Args:
         job: The job.
@@ -238,7 +253,7 @@ def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, fi
 def combined_pairs(
     records: Mapping[Kind, TogetherCount], people: Mapping[Kind, TogetherCount], *, by_people: bool
 ) -> tuple[Mapping[Kind, TogetherCount], list[str]]:
-    """Return the counts in the unit of k, and whether those of persons are not of what the files hold.
+    """Return the combination counts in the unit of k, and faults where records and persons disagree.
 
     Args:
         records: Counted in records.

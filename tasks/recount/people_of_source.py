@@ -1,4 +1,4 @@
-"""Counts who is in which class of a release from job and source alone, where the run folder that keeps it is not at hand.
+"""Counts of the persons in a release's classes, from job and source without the run folder.
 
 It is known where the labels of every quasi-identifier are of one level: then the labels of a record of the source say its class. A class is
 published whole or not at all, so that its records in the source must be those in the files. Where labels overlap, or single records of a
@@ -43,7 +43,7 @@ LACKING = "its classes do not hold the records that the source has for them"
 
 
 class PeopleOfSource(NamedTuple):
-    """Who is in which class.
+    """The persons of each class, or the reason why they are not known.
 
     Attributes:
         files: Where that was written; None where it is not known.
@@ -59,7 +59,7 @@ class PeopleOfSource(NamedTuple):
 def people_of_source(
     job: Job, files: Sequence[Path], layout: Csv, original: Original, claim: ClaimedLevels | None, folder: Path
 ) -> PeopleOfSource:
-    """Count who is in which class of data files.
+    """Find the persons in each class of the data files, from the source and the claimed levels.
 
     Args:
         job: Names the persons.
@@ -67,7 +67,7 @@ def people_of_source(
         layout: How CSV files are read.
         original: The source that they were made of.
         claim: The levels that their labels are said to be of.
-        folder: Where the persons are written; nobody else may read it.
+        folder: Folder for the persons' files, readable by its owner alone.
     """
     if unknown := _unknown(job, claim):
         return PeopleOfSource(because=unknown)
@@ -76,7 +76,7 @@ def people_of_source(
         rows = RowsHere(connection, release, original.relation)
         original = published_source(job, rows, original).original
         sides = release_and_source(job, rows, original)
-        if sides.lacking(job):
+        if sides.missing_columns(job):
             return PeopleOfSource(because="columns of the source are missing")
         expect_labels(job, sides)
         labels = [qid_labels(job, sides, number, claim) for number in range(len(job.columns.quasi_identifiers))]
@@ -87,7 +87,7 @@ def people_of_source(
 
 
 def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
-    """Return why it cannot be known who is in which class, whatever the files hold; empty where it can."""
+    """Return the reason why the persons of classes cannot be known from the source; empty if they can."""
     if len(job.columns.quasi_identifiers) > MOST_JOINED:
         return MANY
     one_level = claim is not None and not claim.starred and all(len(levels) == 1 for levels in claim.levels.values())
@@ -95,7 +95,7 @@ def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
 
 
 def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels], original: Original, folder: Path) -> PeopleOfSource:
-    """Count who is in which class where each value has one label at most."""
+    """Find the persons of each class where each value has at most one label; write them to files."""
     connection, masked = sides.connection, sides.unmasked != sides.release
     for one in labels:
         _own(connection, one)
@@ -117,7 +117,7 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
 
 
 def _own(connection: duckdb.DuckDBPyConnection, one: PublishedLabels) -> None:
-    """Make the table of the label of each value of a quasi-identifier."""
+    """Make the SQL table of each value's label, for one quasi-identifier."""
     assert one.owners is not None
     places = np.flatnonzero(one.owners >= 0)
     connection.register("owned", pa.table({"place": places.astype(np.int64), "number": one.owners[places].astype(np.int64)}))
@@ -126,5 +126,5 @@ def _own(connection: duckdb.DuckDBPyConnection, one: PublishedLabels) -> None:
 
 
 def _withholds_single(job: Job) -> bool:
-    """Return whether the job may have single records of a published class withheld."""
+    """Return whether the job may withhold single records of a published class."""
     return getattr(job.method, "linked", None) == "keep"

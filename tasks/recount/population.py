@@ -1,4 +1,4 @@
-"""Counts how many rows of a population the labels of each class of a release fit: with what a journalist or a marketer works."""
+"""Counts of the population rows that fit each class, for journalist and marketer risk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.source.partitions import relation
 from tasks.store.database import quote
@@ -35,7 +35,7 @@ Fitting = tuple[tuple[int, int, int], ...]
 
 
 def population_of(job: Job) -> Original | None:
-    """Return the population as DuckDB reads it; None where the job names none."""
+    """Return the job's population as an SQL relation; None if the job names none."""
     if job.population is None:
         return None
     files: list[str] = []
@@ -55,7 +55,7 @@ def population_of(job: Job) -> Original | None:
 
 
 def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
-    """Count the rows of the population, and the classes by their records and the rows that their labels fit.
+    """Count the population's rows, and the classes by their records and fitting population rows.
 
     Args:
         job: Names the population.
@@ -67,10 +67,10 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
         return None
     qids = job.columns.quasi_identifiers
     columns = [quote(name) for qid in qids for name in published_columns(job, qid)]
-    classes = fetched(connection, f"SELECT {', '.join(columns)}, count(*) AS records FROM {release} GROUP BY ALL")
+    classes = fetch_columns(connection, f"SELECT {', '.join(columns)}, count(*) AS records FROM {release} GROUP BY ALL")
     names = ", ".join(quote(qid.name) for qid in qids)
     try:
-        rows = fetched(connection, f"SELECT {names}, count(*) AS weight FROM {population.relation} GROUP BY ALL")
+        rows = fetch_columns(connection, f"SELECT {names}, count(*) AS weight FROM {population.relation} GROUP BY ALL")
     except (duckdb.IOException, duckdb.InvalidInputException):
         raise PopulationError.no_parquet() from None
     spans, numbers, places = [], [], []
@@ -86,7 +86,7 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
 
 
 def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64]]:
-    """Return the label of each class, what labels cover, and where the value of each row stands."""
+    """Return the label of each class, the labels' spans, and the position of each population row's value."""
     qid = job.columns.quasi_identifiers[number]
     published = [classes[name] for name in published_columns(job, qid)]
     values = pa.array(held).unique().drop_null().sort()
@@ -108,6 +108,6 @@ def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array)
 
 
 def _ranks(entries: pa.Array, values: pa.Array) -> NDArray[np.int64]:
-    """Return where each of some values stands among all of them, ascending."""
+    """Return the rank of each entry among all values, ascending, shape (entries,)."""
     ranks: NDArray[np.int64] = pc.index_in(entries, values).to_numpy(zero_copy_only=False).astype(np.int64)
     return ranks

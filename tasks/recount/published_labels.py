@@ -1,4 +1,4 @@
-"""The labels of each quasi-identifier in a release, and the values of the source that they cover."""
+"""Labels of each quasi-identifier in a release, and the source values that they cover."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.manifest import MASK, published_columns
-from tasks.recount.original import ReleaseAndSource, fetched, with_source_types
+from tasks.recount.original import ReleaseAndSource, fetch_columns, with_source_types
 from tasks.store.database import quote
 
 
 @dataclass(frozen=True, eq=False)
 class PublishedLabels:
-    """A quasi-identifier in a release and in its source.
+    """The labels of a quasi-identifier in a release, with their values in the source.
 
     Attributes:
         number: Its position in the job.
@@ -58,22 +58,22 @@ class PublishedLabels:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are held for each of its values."""
+        """Bytes held for the values of the quasi-identifier."""
         return self.source.nbytes + self.order.nbytes + (0 if self.owners is None else self.owners.nbytes)
 
     @property
     def values_table(self) -> str:
-        """The table of its values."""
+        """The name of the SQL table of its values."""
         return f"values_{self.number}"
 
     @property
     def labels_table(self) -> str:
-        """The table of its labels."""
+        """The name of the SQL table of its labels."""
         return f"labels_{self.number}"
 
 
 def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
-    """Have the values and labels of all quasi-identifiers counted in one reading, where each costs."""
+    """Announce the counts of all quasi-identifiers' values and labels, so that one scan serves them."""
     if not job.columns.quasi_identifiers:
         # One of several tables may have none.
         return
@@ -83,13 +83,13 @@ def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
 
 
 def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Groups, Groups]:
-    """Return the values of a quasi-identifier in the source and its labels in the release, each once."""
+    """Return the groups of a quasi-identifier's values in the source and of its labels in the release."""
     labels = label_groups(sides.rows.alike(sides.unmasked), tuple(map(quote, published_columns(job, qid))))
     return value_groups(sides.source, quote(qid.name)), labels
 
 
 def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
-    """Read the labels of the quasi-identifier at a position of the job, and make the tables of its values and its labels.
+    """Read the labels of one quasi-identifier, and make the SQL tables of its values and labels.
 
     Args:
         job: The job.
@@ -102,8 +102,8 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     sought, published = _groups(job, sides, qid)
     connection.execute(values_sql(rows.grouped("source", sought), f"values_{number}"))
     connection.execute(labels_sql(rows.grouped("release", published), f"labels_{number}"))
-    values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
-    labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
+    values = fetch_columns(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
+    labels = fetch_columns(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
     held = with_source_types(values["value"], sides.original, qid.name)
     shown = [with_source_types(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
     found = labels_of_levels(job, sides, qid, held, shown, claim) if claim and qid.name in claim.levels else None
@@ -120,7 +120,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
 def labels_of_levels(
     job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier, values: pa.Array, columns: Sequence[pa.Array], claim: ClaimedLevels
 ) -> tuple[NDArray[np.int64], Spans] | None:
-    """Read labels as those of the levels that they are said to be of.
+    """Read a quasi-identifier's labels by the levels that the release claims; None if they do not fit.
 
     Args:
         job: The job.
@@ -131,7 +131,7 @@ def labels_of_levels(
         claim: Says the levels.
 
     Returns:
-        Where each value stands, and what labels cover; None where there are no such levels, or a label is of none of them.
+        The position of each value, and the labels' spans; None where there are no such levels, or a label is of none of them.
     """
     above = level_makers(qid.name, qid.hierarchy, values, job.folder)
     said = claim.levels[qid.name] or range(len(above) + 1)
@@ -144,7 +144,7 @@ def labels_of_levels(
 
 
 def _stars(columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
-    """Return which labels are ``*``, or two open bounds."""
+    """Return which labels are ``*``, or have two open bounds, shape (labels,)."""
     if len(columns) > 1:
         return np.asarray(np.stack([np.asarray(column.is_null()) for column in columns]).all(axis=0), np.bool_)
     kind = columns[0].type
@@ -155,7 +155,7 @@ def _stars(columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
 
 
 def _read_anyhow(job: Job, qid: QuasiIdentifier, held: pa.Array, columns: Sequence[pa.Array]) -> tuple[NDArray[np.int64], Spans]:
-    """Read labels in whatever way they may be meant; return where each value stands, and what labels cover."""
+    """Read labels in any form; return the position of each value, and the labels' spans."""
     texts, known = label_texts(job, qid, held.type, columns), held.drop_null()
     axis = label_axis(qid, known, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
     # A null is the last value in DuckDB's order, and stands after all positions of an axis.
@@ -164,7 +164,7 @@ def _read_anyhow(job: Job, qid: QuasiIdentifier, held: pa.Array, columns: Sequen
 
 
 def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
-    """Return labels as text, whether they are text, values of another type or pairs of bounds."""
+    """Return labels as texts, from text, from values of another type or from pairs of bounds."""
     texts = [texts_with_nulls(column) for column in columns]
     if len(texts) == 1:
         return texts[0]
@@ -175,13 +175,13 @@ def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequ
 
 
 def way_of(job: Job, qid: QuasiIdentifier) -> str | None:
-    """Return how the job wants the values of a class to be published, if it says so."""
+    """Return the job's ``generalisation`` of a quasi-identifier; None without one."""
     ways: Any = getattr(job.method, "generalisation", None)
     return ways.get(qid.name) if isinstance(ways, dict) else ways
 
 
 def _is_kept(values: pa.Array, labels: pa.Array, owners: NDArray[np.int32]) -> bool:
-    """Return whether every label is the value that it covers, type and all."""
+    """Return whether each label equals the value it covers, in value and type."""
     if values.type != labels.type:
         return False
     some = np.flatnonzero(owners >= 0)

@@ -1,4 +1,4 @@
-"""Holds columns that are published otherwise than they are against job and source: what stands for each value, and who has it."""
+"""Recount of columns with ``publish``: the published value of each source value, and its holders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
 from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import MASK, published_columns, published_qids
-from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import PeopleFiles, person_values_known, read_people
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.recount.rows import ReleaseRows
@@ -37,7 +37,7 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class PublishedSource:
-    """The source as it is published.
+    """The source with its values as they are published.
 
     Attributes:
         original: As the recount reads it from here on.
@@ -52,12 +52,12 @@ class PublishedSource:
     columns: Sequence[str] = ()
 
     def of(self, relation: str) -> str:
-        """Return some records with their values as they are published."""
+        """Return an SQL relation with its values replaced by the published ones."""
         return with_replaced_values_sql(relation, self.columns, self.joins)
 
 
 class PublishedHolders(NamedTuple):
-    """Who has which value of a source.
+    """The relation of value holders: records, or persons.
 
     Attributes:
         relation: Its records.
@@ -69,7 +69,7 @@ class PublishedHolders(NamedTuple):
 
 
 def published_source(job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders | None = None) -> PublishedSource:
-    """Work out what is published of the source's values, and returns the source so, as the rows have it from here on.
+    """Compute the published values of the source, and read the source with them from here on.
 
     Args:
         job: Says how columns are published.
@@ -86,7 +86,7 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, holders: P
         table, column = f"published_{number}", quote(name)
         values, kind, floating, made = _worked_out(job, rows, original, holders, name)
         out = pa.float64() if isinstance(way, Publishing) and way.microaggregate is not None else kind
-        held = fetched(rows.connection, f"FROM {rows.grouped('release', Groups(rows.release, ((column, 'value'),)))}")
+        held = fetch_columns(rows.connection, f"FROM {rows.grouped('release', Groups(rows.release, ((column, 'value'),)))}")
         present = Counter(dict(zip(_plain(held["value"], out, original, name), held["records"].to_pylist(), strict=True)))
         figures[name] = _figures(way, made, present, kind)
         # What is published nowhere became what the rest becomes: too few have it who are released.
@@ -109,11 +109,11 @@ def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -
 def _worked_out(
     job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders, name: str
 ) -> tuple[pa.Array, pa.DataType, bool, ValuePublication]:
-    """Return the values of a column, their type, whether it has what is no number, and what is published of them."""
+    """Return the values of a column, their type, whether NaN may occur, and the published values."""
     k, way, (relation, persons) = job.privacy.k, job.columns.ways[name], holders
     every = isinstance(way, Publishing)
     empty = rows.counted(f"SELECT {quote(name)} AS value FROM {relation} LIMIT 0", "source")
-    type_of = fetched(rows.connection, f"FROM {empty}")["value"].type
+    type_of = fetch_columns(rows.connection, f"FROM {empty}")["value"].type
     floating = pt.is_floating(type_of)
     column = quote(name) if not floating else f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
     names = f"({', '.join(persons)})"
@@ -132,7 +132,7 @@ def _worked_out(
         f"FROM value_counts AS c LEFT JOIN ({first}) AS f ON c.value = f.value",
         "source",
     )
-    found = fetched(rows.connection, f"FROM {every_value} ORDER BY value NULLS LAST")
+    found = fetch_columns(rows.connection, f"FROM {every_value} ORDER BY value NULLS LAST")
     there = len(found["value"]) - found["value"].null_count
     values = with_source_types(found["value"].slice(0, there), original, name)
     others = [found[one].to_pylist() for one in ("people", "first", "records")]
@@ -143,7 +143,7 @@ def _worked_out(
 
 
 def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.DataType) -> ColumnPublication:
-    """Return what publication lost, of the values that are published alone."""
+    """Return the change and error of a column's publication, from published values alone."""
     records, values = sum(present.values()), sum(count for value, count in present.items() if value is not None)
     error_of = {value: error for value, error in zip(made.published, made.error, strict=True) if value is not None}
     standing = {value for value, changed in zip(made.published, made.changed, strict=True) if changed and value is not None}
@@ -162,7 +162,7 @@ def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.D
 
 
 def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: str, people: PeopleFiles | None) -> list[str]:
-    """Count published values of columns that are shared which fewer than k people of the release have.
+    """Return faults for shared columns that publish values of fewer than k people.
 
     Args:
         connection: The database.
@@ -200,7 +200,7 @@ def _fault(name: str, few: int, k: int, unit: str) -> Sequence[str]:
 
 
 def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, ColumnLoss]:
-    """Return what the labels of each quasi-identifier lost, by its name.
+    """Return the information loss of each quasi-identifier's labels, by name.
 
     Args:
         job: The job.
@@ -212,7 +212,7 @@ def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, 
 
 
 def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int]]:
-    """Return what columns tell that are published untreated, by name: different values, records alone with theirs, and those with one."""
+    """Return the counts of distinct values, unique records and non-null values of each untreated column."""
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     found = {}
     for name in rows.types("release"):
@@ -226,7 +226,7 @@ def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int
 def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> ColumnLoss:
     columns = published_columns(job, qid)
     counted = label_groups(rows.alike(rows.release), tuple(map(quote, columns)))
-    labels = fetched(rows.connection, f"FROM {rows.grouped('release', counted)}")
+    labels = fetch_columns(rows.connection, f"FROM {rows.grouped('release', counted)}")
     kind, records = original.columns.field(qid.name).type, labels.pop("records").to_numpy()
     reading = _reading(job, qid, kind)
     published = [with_source_types(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))]

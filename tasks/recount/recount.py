@@ -1,4 +1,4 @@
-"""Recounts written files with DuckDB and refuses what does not keep the job's promise."""
+"""Recount of written files with DuckDB, which refuses a release that breaks the job's promise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemas.errors.base import VerificationError, counted
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
-from tasks.engine.peak_memory import give_back
+from tasks.engine.peak_memory import release_memory
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, people_of_source
@@ -37,7 +37,7 @@ from tasks.store.work_folder import temporary_folder_of
 
 
 class ReleaseCounts(ABC):
-    """What is counted of a release: at hand in one database, or in shares by tasks.
+    """The counts of a release, from one database or from shares counted by tasks.
 
     Attributes:
         rows: Of the release and of its source.
@@ -47,7 +47,7 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def classes(self, original: Original | None) -> ShareClasses:
-        """Count what is counted in each class by itself.
+        """Count the sizes, persons and sensitive values of the release's classes.
 
         Args:
             original: The source as it is published, if it is at hand.
@@ -55,21 +55,24 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def additional(self) -> AdditionalCounts:
-        """Count what needs all classes at once; called after ``classes``."""
+        """Count linked persons, population rows and combinations, over all classes at once.
+
+        It is called after ``classes``.
+        """
 
     def control_faults(self, _found: Recount) -> list[str]:
-        """Return where what was counted is not all of the release and its source, each once."""
+        """Return faults where the counts do not cover each record of release and source once."""
         return []
 
 
 class CountsHere(ReleaseCounts):
-    """A release that is one share, counted in a database."""
+    """The counts of an undivided release, made in one database."""
 
     def __init__(self, job: Job, rows: RowsHere, people: PeopleFiles | None) -> None:
         self.rows, self._job, self._people = rows, job, people
 
     def classes(self, original: Original | None) -> ShareClasses:
-        """Count all classes."""
+        """Count the sizes, persons and sensitive values of all classes in the database."""
         job, rows, by_people = self._job, self.rows, bool(self._people and self._job.columns.person)
         found = count_in_classes(
             job,
@@ -81,11 +84,11 @@ class CountsHere(ReleaseCounts):
             rows.alike(rows.release),
         )
         # What the classes took is given back before values and labels are held.
-        give_back()
+        release_memory()
         return found
 
     def additional(self) -> AdditionalCounts:
-        """Count the rest; the persons of classes are in the database."""
+        """Make the counts that need all classes, with the classes' persons in the database."""
         return count_additional(self._job, self.rows.connection, self.rows.release, self._people)
 
 
@@ -99,7 +102,9 @@ def recount(
     people: PeopleFiles | None = None,
     basis: RecountBasis = RecountBasis(),  # noqa: B008 - a tuple
 ) -> Recount:
-    """Count the classes of the data files, check columns, classes and sensitive values against the job, and records against the source.
+    """Recount the data files, and check columns, classes, values and records against job and source.
+
+    A release that fails a check is refused.
 
     Args:
         job: All that is known.
@@ -120,12 +125,12 @@ def recount(
         rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
-            rows.concatenate([relation_of(connection, [file]) for file in some])
+            rows.merge_equal_records([relation_of(connection, [file]) for file in some])
         return recount_by(job, CountsHere(job, rows, people), what, original, basis)
 
 
 def recount_by(job: Job, counts: ReleaseCounts, what: str, original: Original | None, basis: RecountBasis) -> Recount:
-    """Recount a release, in however many shares it is counted, and refuses it where it does not keep what the job promises.
+    """Recount a release by given counts and refuse it if it breaks the job's promise.
 
     Args:
         job: All that is known.
@@ -148,7 +153,7 @@ def recount_by(job: Job, counts: ReleaseCounts, what: str, original: Original | 
 def written_rows(
     job: Job, files: Sequence[Path], spill: Path, what: str, layout: Csv, *, last: bool = False
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str, list[str]]]:
-    """Yield a database, what it reads data files as, and what is wrong with their columns.
+    """Yield a database connection, the SQL relation of data files, and the faults of their columns.
 
     Args:
         job: The job.
@@ -179,7 +184,7 @@ def count_in_classes(
     whole_of: Callable[[str], str],
     alike: RecordRelation | None = None,
 ) -> ShareClasses:
-    """Count whatever is counted in each class by itself.
+    """Count the sizes, persons and sensitive values of classes in one database.
 
     Args:
         job: The job.
@@ -195,7 +200,7 @@ def count_in_classes(
         connection, alike or RecordRelation(source), published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True
     )
     if people and job.columns.person:
-        counts = by_person(counts, count_people(connection, job, source, qids, people))
+        counts = with_person_counts(counts, count_people(connection, job, source, qids, people))
         counts = replace(counts, one_value={**counts.one_value, **one_values(connection, job, people)})
     # Whoever is not counted has values that are not: then only which there are is known.
     spreads, unexpected = count_spreads(job, connection, source, qids, original, whole_of, by_people=bool(counts.persons))
@@ -203,7 +208,7 @@ def count_in_classes(
 
 
 def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: str, people: PeopleFiles | None) -> AdditionalCounts:
-    """Count what needs all classes at once.
+    """Count linked persons, population rows, combinations and values of few people.
 
     Args:
         job: The job.
@@ -217,8 +222,8 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
     return AdditionalCounts(linked, population, together, tuple(few_people_faults(connection, job, source, people)))
 
 
-def by_person(classes: Recount, persons: PersonCount) -> Recount:
-    """Return classes with what k is about counted in persons."""
+def with_person_counts(classes: Recount, persons: PersonCount) -> Recount:
+    """Return class counts with k's figures replaced by counts of persons."""
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 
@@ -231,7 +236,7 @@ def count_classes(
     *,
     by_qid: bool = False,
 ) -> Recount:
-    """Count the classes of data files.
+    """Count the classes of data files: sizes, failing classes and classes with one sensitive value.
 
     Args:
         connection: The database.
@@ -250,14 +255,14 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verify a published release as ``verify_against`` does, with the source as it is at hand."""
+    """Verify a published release against its job, its manifest and the source, if available."""
     return verify_against(job, release, original_of(job), people)
 
 
 def verify_against(
     job: Job, release: Path, original: Original | None, people: PeopleFiles | None = None
 ) -> tuple[Recount, Manifest | None]:
-    """Verify a published release: its files against its manifest, its classes against the job, its records against the source.
+    """Verify a published release: files against manifest, classes against job, records against source.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
 
@@ -281,7 +286,7 @@ def verify_against(
                 found_out = _people_found_out(job, f"'{release}'", files, layout, unproved, original, claim, spill)
             if found_out.lacking:
                 faults.append(f"{found_out.lacking:,} of the classes do not hold the records that the source has for what they publish")
-            basis = RecountBasis(unproved, k_of(manifest), claim, found_out.because)
+            basis = RecountBasis(unproved, claimed_k(manifest), claim, found_out.because)
             found = recount(job, files, spill, f"'{release}'", original, layout, found_out.files, basis)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
@@ -303,7 +308,7 @@ def _people_found_out(
     claim: ClaimedLevels | None,
     spill: Path,
 ) -> PeopleOfSource:
-    """Find out from job and source who is in which class."""
+    """Find the persons of each class from job and source."""
     if unproved or original is None:
         return PeopleOfSource(because=unproved)
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
@@ -312,14 +317,14 @@ def _people_found_out(
         return people_of_source(job, files, layout, original, claim, spill)
 
 
-def k_of(manifest: Manifest | None) -> int:
-    """Return the k that a release was made for; 0 where nobody says so."""
+def claimed_k(manifest: Manifest | None) -> int:
+    """Return the k that a release's manifest states; 0 if none does."""
     said = manifest.privacy.get("k") if manifest else None
     return said if isinstance(said, int) else 0
 
 
 def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
-    """Return whether the risk of a manifest is not that of the recounted classes."""
+    """Return a fault if the manifest's risk differs from that of the recounted classes."""
     if "after" not in manifest.risk or (manifest.persons and not found.persons):
         return []
     starred, masked = found.fully_suppressed_units(manifest.masked)
@@ -329,7 +334,7 @@ def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
 
 
 def file_faults(release: Path, files: Sequence[Path], manifest: Manifest) -> list[str]:
-    """Return what data files are missing, added or altered since a release was published."""
+    """Return faults for data files that are missing, added or altered since publication."""
     promised = {release / file.path: file for file in manifest.files}
     there = set(files)
     faults = []

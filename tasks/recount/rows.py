@@ -1,4 +1,4 @@
-"""The rows that a recount counts, of the release and of its source: all at hand in one database, or in parts that tasks count apart."""
+"""Rows of a release and its source for a recount, in one database or in parts counted by tasks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOGETHER = "together"
 
 
 class ReleaseRows(ABC):
-    """What is counted.
+    """The rows of a release and of its source, as SQL relations to count.
 
     Attributes:
         connection: A database for what was counted.
@@ -41,19 +41,22 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def grouped(self, side: Side, groups: Groups) -> str:
-        """Count groups of all rows of a side; return what the database reads them as, each group once."""
+        """Count the groups of all rows of release or source; return the SQL relation of the counts.
+
+        Each group occurs once.
+        """
 
     def expect(self, _side: Side, _groups: Sequence[Groups]) -> None:
-        """Is told which groups of a side will be asked for: where each reading costs, one serves all of them."""
+        """Announce the groups that will be counted, so that one scan can serve all of them."""
         return
 
     @abstractmethod
     def counted(self, statement: str, *sides: Side) -> str:
-        """Return what the database reads the answer of a statement as that needs all rows of the given sides at once."""
+        """Return the SQL relation of a query's result that needs all rows of the given sides."""
 
     @abstractmethod
     def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Read the source from here on with the values that are published in the place of its own.
+        """Replace the source's values by the published ones in all later reads.
 
         Args:
             tables: Tables that are joined, by name.
@@ -63,10 +66,10 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def types(self, side: Side) -> dict[str, str]:
-        """Return DuckDB's types of the columns of a side."""
+        """Return DuckDB's types of the columns of release or source."""
 
     def alike(self, release: str) -> RecordRelation:
-        """Return records of the release as statements count them for which equal ones are the same, each by itself or together.
+        """Return the release's records for counting, equal records singly or merged with a count.
 
         Args:
             release: What they are read as.
@@ -74,13 +77,13 @@ class ReleaseRows(ABC):
         return RecordRelation(release)
 
     def records(self, side: Side) -> int:
-        """Return how many records a side has."""
+        """Return the number of records of release or source."""
         [(records,)] = self.connection.execute(f"FROM {self.grouped(side, Groups(getattr(self, side)))}").fetchall()
         return int(records)
 
 
 class RowsHere(ReleaseRows):
-    """Rows that the database reads itself, which takes all cores of the machine for it.
+    """Rows that one database reads itself, with all cores of the machine.
 
     Attributes:
         wide: Whether whole records are read by one thread, one side after the other: each holds a row group of all columns, and buffers.
@@ -90,10 +93,10 @@ class RowsHere(ReleaseRows):
         self.connection, self.release, self.source, self.wide = connection, release, source, wide
         self._tables, self._copies = 0, ""
 
-    def concatenate(self, parts: Sequence[str]) -> None:
-        """Put equal records of the release together, where there are many: each is read once then, and not for every question.
+    def merge_equal_records(self, parts: Sequence[str]) -> None:
+        """Merge equal records of the release if many are equal, so that later counts read fewer rows.
 
-        Whether there are, some of them tell; if these mislead, the database has more to hold and to set aside, and counts the same.
+        A sample decides whether many are equal; if it misleads, the database needs more memory and counts the same.
 
         Args:
             parts: What some of the files are read as, each by itself.
@@ -110,11 +113,11 @@ class RowsHere(ReleaseRows):
         self.connection.execute(distinct_records_sql(self.release, self._copies, TOGETHER))
 
     def alike(self, release: str) -> RecordRelation:
-        """Return records of the release, equal ones together if they were put together."""
+        """Return the release's records for counting, equal ones merged after ``merge_equal_records``."""
         return RecordRelation(release.replace(self.release, TOGETHER), self._copies) if self._copies else RecordRelation(release)
 
     def grouped(self, _side: Side, groups: Groups) -> str:
-        """Make what the statement reads, and returns it as part of the statement that is to come."""
+        """Run the preparing statements of some groups; return their SQL as a subquery or a table."""
         for statement in groups.before:
             self.connection.execute(statement)
         if not (groups.alone or (groups.wide and self.wide)):
@@ -128,11 +131,11 @@ class RowsHere(ReleaseRows):
         return f"grouped_{self._tables}"
 
     def counted(self, statement: str, *_: Side) -> str:
-        """Return the statement as part of the one that is to come."""
+        """Return the query as a subquery."""
         return f"({statement})"
 
     def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Make the tables, and read the source joined to them."""
+        """Make the tables of published values, and join them to the source in later reads."""
         for name, table in tables.items():
             self.connection.register("made", table)
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM made")
@@ -140,12 +143,12 @@ class RowsHere(ReleaseRows):
         self.source = with_replaced_values_sql(self.source, columns, joins)
 
     def types(self, side: Side) -> dict[str, str]:
-        """Return DuckDB's types of the columns of a side."""
+        """Return DuckDB's types of the columns of release or source."""
         return types_of(self.connection, getattr(self, side))
 
 
 def types_of(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
-    """Return DuckDB's types of the columns of what it reads."""
+    """Return DuckDB's types of the columns of an SQL relation, by name."""
     return {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}
 
 
@@ -156,7 +159,7 @@ HELD, BUFFERS = 5, 1 << 18
 
 
 def are_wide(job: Job, files: Sequence[Path]) -> bool:
-    """Return whether the threads of a recount cannot all read whole records within the job's memory.
+    """Return whether the recount's threads cannot all read whole records within the job's memory.
 
     Args:
         job: Gives memory and threads.
@@ -170,7 +173,7 @@ def are_wide(job: Job, files: Sequence[Path]) -> bool:
 
 
 def takes_much(job: Job, largest: int, columns: int) -> bool:
-    """Return whether threads that read whole records take more than there is for them.
+    """Return whether reading whole records by all threads takes more than half of the job's memory.
 
     Args:
         job: Gives memory and threads.
@@ -182,7 +185,7 @@ def takes_much(job: Job, largest: int, columns: int) -> bool:
 
 
 def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
-    """Return what is wrong with the columns of Parquet files, and with the first rows of each."""
+    """Return the faults of Parquet files' columns: names, order, types and partition folders."""
     faults: list[str] = []
     for path in files:
         folders = [name for name, *_ in partition_of(path)]
@@ -202,7 +205,7 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
 
 
 def read_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
-    """Return what is wrong with the columns of files of another format, as DuckDB reads them."""
+    """Return the faults of columns of CSV and other files, as DuckDB reads them."""
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     names = list(types)
     if faults := column_faults(job, names):
@@ -217,7 +220,7 @@ def _expected(job: Job, names: Sequence[str]) -> list[str]:
 
 
 def _unexpected(schema: pa.Schema, columns: Sequence[str], text: Sequence[str]) -> list[str]:
-    """Return whether a file has other columns or another order, or anything but text where a ``*`` may stand."""
+    """Return a fault if a file's columns or their order differ, or a masked column is not text."""
     wrong = [name for name in text if name in schema.names and not _is_text(schema.field(name).type)]
     return [WRONG_COLUMNS] if schema.names != columns or wrong else []
 

@@ -1,4 +1,4 @@
-"""Sets records apart by share, as a recount of classes wants them: of a release, and of who is in its classes."""
+"""Division of a release's records and persons into shares of classes, for a recount by tasks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Keep = Callable[[int, Callable[[Path], int]], Artifact]
 
 
 class DividedRelease(BaseModel):
-    """A part of the data files, set apart.
+    """A part of the data files, divided into shares by class.
 
     Attributes:
         shares: By number, the records of each share.
@@ -45,7 +45,7 @@ class DividedRelease(BaseModel):
 
 
 def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> DividedRelease:
-    """Set the records of data files apart by the classes that they are in, with what is counted in classes."""
+    """Divide the records of data files into shares by class, with the columns that are counted."""
     types, columns = types_of(connection, view), job.columns
     qids = published_qids(job)
     wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking, *columns.ways])
@@ -55,12 +55,12 @@ def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, s
 
 
 class DividedMembers(BaseModel):
-    """Who is in which class, set apart.
+    """The persons of classes, divided into shares.
 
     Attributes:
         people: By number of a share, who is in its classes.
         persons: By number of another share, of persons, how many records each of them has.
-        classes: By number of the first kind of share, what its classes publish; nothing where another part's task tells that.
+        classes: By number of the first kind of share, what its classes publish; nothing where another part's task has them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -73,9 +73,10 @@ class DividedMembers(BaseModel):
 def divide_members(
     connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, shares: int, keep: Callable[[str], Keep], *, first: bool
 ) -> DividedMembers:
-    """Set who is in which class apart as the classes are; those of no class that is known go to the first share, as unexpected.
+    """Divide the persons of classes into the same shares as the classes.
 
-    Persons are set apart by themselves too: somebody may be in classes of several shares.
+    Persons of unknown classes go to the first share, as unexpected. Persons are divided by themselves too: a person may be in classes of
+    several shares.
 
     Args:
         connection: The database.
@@ -106,7 +107,7 @@ def divide_members(
 def _set_apart(
     connection: duckdb.DuckDBPyConnection, statement: str, columns: Sequence[str], shares: int, keep: Keep
 ) -> tuple[Artifact, ...]:
-    """Write the rows of a statement into a file for each share, by the number that its last column holds."""
+    """Write the rows of a query into one file per share, by the share number in its last column."""
     # By place: a column of the job may have any name, ours included.
     names = [f"column_{number}" for number in range(len(columns))]
     connection.execute(f"CREATE OR REPLACE TEMP TABLE apart ({_typed(connection, statement, [*names, 'share'])})")
@@ -127,20 +128,20 @@ def _typed(connection: duckdb.DuckDBPyConnection, statement: str, names: Sequenc
 
 
 def files_sql(paths: Sequence[Path]) -> str:
-    """Return what DuckDB reads tables of tasks as."""
+    """Return the SQL relation of the Parquet files that tasks wrote."""
     return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
 
 
-def to_text(found: Any) -> str:
-    """Return what was counted as text, which no engine takes for anything else."""
+def counts_to_text(found: Any) -> str:
+    """Serialise counts as JSON text, which no engine interprets."""
     return json.dumps(TypeAdapter(type(found)).dump_python(found))
 
 
-def from_text(kind: type[Counted], text: str) -> Counted:
-    """Return what was counted of a text.
+def counts_from_text(kind: type[Counted], text: str) -> Counted:
+    """Parse counts from the JSON text of ``counts_to_text``.
 
     Args:
         kind: A class of data without keys other than texts and numbers.
-        text: See ``to_text``.
+        text: See ``counts_to_text``.
     """
     return TypeAdapter(kind).validate_python(json.loads(text))

@@ -1,4 +1,4 @@
-"""The figures of a manifest that the source bears out: levels of the labels, sizes of its classes as it is, how many persons it has."""
+"""Figures of a manifest recounted from the source: class sizes, persons and withheld records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tasks.store.database import connect, quote
 
 @dataclass(frozen=True)
 class SourceFigures:
-    """What was counted in the source.
+    """Counts of the source's classes, persons and withheld records.
 
     Attributes:
         sizes: Number of classes of the source as it is by records.
@@ -31,7 +31,7 @@ class SourceFigures:
 
 
 def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
-    """Count the classes and persons of the source that a release was made of.
+    """Count the classes and persons of a release's source, and the records withheld per person.
 
     Args:
         job: The job that made it.

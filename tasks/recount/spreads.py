@@ -1,4 +1,4 @@
-"""Counts the classes of written files that break a promise on sensitive values: by records, or by people where a job names them."""
+"""Counts of classes that break a promise on sensitive values, by records or by persons."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from core.recount.spreads import holder_classes_sql
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
-from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import persons_by_value_sql, unexpected_values, values_of_people
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
 
 def source_value_groups(source: str, column: str) -> Groups:
-    """Return how the records of each value of a sensitive column are counted: ``value``, ``records``."""
+    """Return the groups that count the records of each sensitive value: ``value``, ``records``."""
     return Groups(source, ((quote(column), "value"),))
 
 
 def make_source_distribution(
     job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, counted: str
 ) -> int:
-    """Make the table ``whole`` of all values with their records, places and groups; return the number of levels of the groups.
+    """Make the SQL table ``whole`` of a column's values with records, ranks and groups.
+
+    The number of levels of the groups is returned.
 
     Args:
         job: Says where files of hierarchies are.
@@ -43,7 +45,7 @@ def make_source_distribution(
         counted: What the database reads the column's values with their records as.
     """
     # A null last, where the ordered distance has it.
-    rows = fetched(connection, f"SELECT value, records FROM {counted} ORDER BY 1 NULLS LAST")
+    rows = fetch_columns(connection, f"SELECT value, records FROM {counted} ORDER BY 1 NULLS LAST")
     columns = {"value": rows["value"], "records": rows["records"], "place": np.arange(len(rows["value"]))}
     levels = 0
     if along is not None:
@@ -61,7 +63,10 @@ EVERYWHERE = "everywhere"
 
 
 def models_counted(job: Job, *, by_people: bool) -> list[tuple[PrivacyKind, str, Any]]:
-    """Return the promises on sensitive values that can be counted: without the people of the classes, only which values there are."""
+    """Return the promises on sensitive values that can be counted.
+
+    Without the persons of classes, these are promises on the presence of values alone.
+    """
     return [(kind, column, spec) for kind, column, spec in job.privacy.models if by_people or not job.columns.person or kind.of_presence]
 
 
@@ -75,7 +80,9 @@ def count_spreads(
     *,
     by_people: bool,
 ) -> tuple[tuple[ShareSpread, ...], dict[str, int]]:
-    """Count the classes that break a promise on sensitive values, and those whose values are not of the people who were counted.
+    """Count the classes that break a promise on sensitive values or hold unexpected values.
+
+    Unexpected are values that the counted persons do not hold.
 
     Args:
         job: Says what is promised.
@@ -107,18 +114,21 @@ def count_spreads(
 
 
 def needs_source_values(kind: PrivacyKind, *, by_people: bool) -> bool:
-    """Return whether the classes are compared with the whole source, or how many persons hold a value with its values there."""
+    """Return whether a promise compares classes with the distribution in the whole source.
+
+    That may be of records, or of the persons who hold each value.
+    """
     return kind.of_whole or (by_people and kind.held is not None)
 
 
 def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: Original | None, *, by_people: bool) -> str:
-    """Return what the database reads the values of a column as, each with its records, or its people where these are counted.
+    """Return the SQL relation of a column's values, with records or persons per value.
 
     Args:
         job: The job.
         rows: Of the release and of its source.
         column: The sensitive column.
-        original: The source; without it, or if it is not what the release was made of, the release stands for it.
+        original: The source; without it, or if the release was made of another one, the values of the release are taken.
         by_people: Whether the people of the classes were counted.
     """
     whole = original if original and original.is_complete else None
@@ -128,7 +138,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
 
 
 def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
-    """Return what classes break, the worst of them by promise and column, and the columns of which nothing was counted."""
+    """Return faults of broken promises, the worst measure by promise and column, and uncounted columns."""
     faults = [
         f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
         for column, unexpected in classes.unexpected.items()

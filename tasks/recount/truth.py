@@ -1,4 +1,4 @@
-"""Holds the written files against the source: is every published record one of the source, as the job coarsens it?"""
+"""Comparison of the written files with the source: each record must be one of the source, coarsened."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from schemas.errors.base import listed
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original, ReleaseAndSource, fetched, release_and_source
+from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import leave_for, quote
@@ -60,7 +60,7 @@ JOINS = 16
 
 
 def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels]) -> list[str]:
-    """Return whether labels of quasi-identifiers cover their values in the records with equal values in the other columns."""
+    """Return faults where overlapping labels do not fit the values of records with equal other columns."""
     looked = [(one, parts) for one in some if (parts := _parts_of(one)) >= 2 and sides.names]
     sides.rows.expect("release", [_released(sides, one, parts) for one, parts in looked])
     sides.rows.expect("source", [_valued(sides, one, parts) for one, parts in looked])
@@ -95,7 +95,9 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
 
 
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
-    """Return whether the labels of some classes stand together as values of the source do, and how many classes these are.
+    """Check the label combinations of a random sample of classes against the source's records.
+
+    Returns the faults and the number of classes.
 
     Args:
         sides: Release and source.
@@ -107,14 +109,14 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
     ).fetchall()
     sample = sample_groups(sides.unmasked, columns, PARTS, sides.untreated_parts, most, drawn)
     sides.connection.execute(sample_sql(rows.grouped("release", sample), "sampled"))
-    of_labels = [fetched(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
+    of_labels = [fetch_columns(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
     sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY row")
     released, covered = np.zeros((MOST, PARTS), np.int64), np.zeros((MOST, PARTS), np.int64)
     taken = of_class < MOST
     np.add.at(released, (of_class[taken], found["part"][taken]), found["records"][taken])
-    given = fetched(sides.connection, f"FROM {rows.grouped('source', _covered(sides, labels, sampled))}")
+    given = fetch_columns(sides.connection, f"FROM {rows.grouped('source', _covered(sides, labels, sampled))}")
     mask, part, records = (given[name].to_numpy() for name in ("mask", "part", "records"))
     for number in range(len(sampled)):
         here = (mask >> np.uint64(number)) & np.uint64(1) == 1
@@ -125,7 +127,7 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
 
 
 def drawn_number() -> int:
-    """Return the number by which a recount chooses classes: one for all its parts, and another for the next recount."""
+    """Draw the random number by which a recount samples classes, the same for all its parts."""
     return secrets.randbits(64)
 
 
@@ -134,7 +136,7 @@ def _named(one: PublishedLabels) -> tuple[int, int, str]:
 
 
 def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled: NDArray[np.int64]) -> Groups:
-    """Return how the source's records are counted by the bits of the classes that cover them, looked up some columns at a time."""
+    """Return the groups of the source's records by the sampled classes that cover them, as bits."""
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
     columns, source = [quote(one.name) for one in labels], sides.source
     known, before = [part_of([one.source for one in sides.untreated_parts], PARTS)], []
@@ -149,7 +151,7 @@ def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled
 
 
 def _masks(sides: ReleaseAndSource, one: PublishedLabels, sampled: NDArray[np.int64]) -> str:
-    """Make the table of values with the bits of the classes whose label covers them; return its name."""
+    """Make the SQL table of values with the bits of the classes whose labels cover them; return its name."""
     masks = np.zeros(len(one.source), np.uint64)
     for number, label in enumerate(sampled.tolist()):
         masks[one.spans.covered(label)] |= np.uint64(1) << np.uint64(number)
@@ -163,11 +165,11 @@ def _masks(sides: ReleaseAndSource, one: PublishedLabels, sampled: NDArray[np.in
 
 
 def _numbers(sides: ReleaseAndSource, statement: str) -> dict[str, NDArray[np.int64]]:
-    return {name: column.to_numpy().astype(np.int64) for name, column in fetched(sides.connection, statement).items()}
+    return {name: column.to_numpy().astype(np.int64) for name, column in fetch_columns(sides.connection, statement).items()}
 
 
 class Truth(NamedTuple):
-    """What came of holding files against their source.
+    """The result of comparing a release's files with their source.
 
     Attributes:
         faults: What they publish that it does not bear out, in counts.
@@ -178,8 +180,8 @@ class Truth(NamedTuple):
     sampled: int | None = None
 
 
-def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLevels | None = None) -> Truth:
-    """Hold what the files publish against the source.
+def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLevels | None = None) -> Truth:
+    """Compare the published records with the source: types, labels, label combinations and whole records.
 
     Args:
         job: Says what is published as it is, and how the rest is coarsened.
@@ -188,7 +190,7 @@ def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLeve
         claim: The levels that labels are said to be of, where they are of any.
     """
     sides = release_and_source(job, rows, original)
-    if lacking := sides.lacking(job):
+    if lacking := sides.missing_columns(job):
         return Truth(lacking)
     if retyped := _wrong_types(job, sides):
         return Truth([f"{listed(retyped)} is of another type than in the source"])
@@ -210,7 +212,7 @@ def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLeve
 
 
 def _wrong_types(job: Job, sides: ReleaseAndSource) -> list[str]:
-    """Return the columns that are of another type than in the source, and quasi-identifiers that are no text either."""
+    """Return the columns of another type than in the source, except quasi-identifiers that are text."""
     if job.source.drift != "freeze":
         # Files that differ are widened to what holds all of them, which DuckDB may decide otherwise.
         return []
@@ -222,13 +224,16 @@ def _wrong_types(job: Job, sides: ReleaseAndSource) -> list[str]:
 
 
 def _label_faults(one: PublishedLabels) -> list[str]:
-    """Return whether the labels of a quasi-identifier can stand for its values."""
+    """Return faults if the labels of a quasi-identifier cannot cover its source values."""
     empty = int(np.count_nonzero(one.spans.high == one.spans.low))
     return label_faults(one.name, empty, unmatched_records(one.spans, one.released[None, :], one.source[None, :]))
 
 
 def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels]) -> list[str]:
-    """Return whether whole records, with the labels that do not overlap, occur in the source; of masked ones what else they publish."""
+    """Return faults if whole records do not occur in the source, for labels that do not overlap.
+
+    For masked records, the other published columns are compared.
+    """
     # A column of one label tells no records apart.
     told = [one for one in disjoint if len(one.released) > 1]
     parts = [*sides.untreated_parts, *(_part(sides, one) for one in told)]
@@ -239,7 +244,7 @@ def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels])
 
 
 def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[DigestPart], list[str]]:
-    """Return the source and the parts of a record's digest, no more of them to look up than one statement may, and statements before.
+    """Return the source, a record's digest parts and preparing statements, with few joins per statement.
 
     Of more, the digests are taken some at a time, and the digest of a record is one of these.
     """
@@ -265,7 +270,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
 
 
 def _part(sides: ReleaseAndSource, one: PublishedLabels) -> DigestPart:
-    """Return what stands for the labels of a quasi-identifier in the digest of a record."""
+    """Return the digest part of a quasi-identifier's labels."""
     number, column = one.number, quote(one.name)
     if one.is_released and sides.types[one.name] == sides.published[one.name]:
         return DigestPart(f"r.{column}", f"s.{column}")
@@ -280,7 +285,7 @@ def _part(sides: ReleaseAndSource, one: PublishedLabels) -> DigestPart:
 
 
 def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestPart], names: Sequence[str]) -> list[str]:
-    """Return whether records of a release occur in the source; if not, also which columns that are published as they are do not."""
+    """Return faults if a release's records do not occur in the source, naming the columns that differ."""
     if not parts:
         return []
     rows, tables = sides.rows, tuple(part.digests for part in parts if part.digests)

@@ -1,4 +1,4 @@
-"""Holds what was counted against the job and the source, wherever and in however many parts it was counted."""
+"""Verdict on a release from its counts, wherever they were made: comparison with job and source."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from schemas.pseudonyms.identifiers import Identifier
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
-from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import columns_of_job, combined_pairs, count_together, not_counted
 from tasks.recount.population import Fitting
 from tasks.recount.published_values import column_losses, passed_columns
 from tasks.recount.rows import ReleaseRows
 from tasks.recount.spreads import spread_faults
-from tasks.recount.truth import Truth, truth_of
+from tasks.recount.truth import Truth, compare_with_source
 from tasks.store.database import quote
 
 BLOCK = 1 << 16
@@ -43,14 +43,16 @@ BLOCK = 1 << 16
 
 
 def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shared_by: int = 0) -> list[str]:
-    """Count the labels of ranges whose ends are not shared by k people; nothing without the source, or where these may be observed.
+    """Return faults for ranges whose ends fewer than k people share.
+
+    Nothing is checked without the source, or where ends may be observed values.
 
     Args:
         job: Says where ranges end.
         rows: Of the release and of the source.
         original: The source.
-        shared_by: How many people the release says that its ends are shared by. If that is more than k, k share them a fortiori, though
-            not at the places that k would have.
+        shared_by: How many people share each range end, as the release says. If that is more than k, k share them too, though at
+            other places than k would have.
     """
     if original is None or not job.shared_ends:
         return []
@@ -68,13 +70,13 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
 
 def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups:
-    """Return the labels of a quasi-identifier in the release, each once."""
+    """Return the groups that list the distinct labels of a quasi-identifier in the release."""
     return distinct_groups(rows.alike(rows.release), list(map(quote, published_columns(job, qid))))
 
 
 def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
-    """Yield the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds; some at a time, of millions."""
-    columns = fetched(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
+    """Yield the distinct labels of a quasi-identifier as texts, a block at a time."""
+    columns = fetch_columns(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
     published = [with_source_types(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
     for first in range(0, len(published[0]), BLOCK):
         texts = [texts_with_nulls(column.slice(first, BLOCK), -1) for column in published]
@@ -82,7 +84,10 @@ def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifie
 
 
 def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return the values of a column of the source, ascending, with how many people have each: persons once, at their least value."""
+    """Return a column's source values, ascending, and the number of people with each.
+
+    A person counts once, at the person's least value.
+    """
     column, persons = quote(name), original.persons(job)
     if persons:
         somebody = somebody_sql(persons)
@@ -92,7 +97,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
         counted = rows.counted(f"SELECT value, sum(person)::BIGINT AS records FROM ({every}) GROUP BY value", "source")
     else:
         counted = rows.grouped("source", value_groups(rows.source, column))
-    found = fetched(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")
+    found = fetch_columns(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")
     values, people = with_source_types(found["value"], original, name), found["people"].to_numpy()
     if not pt.is_timestamp(values.type):
         return values, people
@@ -101,12 +106,12 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
 
 
 class AdditionalCounts(NamedTuple):
-    """What is counted beside the classes.
+    """The counts that need all classes at once.
 
     Attributes:
         linked: Who is linked.
         population: Rows of the population, and classes by the rows that they fit.
-        together: What columns tell together of persons.
+        together: Counts of persons by combined columns.
         few: Faults of columns whose published values fewer than k people have.
     """
 
@@ -117,7 +122,7 @@ class AdditionalCounts(NamedTuple):
 
 
 class RecountBasis(NamedTuple):
-    """What a recount knows of a release besides its files and the source.
+    """The knowledge of a recount about a release, besides its files and the source.
 
     Attributes:
         unproved: Why the records are not to be held against the source, if they are not.
@@ -137,13 +142,13 @@ class RecountBasis(NamedTuple):
 def verdict_of(
     job: Job, rows: ReleaseRows, classes: ShareClasses, beside: AdditionalCounts, original: Original | None, basis: RecountBasis
 ) -> tuple[Recount, list[str]]:
-    """Hold what was counted against the job and the source; return it with what was found there, and all faults.
+    """Compare the counts with job and source; return the completed recount and all faults.
 
     Args:
         job: The job.
         rows: Of the release and of its source.
         classes: What was counted in classes.
-        beside: What was counted beside them.
+        beside: The counts that needed all classes at once.
         original: The source, if it is at hand.
         basis: What else is known of the release.
     """
@@ -168,7 +173,7 @@ def verdict_of(
 
 
 def _expect(job: Job, rows: ReleaseRows) -> None:
-    """Have what is asked of single columns of the files counted in one reading, where each costs."""
+    """Announce all counts of single columns of the files, so that one scan can serve them."""
     asked = [qid for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))]
     labels = [distinct_labels(job, rows, qid) for qid in asked]
     rows.expect("release", [*labels, *(_forms(job, rows, one) for one in job.columns.pseudonyms)])
@@ -179,7 +184,7 @@ def _forms(job: Job, rows: ReleaseRows, one: Identifier) -> Groups:
 
 
 def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:
-    """Count the labels that tell values which the job hides."""
+    """Return faults for labels that disclose values the job hides."""
     faults = []
     for qid in job.columns.quasi_identifiers:
         if not qid.hides:
@@ -197,22 +202,25 @@ def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:
 
 
 def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int, claim: ClaimedLevels | None) -> tuple[int | None, Truth]:
-    """Count the source, and holds the files against it; return its records and what came of it, nothing without it."""
+    """Count the source and compare the files with it; return the source's records and the comparison.
+
+    Without a source nothing is compared.
+    """
     if original is None:
         return None, Truth([])
     records = rows.records("source")
     if released > records:
         return records, Truth([f"the data files hold {counted(released, 'record')}, more than the {records:,} of the source"])
-    return records, truth_of(job, rows, original, claim)
+    return records, compare_with_source(job, rows, original, claim)
 
 
 def _unproved(reason: str) -> list[str]:
-    """Return what could not be checked, in sentences."""
+    """Return a sentence if the records were not compared with the source."""
     return [f"Whether the records are those of the source was not checked: {reason}."] if reason else []
 
 
 def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Return what else the source would tell of a release and was taken from elsewhere, or not looked at, in sentences."""
+    """Return sentences on the checks that were made without the source, or not at all."""
     columns = measured.get("t", {}) if original is None or not original.is_complete else ()
     told = [f"t-closeness of '{column}' was measured from the values of the release itself, not of its source." for column in columns]
     if ranged := [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and in_ranges(job, qid)]:
@@ -223,7 +231,7 @@ def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapp
 
 
 def _pseudonym_faults(job: Job, rows: ReleaseRows) -> list[str]:
-    """Count pseudonyms of another form, in masked records, or equal to values of the source."""
+    """Return faults for pseudonyms of a wrong form, in masked records, or equal to source values."""
     faults, masks = [], job.suppression.masks
     for one in job.columns.pseudonyms:
         column = quote(one.name)

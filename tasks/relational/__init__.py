@@ -1,1 +1,1 @@
-"""Jobs of several tables: from their sources to a release that is recounted and published."""
+"""Jobs of several tables: draft, plan, publication, report and verification."""

@@ -1,4 +1,7 @@
-"""A first job of several tables: unit, keys and references from names and the inclusion of values, roles as for one table."""
+"""Draft of a first job of several tables: unit, keys, references and roles of columns.
+
+Keys and references are guessed from names and from the inclusion of values, roles as for one table.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ import duckdb
 from core.formats.proposals import Proposal, propose_role
 from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
-from tasks.planning.draft import drafted_k, with_some_known
+from tasks.planning.draft import drafted_k, with_guessed_quasi_identifiers
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft
-from tasks.planning.profiles import planning_connection, profile
+from tasks.planning.profiles import planning_connection, profile_columns
 from tasks.relational.row_bounds import RowsOfPersons
 from tasks.store.database import literal, quote
 from tasks.store.files import USER_UMASK, write_atomically
@@ -29,7 +32,7 @@ KEY_KINDS = ("integer", "text")
 
 @dataclass
 class DraftedTable:
-    """A table as it is drafted.
+    """One table of a drafted job.
 
     Attributes:
         name: The folder's name.
@@ -58,12 +61,12 @@ class DraftedTable:
 
 @dataclass(frozen=True)
 class DraftedTables:
-    """A job that was drafted.
+    """A drafted job of several tables.
 
     Attributes:
         tables: In the order of the job, the unit first.
         tree: Which hangs from which.
-        ladders: Files of hierarchies that were written.
+        ladders: The hierarchy files that were written.
     """
 
     tables: tuple[DraftedTable, ...]
@@ -72,7 +75,7 @@ class DraftedTables:
 
 
 def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
-    """Looks at the folders of several tables and writes a job file for them.
+    """Read the folders of several tables and write a job file for them.
 
     Args:
         folders: A folder for each table, after which it is called.
@@ -103,7 +106,7 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
     with open_for_draft(SourceOptions((str(folder),)), out) as front:
-        columns, rows = profile(front.connection, texts=front.texts)
+        columns, rows = profile_columns(front.connection, texts=front.texts)
         if not rows:
             raise SourceError.empty(len(front.files))
         proposals, ladders = with_drafted_hierarchies(front, [propose_role(column) for column in columns], out)
@@ -118,7 +121,7 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
 
 
 def _unique(connection: duckdb.DuckDBPyConnection, table: DraftedTable) -> list[str]:
-    """Return the columns that could be keys: numbers and texts without nulls in which no value repeats."""
+    """Return the number and text columns without nulls in which no value repeats: possible keys."""
     found = []
     for one in table.proposals:
         if one.profile.kind in KEY_KINDS:
@@ -130,7 +133,10 @@ def _unique(connection: duckdb.DuckDBPyConnection, table: DraftedTable) -> list[
 
 
 def _relate(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable]) -> None:
-    """Find references and keys; of two tables with one key each the one refers that is not called as the column is."""
+    """Find the references between tables and the key of each table.
+
+    Of two tables with one key each, the table that refers is the one whose name the column does not bear.
+    """
     for table in tables:
         for other in tables:
             for column, key in _named_alike(table, other):
@@ -150,17 +156,23 @@ def _relate(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable
 
 
 def _some_known_of_tables(tables: Sequence[DraftedTable], tree: TableTree) -> None:
-    """Take columns for known where none of any table is, as for one table: the unit's, or else those of the tables nearest to it."""
+    """Propose quasi-identifiers where no table has any.
+
+    As for one table: those of the unit or, if it has none, of the tables nearest to it.
+    """
     for table in sorted(tables, key=lambda table: len(tree.chains[table.name])):
         if any(drafted_role(one, proposal) == "quasi_identifier" for one in tables for proposal in one.proposals):
             return
         linking = {table.key, *table.references}
-        named = {one.profile.name: one for one in with_some_known([one for one in table.proposals if one.profile.name not in linking])}
+        named = {
+            one.profile.name: one
+            for one in with_guessed_quasi_identifiers([one for one in table.proposals if one.profile.name not in linking])
+        }
         table.proposals = [named.get(one.profile.name, one) for one in table.proposals]
 
 
 def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable], tree: TableTree) -> None:
-    """Bounds the rows of a person in every table below the unit, where their numbers would set too many persons apart."""
+    """Bound the rows per person in each table, where row counts make too many persons unique."""
     relations, keys = {table.name: table.relation for table in tables}, {table.name: table.key for table in tables}
     if not keys[tree.unit] or len(tree.tables) == 1:
         return
@@ -172,7 +184,10 @@ def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedT
 
 
 def _named_alike(table: DraftedTable, other: DraftedTable) -> Iterator[tuple[str, str]]:
-    """Yield columns of a table that are called as a possible key of another, which must be a number or text too."""
+    """Yield pairs of a table's column and another table's key whose names match.
+
+    Both must be numbers or texts.
+    """
     for one in table.proposals if table is not other else ():
         for key in other.unique:
             name = one.profile.name
@@ -189,12 +204,15 @@ def _is_name_of_key(key: str, table: DraftedTable) -> bool:
 
 
 def _is_called(table: DraftedTable, column: str) -> bool:
-    """Return whether a column bears the name of a table, as in ``person_id`` of ``persons``."""
+    """Return whether a column's name starts with a table's name, as ``person_id`` of ``persons``."""
     return column.lower().startswith(table.name.lower().rstrip("s"))
 
 
 def _included(connection: duckdb.DuckDBPyConnection, table: DraftedTable, column: str, other: DraftedTable, key: str) -> float:
-    """Return the share of a column's values that are keys of another table; 0 where it is too few, or they cannot be compared."""
+    """Return the share of a column's distinct values that are keys of another table.
+
+    It is 0 where the share is below ``INCLUDED``, or the values cannot be compared.
+    """
     mine, theirs = quote(column), quote(key)
     found = f"count(*) FILTER (EXISTS (SELECT 1 FROM {other.relation} AS o WHERE o.{theirs} = m.value))"
     try:
@@ -258,7 +276,7 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
 
 
 def _published_lines(role: str, proposals: Sequence[Proposal]) -> list[str]:
-    """Return the columns that are published besides quasi-identifiers, each as it is proposed to be."""
+    """Return the YAML lines of the published columns of one role, each with its proposed treatment."""
     if not proposals:
         return [f"      {role}: []"]
     lines = [f"      {role}:  # every value is that of at least k persons (shared), others on a grid, 'other' or withheld"]
@@ -269,7 +287,7 @@ def _published_lines(role: str, proposals: Sequence[Proposal]) -> list[str]:
 
 
 def drafted_role(table: DraftedTable, one: Proposal) -> str:
-    """Return the role that a column has in the drafted job."""
+    """Return the role of a column in the drafted job."""
     if one.profile.name == table.key:
         return "key"
     if one.profile.name in table.references:
@@ -284,7 +302,7 @@ def drafted_role(table: DraftedTable, one: Proposal) -> str:
 
 
 def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
-    """Return what was found of all tables as JSON can say it: keys, references and roles, and no value."""
+    """Return the draft as JSON content: keys, references and roles of all tables, but no values."""
     tables = {
         table.name: {
             "key": table.key or None,
@@ -306,8 +324,8 @@ def _names(proposals: Sequence[Proposal]) -> str:
     return f"[{', '.join(yaml_name(one.profile.name) for one in proposals)}]"
 
 
-def relations_of(drafted: DraftedTables) -> Mapping[str, str]:
-    """Return what was found of each table, in a sentence."""
+def drafted_table_sentences(drafted: DraftedTables) -> Mapping[str, str]:
+    """Return one sentence on each drafted table: its role, key and number of rows."""
     found = {}
     for table in drafted.tables:
         role = "the unit" if table.name == drafted.tree.unit else f"refers to {listed(table.references.values())}"

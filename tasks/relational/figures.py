@@ -1,4 +1,4 @@
-"""The figures of a release of several tables: what became of each table's rows, and what labels lost."""
+"""Figures of a release of several tables: row counts of each table, and information loss."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ DIGITS = 12
 
 
 def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
-    """Return what became of the rows of each table: those of the files as recounted, the others as they were told apart."""
+    """Count the released, withheld, suppressed and orphan rows of each table.
+
+    Released rows are those of the recounted files.
+    """
     found, published = {}, np.zeros(given.persons, np.bool_)
     published[given.persons_kept()] = True
     for table in given.job.tables:
@@ -40,10 +43,10 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
 
 
 def loss_of_tables(tables: Mapping[str, ReleasedTable], penalties: Mapping[str, Mapping[str, float]]) -> TablesLoss:
-    """Return the mean certainty penalty of a value, 1 for each that is not published, of all tables and of each.
+    """Return the mean certainty penalty per value, of all tables and of each table.
 
-    Orphans are nobody's and no loss. Penalties are of the published grid (`core.recount.labels.label_losses`), so that two sources whose
-    labels are the same have the same losses.
+    A value that is not published costs 1. Orphans belong to no person and are no loss. Penalties are of the published grid
+    (`core.recount.labels.label_losses`), so that two sources whose labels are the same have the same losses.
     """
     lost, values = {}, {}
     for name, table in tables.items():

@@ -1,4 +1,4 @@
-"""What a run of several tables would do: rows, shape, lattice, memory, and how many persons stand out by their histories as they are."""
+"""Plan of a run of several tables: rows, lattice, memory and unique histories, without a release."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tasks.relational.publication import tables_release_id
 
 
 class PlannedTable(BaseModel):
-    """One table.
+    """The plan of one table.
 
     Attributes:
         rows: Of the source, in ``files``.
@@ -38,7 +38,7 @@ class PlannedTable(BaseModel):
 
 
 class TablesPlan(BaseModel):
-    """What a run would do.
+    """The plan of a run of several tables.
 
     Attributes:
         release: The id that the release would have, and whether it ``exists``.
@@ -70,11 +70,11 @@ class TablesPlan(BaseModel):
 
 
 def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
-    """Make the plan of a job of several tables; touches no target.
+    """Make the plan of a job of several tables, without touching its target.
 
     Args:
         job: The job.
-        quick: Leaves out how many persons stand out, which takes a pass over the histories.
+        quick: Leaves out the number of unique histories, which takes a pass over the histories.
     """
     tree = job.tree
     with open_tables(job) as run:

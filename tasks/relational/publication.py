@@ -1,4 +1,4 @@
-"""Publication of several tables: complete in staging, recounted there, then one rename."""
+"""Publication of several tables: staging, recount of the staged files, then one rename."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemas.relational.tables_job import TablesJob
 from schemas.release.files import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.composition.release_history import forget_older, oldest_release_kept
-from tasks.engine.peak_memory import give_back, peak_rss
+from tasks.engine.peak_memory import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
 from tasks.publication.refusals import refusing
@@ -46,7 +46,7 @@ from tasks.store.store import Artifact
 
 @dataclass(frozen=True)
 class PublishedTables:
-    """A release of several tables, and whether this run made it."""
+    """A published release of several tables, and whether this run made it."""
 
     manifest: TablesManifest
     folder: Path
@@ -54,23 +54,26 @@ class PublishedTables:
 
 
 def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource]) -> str:
-    """Return the id of the release that a job makes of these sources: its name and 16 hexadecimal digits, keyed."""
+    """Return the release id of a job and its sources: the job's name and 16 keyed hexadecimal digits."""
     digests = {name: table.source.digest for name, table in tables.items()}
     keys = [tables[job.tree.unit].source.keys] if lasting_key(job) else []
     return f"{job.name}-{secret_of(run.job).keyed('release of tables', tables_digest(job), digests, *keys)[:16]}"
 
 
 def recall_tables(run: Run, release: str) -> PublishedTables | None:
-    """Return a release that is published already, and names it in CURRENT."""
+    """Return a release that is already published and point CURRENT to it; None if there is none."""
     manifest = recalled_by(run.job, release, run.work, written_manifest, read_tables_manifest)
     if manifest is None:
         return None
-    run.published()
+    run.remove_unneeded_artifacts()
     return PublishedTables(manifest, run.job.target_path / release, new=False)
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
-    """Put the data files of all tables into staging, without copying where the file system allows it; return an entry for each."""
+    """Put the data files of all tables into the staging folder; return an entry for each file.
+
+    Files are linked instead of copied where the file system allows it.
+    """
     staged = []
     try:
         for table, artifact in written.items():
@@ -91,7 +94,7 @@ def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> li
 
 
 def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
-    """Stage the tables, recount them knowing only the job and its sources, and publish them with one rename.
+    """Stage the tables, recount them from job and sources alone, and publish them with one rename.
 
     What is for an object store is staged and recounted in the run folder, and put there with its manifest last.
     """
@@ -102,7 +105,7 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
 def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
     run, numbered = given.run, given.run.spill / "histories.parquet"
     with run.phase("verify"):
-        give_back()
+        release_memory()
         staging = staging_folder(run.job, given.release)
         staged = stage_tables(run, written, staging)
         counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging, numbered))
@@ -118,15 +121,15 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
         def finish() -> TablesManifest:
             made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
             whole = write_signed_documents(run.job, staging, made, report_texts(made), report_code_of_tables())
-            entry = compared.note(whole)
+            entry = compared.enter(whole)
             run.work.keep()
             run.work.check()
             publish_staged(run.job, staging, given.release, run.work, staged)
-            compared.believe(entry)
+            compared.record_publication(entry)
             return whole
 
         whole = step_here("publish", "publish", finish)
-    run.published(forget_older(run.store), oldest_release_kept(run.store))
+    run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
     return PublishedTables(whole, run.job.target_path / whole.release, new=True)
 
 
@@ -142,7 +145,7 @@ def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path
 
 
 def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, Any]:
-    """Attack the staged tables; return what the manifest says of it, nothing where the job turned attacks off."""
+    """Attack the staged tables; return the manifest's entries on attacks, none if the job turned them off."""
     run, settings = given.run, given.job.attacks
     if settings is None:
         return {}
@@ -158,7 +161,7 @@ def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path)
 
 
 def _with_earlier(attacks: dict[str, Any], compared: ComparedTables) -> dict[str, Any]:
-    """Return what attacks came to with those by earlier releases."""
+    """Return the manifest's entries on attacks, extended by the attacks that use earlier releases."""
     if not attacks:
         return {}
     from tasks.attacks.release_attack import earlier_attacks  # noqa: PLC0415 - as above
@@ -169,7 +172,7 @@ def _with_earlier(attacks: dict[str, Any], compared: ComparedTables) -> dict[str
 
 
 def staged_files_of(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, list[Path]]:
-    """Return the data files of each table where they are staged."""
+    """Return the paths of the staged data files of each table."""
     return {table: [staging / one.path for one in staged if one.path.split("/")[1] == table] for table in given.job.tables}
 
 
@@ -205,7 +208,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
 
 
 def _promised(job: TablesJob) -> dict[str, Any]:
-    """Return what is promised, fit to be published: hierarchies, which hold values, are left out."""
+    """Return the privacy promises for the manifest, without hierarchies, which hold values."""
     known = job.privacy.known_rows
     promised: dict[str, Any] = {"k": job.privacy.k, "knows": "all" if known is None else {"rows": known}}
     for table in job.tables:

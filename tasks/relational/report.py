@@ -1,4 +1,4 @@
-"""The report of a release of several tables, as a function of its manifest."""
+"""Report of a release of several tables, made from its manifest alone."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LIMITS = (
 
 
 def report_code_of_tables() -> str:
-    """Return the fingerprint of the code that makes the report."""
+    """Return the fingerprint of the code that makes the report of several tables."""
     return code_of(__name__)
 
 
 def report_content(manifest: TablesManifest) -> dict[str, Any]:
-    """Return the report as JSON can say it: sentences, and the figures of the manifest that they are made of."""
+    """Return the report as JSON content: sentences and the manifest's figures."""
     persons = manifest.persons
     left_out = persons.source - persons.released
     sentences = [
@@ -114,7 +114,7 @@ def _key_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def _earlier_sentences(manifest: TablesManifest) -> list[str]:
-    """Return what earlier releases of the same persons reveal together with this one, a sentence for each."""
+    """Return a sentence for each earlier release of the same persons: what both releases reveal together."""
     if manifest.overlaps is None:
         return ["Earlier releases were not looked for."]
     if not manifest.compositions and not manifest.unmeasured_overlaps:
@@ -126,7 +126,7 @@ def _earlier_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def _attack_sentences(manifest: TablesManifest) -> list[str]:
-    """Return what attacks by joins came to, those first that break the release."""
+    """Return a sentence for each attack by joins, successful attacks first."""
     if manifest.attacked is None:
         return ["This release was not attacked: the job turned attacks off, or a version made it that had none."]
     sentences = {"broken": "Warning: an attack breaks this release.", "told": "The job accepts that.", "safe": "So it was promised."}
@@ -142,7 +142,7 @@ def _attack_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def report_texts(manifest: TablesManifest) -> dict[str, str]:
-    """Return the two files of the report by name."""
+    """Return the texts of ``report.html`` and ``report.json`` by file name."""
     content = report_content(manifest)
     return {"report.html": _page(content), "report.json": json.dumps(content, indent=2) + "\n"}
 

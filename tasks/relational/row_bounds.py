@@ -1,4 +1,4 @@
-"""How many rows of a person a draft of several tables may keep, so that numbers of rows set few persons apart."""
+"""Bounds on the rows per person in a draft, so that row counts make few persons unique."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY_ROW = 1 << 32
 
 
 class RowsOfPersons:
-    """The rows of all tables, each with its person and the row that it hangs from, in tables of the database.
+    """Temporary tables of all rows, each with its person and its parent row.
 
     Args:
         connection: The database.
@@ -60,12 +60,12 @@ class RowsOfPersons:
 
     @property
     def persons(self) -> int:
-        """How many persons there are."""
+        """Number of persons."""
         [(persons,)] = self._connection.execute(f"SELECT count(*) FROM {_rows(self._tree.unit)}").fetchall()
         return int(persons)
 
-    def set_apart(self, most: int, k: int) -> int:
-        """Return how many persons share the numbers of their rows with fewer than k, where each table keeps at most so many of a person.
+    def count_unique_persons(self, most: int, k: int) -> int:
+        """Count the persons whose row counts fewer than k share, if tables keep ``most`` rows per person.
 
         Numbers of rows are those below each row too, as a history shows them.
         """
@@ -87,9 +87,12 @@ class RowsOfPersons:
         return int(persons)
 
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
-        """Return the largest bound by which at most a share of the persons is set apart; None where none is needed, or none helps."""
+        """Return the largest bound on rows per person that leaves at most a share of the persons unique.
+
+        It is None where no bound is needed, or none helps.
+        """
         most = share * self.persons
-        found = next((bound for bound in (EVERY_ROW, *bounds) if self.set_apart(bound, k) <= most), EVERY_ROW)
+        found = next((bound for bound in (EVERY_ROW, *bounds) if self.count_unique_persons(bound, k) <= most), EVERY_ROW)
         return None if found == EVERY_ROW else found
 
 

@@ -1,4 +1,4 @@
-"""A release of several tables that is there: its manifest, every byte of its files, and the recount against its job."""
+"""Verification of a published release of several tables: manifest, files and recount against the job."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEVER = 1 << 62
 
 
 class VerifiedTables(NamedTuple):
-    """What came of verifying a release of several tables.
+    """The result of verifying a release of several tables.
 
     Attributes:
         manifest: As it is in the folder.
@@ -44,13 +44,13 @@ class VerifiedTables(NamedTuple):
 
 
 def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
-    """Return what was counted, as JSON can say it."""
+    """Return the counts of a verified release as JSON content."""
     counted_there = TypeAdapter(TablesRecount).dump_python(verified.recount, mode="json") if verified.recount else {}
     return {"release": verified.manifest.release, "notes": list(verified.notes), "signed_by": verified.manifest.signed_by} | counted_there
 
 
 def read_tables_manifest(release: Path) -> TablesManifest:
-    """Return the manifest of a release of several tables."""
+    """Read the manifest of a release of several tables."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
     except OSError:
@@ -59,7 +59,7 @@ def read_tables_manifest(release: Path) -> TablesManifest:
 
 
 def written_manifest(content: bytes, place: str) -> TablesManifest:
-    """Return the manifest that a file holds, if it is what was written.
+    """Parse a manifest of several tables and check its digest, its form and its file names.
 
     Args:
         content: What the file holds.
@@ -73,7 +73,7 @@ def written_manifest(content: bytes, place: str) -> TablesManifest:
 
 
 def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None) -> VerifiedTables:
-    """Looks at every byte of a release and, given its job, recounts it.
+    """Check every file of a release against its manifest and, given the job, recount the release.
 
     Args:
         job: The job whose promise is checked.
@@ -109,7 +109,7 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
 
 
 def _are_those_of(manifest: TablesManifest, originals: Mapping[str, Original | None], job: TablesJob) -> bool:
-    """Return whether the sources at hand are those that a release was made of, as far as secrets that are known can tell."""
+    """Return whether the available sources are those of the release, by the digests of known secrets."""
     digests = {name: fingerprint_of(sorted(original.digests)) for name, original in originals.items() if original}
     secrets = read_secrets(table_job(job, job.tree.unit))
     return any(secret.keyed("inputs", digests) == manifest.inputs for secret in secrets)
@@ -141,7 +141,7 @@ def _signature_faults(release: Path, manifest: TablesManifest, key: bytes | None
 
 
 def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob) -> list[str]:
-    """Return what a manifest says that the recount does not bear out."""
+    """Return the statements of a manifest that the recount contradicts."""
     faults = []
     if (manifest.histories, manifest.min_class) != (found.histories, found.smallest):
         faults.append("the manifest's histories are not those of the files")
@@ -170,7 +170,7 @@ def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJo
 
 
 def _promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:
-    """Return where a manifest says another promise than the job."""
+    """Return the manifest's privacy promises that differ from those of the job."""
     faults = []
     if manifest.pseudonyms != unit_key_words(job):
         faults.append("the manifest's pseudonyms are not those of the job")

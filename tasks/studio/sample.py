@@ -27,8 +27,8 @@ from schemas.errors.base import SourceError
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.reading.spellings import standard_sql
-from tasks.planning.open_sources import as_a_run_reads
-from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile
+from tasks.planning.open_sources import read_like_a_run
+from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_columns
 from tasks.planning.samples import Sample, in_utf8, parquet_sample
 from tasks.store.database import literal, quote
 
@@ -167,7 +167,7 @@ def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tu
     for start in range(0, len(names), MOST_PROFILED):
         some = ", ".join(map(quote, names[start : start + MOST_PROFILED]))
         connection.execute(f"CREATE OR REPLACE TEMP VIEW source AS SELECT {some} FROM sample")
-        found += profile(connection, texts=False)[0]
+        found += profile_columns(connection, texts=False)[0]
     return tuple(found)
 
 
@@ -199,7 +199,7 @@ def _opened(job: Job, source: Mapping[str, Any]) -> Iterator[tuple[duckdb.DuckDB
         if FORMATS[job.source.format].sample and not job.source.hive and not any("://" in one for one in job.source.path):
             yield connection, _in_place(job, ending).relation
         else:
-            yield connection, as_a_run_reads(connection, ending, source, job.name, job.folder).relation
+            yield connection, read_like_a_run(connection, ending, source, job.name, job.folder).relation
     finally:
         connection.close()
         ending.close()

@@ -1,4 +1,4 @@
-"""Where calls lie until a worker takes them: in the run's folder, or beside the artefacts in a bucket; and what they call the work."""
+"""Queues of calls for workers, in the run folder or in a bucket, and the names of paths in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tasks.store.work_folder import FolderWork
 
 @dataclass(frozen=True)
 class FolderQueue:
-    """Calls of a phase as files of a folder that all workers have under the same path.
+    """Calls of a phase as files of a folder that all workers reach by the same path.
 
     Attributes:
         folder: In the run's folder.
@@ -31,11 +31,11 @@ class FolderQueue:
     folder: Path
 
     def add_call(self, name: str, content: bytes) -> None:
-        """Lay a call there, for its owner alone."""
+        """Write a call into the queue, readable by its owner alone."""
         write_atomically(self.folder / name, lambda part: part.write_bytes(content))
 
     def take(self, name: str) -> bytes:
-        """Return a call."""
+        """Read a call."""
         try:
             return (self.folder / name).read_bytes()
         except FileNotFoundError:
@@ -45,35 +45,35 @@ class FolderQueue:
             raise RunnerError.not_shared(str(self.folder)) from None
 
     def remove(self, name: str) -> None:
-        """Take a call away, if it is there."""
+        """Remove a call, if it exists."""
         (self.folder / name).unlink(missing_ok=True)
 
     def name(self, path: Path) -> list[str]:
-        """Return what a path is called: it is the same everywhere."""
+        """Return the machine-independent name of a path: the path itself."""
         return ["everywhere", str(path)]
 
     def path(self, name: list[str]) -> Path:
-        """Return the path of a name."""
+        """Return the path for a machine-independent name."""
         return Path(name[1])
 
     def store_name(self, store: Store) -> str:
-        """Return what a store is called: its folder."""
+        """Return the machine-independent name of a store: its folder."""
         return str(store.folder)
 
     def store(self, name: str) -> Store:
-        """Return the store of a name."""
+        """Return the store for a machine-independent name."""
         return _store_in(Path(name))
 
 
 @cache
 def _store_in(folder: Path) -> Store:
-    """Return the store of a folder; the calls of a worker share what they load."""
+    """Return the store of a folder; the calls of a worker share one."""
     return Store(folder)
 
 
 @dataclass(frozen=True)
 class BucketQueue:
-    """Calls of a run as objects; what is at hand of the work on one machine is named by its place in there.
+    """Calls of a run as objects in a bucket; its paths are named relative to the work.
 
     Attributes:
         bucket: That holds the work.
@@ -84,27 +84,27 @@ class BucketQueue:
     folder: Path
 
     def add_call(self, name: str, content: bytes) -> None:
-        """Lay a call there."""
+        """Write a call into the bucket."""
         self.bucket.write(f"{CALLS}/{name}", content)
 
     def take(self, name: str) -> bytes:
-        """Return a call."""
+        """Read a call."""
         content = self.bucket.read(f"{CALLS}/{name}")
         if content is None:
             raise WithdrawnError
         return content
 
     def remove(self, name: str) -> None:
-        """Take a call away, if it is there."""
+        """Remove a call, if it exists."""
         self.bucket.remove([f"{CALLS}/{name}"])
 
     def name(self, path: Path) -> list[str]:
-        """Return what a path is called: one of the work by its place in it, any other is the same everywhere."""
+        """Return the machine-independent name of a path, relative to the work if it lies there."""
         within = path.is_relative_to(self.folder)
         return ["work", path.relative_to(self.folder).as_posix()] if within else ["everywhere", str(path)]
 
     def path(self, name: list[str]) -> Path:
-        """Return the path here of a name; of an artefact after it was fetched."""
+        """Return this machine's path for a machine-independent name, after fetching an artefact."""
         kind, path = name
         if kind == "everywhere":
             return Path(path)
@@ -112,11 +112,11 @@ class BucketQueue:
         return store.at_hand(path.removeprefix(f"{BELOW}/")) if path.startswith(f"{BELOW}/") else folder / path
 
     def store_name(self, store: Store) -> str:
-        """Return what the store is called: there is one."""
+        """Return the machine-independent name of the store: the bucket's address."""
         return self.bucket.address
 
     def store(self, name: str) -> Store:
-        """Return the store of this machine."""
+        """Return this machine's store."""
         return _at_hand(self)[0]
 
 
@@ -124,14 +124,14 @@ CallQueue = FolderQueue | BucketQueue
 
 
 def queue_of(work: FolderWork | BucketWork, spill: Path, phase: str) -> CallQueue:
-    """Return where the calls of a phase lie."""
+    """Return the queue for the calls of a phase."""
     if isinstance(work, BucketWork):
         return BucketQueue(work.store.bucket, work.folder)
     return FolderQueue(private_folder(spill / "calls" / phase))
 
 
 class _AtHand(NamedTuple):
-    """What this process, a worker, has of the work of a run; the folder goes with the run or with the process."""
+    """A worker's local copy of a run's work."""
 
     store: BucketStore
     folder: Path
@@ -154,8 +154,8 @@ def _at_hand(queue: BucketQueue) -> tuple[BucketStore, Path]:
         return _HERE[queue][:2]
 
 
-def let_go(queue: BucketQueue | None = None) -> None:
-    """Remove what this process, a worker, has of a run's work.
+def remove_local_copies(queue: BucketQueue | None = None) -> None:
+    """Remove a worker's local copies of a run's work.
 
     Args:
         queue: Where the calls of the run lie; of all runs if it is left out.
@@ -170,4 +170,4 @@ def _forget(queues: Sequence[BucketQueue]) -> None:
             here.left.close()
 
 
-atexit.register(let_go)
+atexit.register(remove_local_copies)

@@ -1,7 +1,7 @@
-"""A call of a step, for a worker in another process or on another machine.
+"""Remote calls of steps: encrypted calls for workers in other processes or on other machines.
 
-What a step gets can hold cell values: the tree of a hierarchy stands in the job itself. So a worker is sent no arguments but where a call
-lies, sealed, and sends back references or a sentence. A call that is gone was withdrawn.
+The arguments of a step can hold cell values: the job itself may contain the tree of a hierarchy. So a worker gets no arguments, only the
+address of an encrypted call. It returns references or a sentence. A call that is gone was withdrawn.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ NONCE = 12
 
 @dataclass(frozen=True)
 class CallKey:
-    """A key that calls are sealed with; it shows itself nowhere."""
+    """The key that encrypts calls; its representation hides the secret."""
 
     secret: bytes = field(default_factory=lambda: AESGCM.generate_key(256), repr=False)
 
     def encrypt(self, name: str, content: bytes) -> bytes:
-        """Return the content of a call as it may lie anywhere."""
+        """Encrypt and authenticate the content of a call."""
         nonce = secrets.token_bytes(NONCE)
         return nonce + AESGCM(self.secret).encrypt(nonce, content, name.encode())
 
-    def opened(self, name: str, sealed: bytes) -> bytes:
-        """Return the content of a call."""
+    def decrypt(self, name: str, sealed: bytes) -> bytes:
+        """Decrypt the content of a call."""
         try:
             return AESGCM(self.secret).decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
         except (InvalidTag, ValueError):
@@ -56,7 +56,7 @@ MAY_DIFFER = ("python", "prefect")
 
 @dataclass(frozen=True)
 class Failure:
-    """How a call ended badly; an exception itself would take its traceback along, and Dask would log it.
+    """The error of a failed remote call, without its traceback.
 
     Attributes:
         kind: An error of ours.
@@ -78,13 +78,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class Order:
-    """What crosses to a worker.
+    """The message to a worker: a call's address in the queue, its key and the required versions.
 
     Attributes:
         queue: Where the call lies.
         name: Under which; by chance, because it goes into an engine's messages and logs.
         key: Opens it.
-        versions: What it is to be made with, as ``code_versions`` tells.
+        versions: The versions that the worker must have, from ``code_versions``.
     """
 
     queue: CallQueue
@@ -94,8 +94,8 @@ class Order:
 
 
 @contextmanager
-def call_address(queue: CallQueue, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
-    """Lay a call out until the block ends.
+def queued_call(queue: CallQueue, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
+    """Put an encrypted call into the queue for the time of the block; yield the order for it.
 
     Args:
         queue: Where it lies meanwhile.
@@ -112,7 +112,7 @@ def call_address(queue: CallQueue, key: CallKey, function: Callable[..., Any], a
 
 
 class RemoteCalls(ABC):
-    """The calls of one phase on an engine, which says how an order gets to a worker and its answer back.
+    """The calls of one phase on remote workers; subclasses send the orders to an engine.
 
     Args:
         queue: Where calls lie meanwhile; empty at the end.
@@ -123,7 +123,7 @@ class RemoteCalls(ABC):
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
         """Make a call and wait for its result."""
-        with call_address(self._queue, self._key, function, call.arguments) as order:
+        with queued_call(self._queue, self._key, function, call.arguments) as order:
             self._waiting.add(order.name)
             try:
                 return result_of(self.answer(order))
@@ -132,16 +132,16 @@ class RemoteCalls(ABC):
 
     @abstractmethod
     def answer(self, order: Order) -> Any:
-        """Have a worker fulfil an order, and return what it answers."""
+        """Send an order to a worker and return the answer."""
 
     def withdraw(self) -> None:
-        """Let calls that no worker has begun return at once; those that are being made come to their end."""
+        """Cancel the calls that no worker has begun; calls in progress run to their end."""
         for name in list(self._waiting):
             self._queue.remove(name)
 
 
 def fulfil(order: Order) -> Any:
-    """Make a call; runs on a worker, and raise nothing.
+    """Make the call of an order on a worker; return its result or a `Failure`, and raise no error.
 
     Returns:
         What the function returns, or a `Failure`.
@@ -153,7 +153,7 @@ def fulfil(order: Order) -> Any:
 
 
 def result_of(answer: Any) -> Any:
-    """Return what a call returned."""
+    """Return a remote call's result, or raise its error."""
     if isinstance(answer, Failure):
         raise answer.error()
     return answer
@@ -164,18 +164,18 @@ def _fulfil(order: Order) -> Any:
     differing = [name for name, version in order.versions.items() if (release_versions().get(name) or code_of(name)) != version]
     if differing:
         raise RunnerError.versions_differ(differing)
-    content = order.key.opened(order.name, order.queue.take(order.name))
+    content = order.key.decrypt(order.name, order.queue.take(order.name))
     function, arguments = decoded(content, order.queue)
     return function(*arguments)
 
 
 def code_versions(function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Mapping[str, str]:
-    """Return the versions that decide over the bytes of a release, and the code of a call: so that keys are the same everywhere."""
+    """Return the package versions and code fingerprints that a call's result depends on."""
     modules = {function.__module__, *([function.module_name(arguments[0])] if isinstance(function, Step) else ())}
     return {**release_versions(), **{module: code_of(module) for module in modules}}
 
 
 @cache
 def release_versions() -> Mapping[str, str]:
-    """Return the versions that decide over the bytes of a release."""
+    """Return the versions of the packages that a release's bytes depend on."""
     return {package: version for package, version in versions().items() if package not in MAY_DIFFER}

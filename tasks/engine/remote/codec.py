@@ -1,4 +1,4 @@
-"""Calls of steps as bytes, and back: what steps get, and nothing that could run.
+"""Serialisation of calls of steps as JSON bytes, which cannot run code when read.
 
 A pickle says which code to run when it is read; here a text says values. It knows the few kinds of value that steps get, and of classes
 those of this project that hold data alone: models, dataclasses and named tuples, which are filled and not called. A function or a step is
@@ -31,24 +31,24 @@ STATE = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydanti
 """What a model holds, as Pydantic itself names it where one is copied."""
 
 
-class BufferPositions(Protocol):
-    """How the work of a run is called where both sides understand it."""
+class WorkNames(Protocol):
+    """Machine-independent names for the paths and stores in remote calls."""
 
     def name(self, path: Path) -> list[str]:
-        """Return what a path is called."""
+        """Return the machine-independent name of a path."""
 
     def path(self, name: list[str]) -> Path:
-        """Return the path here of what is called so."""
+        """Return this machine's path for a machine-independent name."""
 
     def store_name(self, store: Store) -> str:
-        """Return what a store is called."""
+        """Return the machine-independent name of a store."""
 
     def store(self, name: str) -> Store:
-        """Return the store here of what is called so."""
+        """Return this machine's store for a machine-independent name."""
 
 
-def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: BufferPositions) -> bytes:
-    """Return a call as bytes.
+def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: WorkNames) -> bytes:
+    """Encode a function and its arguments as bytes.
 
     Args:
         function: A function of a module of ours, or a step.
@@ -58,8 +58,8 @@ def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: Bu
     return json.dumps([_name_of(function), _said(arguments, places)]).encode()
 
 
-def decoded(content: bytes, places: BufferPositions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return function and arguments of a call."""
+def decoded(content: bytes, places: WorkNames) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Decode the function and the arguments of a call."""
     name, said = json.loads(content)
     function = _named(name)
     if not isinstance(function, FunctionType | Step) or function.__module__ != name[0]:
@@ -83,8 +83,8 @@ def _ours(name: list[str]) -> list[str]:
     return name
 
 
-def _said(value: Any, places: BufferPositions) -> Any:
-    """Return a value as JSON can say it: plain ones as they are, all others as a list of a kind and what it holds."""
+def _said(value: Any, places: WorkNames) -> Any:
+    """Convert a value to JSON content: plain values as they are, others as a list of kind and content."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     kind = next((kind for kind, takes in _TAKES.items() if takes(value)), None)
@@ -93,7 +93,7 @@ def _said(value: Any, places: BufferPositions) -> Any:
     return [kind, _SAID[kind](value, lambda one: _said(one, places), places)]
 
 
-def _meant(said: Any, places: BufferPositions) -> Any:
+def _meant(said: Any, places: WorkNames) -> Any:
     if not isinstance(said, list):
         return said
     kind, content = said
@@ -155,7 +155,7 @@ _TAKES: dict[str, Callable[[Any], bool]] = {
     "named": lambda value: isinstance(value, tuple) and hasattr(value, "_fields"),
     "data": lambda value: is_dataclass(value) and not isinstance(value, type),
 }
-_SAID: dict[str, Callable[[Any, Each, BufferPositions], Any]] = {
+_SAID: dict[str, Callable[[Any, Each, WorkNames], Any]] = {
     "list": lambda value, each, _: list(map(each, value)),
     "tuple": lambda value, each, _: list(map(each, value)),
     "dict": lambda value, each, _: [[each(key), each(one)] for key, one in value.items()],
@@ -169,7 +169,7 @@ _SAID: dict[str, Callable[[Any, Each, BufferPositions], Any]] = {
     "named": lambda value, each, _: [_name_of(type(value)), *map(each, value)],
     "data": lambda value, each, _: [_name_of(type(value)), each({field.name: getattr(value, field.name) for field in fields(value)})],
 }
-_MEANT: dict[str, Callable[[Any, Each, BufferPositions], Any]] = {
+_MEANT: dict[str, Callable[[Any, Each, WorkNames], Any]] = {
     "list": lambda content, each, _: list(map(each, content)),
     "tuple": lambda content, each, _: tuple(map(each, content)),
     "dict": lambda content, each, _: {each(key): each(one) for key, one in content},

@@ -1,4 +1,4 @@
-"""Chunk tasks in processes of this machine, by the standard library alone: the second engine, which shows what one has to know.
+"""Chunk tasks in processes of this machine, by the standard library alone.
 
 An engine takes an order somewhere and brings an answer back. Orders are picklable and hold no cell value; a worker fulfils them and raises
 nothing. All that an engine adds is how it starts its workers, and what it says when one of them dies.
@@ -18,7 +18,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
-from tasks.engine.remote.call_queues import CallQueue, let_go, queue_of
+from tasks.engine.remote.call_queues import CallQueue, queue_of, remove_local_copies
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
 from tasks.store.bucket_work import BucketWork
 from tasks.store.files import owner_only
@@ -26,7 +26,7 @@ from tasks.store.work_folder import FolderWork
 
 
 class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
-    """Prefect's tasks on threads that wait, the functions of chunk tasks in processes of this machine.
+    """Task runner that keeps Prefect's tasks on threads and sends chunk functions to processes.
 
     Args:
         workers: How many.
@@ -51,19 +51,19 @@ class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
         self.pool.shutdown(cancel_futures=True)
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> ProcessCalls:
-        """Return what makes the calls of one phase."""
+        """Return the object that makes one phase's calls."""
         return ProcessCalls(self.pool, phase, queue_of(work, spill, phase))
 
 
 class ProcessCalls(RemoteCalls):
-    """The calls of one phase, each made by a process while a thread of this one waits."""
+    """The calls of one phase, made by processes of this machine while threads wait."""
 
     def __init__(self, pool: ProcessPoolExecutor, phase: str, queue: CallQueue) -> None:
         super().__init__(queue)
         self._pool, self._phase = pool, phase
 
     def answer(self, order: Order) -> Any:
-        """Have an order fulfilled."""
+        """Send an order to a process and return the answer."""
         try:
             return self._pool.submit(fulfil, order).result()
         except BrokenProcessPool:
@@ -79,5 +79,5 @@ def _begin() -> None:
 def _end_with_parent() -> None:
     if parent := parent_process():
         parent.join()
-        let_go()
+        remove_local_copies()
         os._exit(1)

@@ -1,1 +1,1 @@
-"""The recount of several tables, by DuckDB, from the written files."""
+"""Recount of several tables from the written files, by DuckDB."""

@@ -1,4 +1,4 @@
-"""Columns of several tables that are published otherwise than they are: what stands for each value, and how many persons have it."""
+"""Recount of columns with ``publish`` in several tables: published values and their persons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tasks.store.database import quote
 def source_owners(
     job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> dict[str, ReadTable]:
-    """Join the rows of the sources to their persons, where values are counted of them.
+    """Join the rows of the sources to their persons, where values are counted by persons.
 
     Returns:
         The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.
@@ -42,7 +42,9 @@ def source_owners(
 def published_table(
     connection: duckdb.DuckDBPyConnection, job: Job, original: Original, read: ReadTable, whole: ReadTable | None
 ) -> PublishedSource | None:
-    """Work out what is published of a table's values, each counted of the persons whose rows have it; orphans are nobody's.
+    """Compute the published values of a table's source, each counted by persons.
+
+    Orphans belong to no person.
 
     Returns:
         The source as it is published; None where nothing can be said, because another source is not at hand.
@@ -74,7 +76,7 @@ def published_table(
 
 
 def few_persons_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> list[str]:
-    """Count published values of shared columns that fewer than k persons of the written tables have."""
+    """Return faults for shared columns that publish values of fewer than k persons."""
     k, faults = job.privacy.k, list[str]()
     for table, read in tables.items():
         for name, way in table_job(job, table).columns.ways.items():

@@ -1,4 +1,7 @@
-"""Recounts the written tables of a release and refuses what does not keep the job's promise, knowing the job and the source alone."""
+"""Recount of a release's written tables, which refuses a release that breaks the job's promise.
+
+It knows the job and the sources alone.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ from tasks.recount.published_values import column_losses
 from tasks.recount.relational.published import few_persons_faults, published_table, source_owners
 from tasks.recount.relational.values import value_faults
 from tasks.recount.rows import RowsHere
-from tasks.recount.truth import truth_of
+from tasks.recount.truth import compare_with_source
 from tasks.release.files import file_error
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, literal, quote
@@ -45,7 +48,7 @@ from tasks.store.database import connect, literal, quote
 
 @dataclass(frozen=True)
 class WrittenTables:
-    """The files of a release and what they are held against.
+    """The files of a release of several tables, with their job, sources and stated levels.
 
     Attributes:
         job: All that is known.
@@ -60,7 +63,7 @@ class WrittenTables:
     levels: Mapping[str, Mapping[str, int | None]]
 
     def read(self, table: str) -> ReadTable:
-        """Return a table as a reader joins it."""
+        """Return a table of the release as SQL: relation, columns, key and references."""
         spec, chain = self.job.tables[table], self.job.tree.chains[table]
         nearest_last = sorted(spec.referring, key=chain.index)
         paths = ", ".join(literal(str(path)) for path in self.files[table])
@@ -75,18 +78,18 @@ class WrittenTables:
 
 
 def originals_of(job: TablesJob) -> dict[str, Original | None]:
-    """Return the source of each table as far as it is at hand."""
+    """Return the source of each table; None for sources that are not available."""
     return {table: original_of(table_job(job, table)) for table in job.tables}
 
 
 def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Path | None = None) -> TablesRecount:
-    """Count the histories of the written tables as a reader would join them, and holds every table against its source.
+    """Recount the histories of the written tables, and compare every table with its source.
 
     Args:
         written: The files, the job and the sources.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
-        histories: Gets the number of each person's history beside the published key, where the unit has one.
+        histories: Gets the number of each person's history with the published key, where the unit has one.
     """
     job, tree = written.job, written.job.tree
     if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:
@@ -125,7 +128,7 @@ def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Pa
 
 
 def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> TablesRecount:
-    """Count histories, from the tables that nothing hangs from upwards."""
+    """Count histories, from the tables at the bottom of the tree upwards."""
     tree = written.job.tree
     for table in reversed(tree.tables):
         children = [tables[child] for child in tree.tables_below(table) if table in tables[child].references]
@@ -138,7 +141,7 @@ def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tabl
 def _by_known_rows(
     job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], found: TablesRecount, most: int
 ) -> tuple[TablesRecount, list[str]]:
-    """Count every choice of at most so many rows; return what was counted with the persons of the one that fewest share, and faults."""
+    """Count the persons of every choice of at most ``most`` rows; return the smallest count, and faults."""
     unit = tables[job.tree.unit]
     children = [table for table in tables.values() if unit.name in table.references]
     if children:
@@ -151,7 +154,7 @@ def _by_known_rows(
 def _joined(
     written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> tuple[dict[str, int], list[str]]:
-    """Join every table to its persons; return the most rows of a person in each, and what is wrong with keys and references."""
+    """Join every table to its persons; return the most rows of a person by table, and reference faults."""
     faults, most_rows = [], {}
     for table, read in tables.items():
         if read.key:
@@ -175,7 +178,7 @@ def _joined(
 
 
 def _column_faults(written: WrittenTables, table: str) -> list[str]:
-    """Return whether the columns of a table's files are not those that the job publishes, in its order."""
+    """Return a fault if a table's files do not have the job's published columns in order."""
     spec = written.job.tables[table]
     linking = dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)])
     before = [*linking, *(qid.name for qid in spec.columns.quasi_identifiers), *spec.columns.sensitive]
@@ -196,7 +199,7 @@ def _column_faults(written: WrittenTables, table: str) -> list[str]:
 def _held_against_source(
     written: WrittenTables, connection: duckdb.DuckDBPyConnection, read: ReadTable, original: Original | None
 ) -> tuple[dict[str, float], list[str]]:
-    """Hold the rows of a table against its source; return what its labels lost, and what is wrong."""
+    """Compare the rows of a table with its source; return label losses and faults."""
     table, of_table = read.name, table_job(written.job, read.name)
     linking = list(dict.fromkeys([*read.key, *(column for columns in read.references.values() for column in columns)]))
     without = f"(SELECT * EXCLUDE ({', '.join(linking)}) FROM {read.relation})" if linking else read.relation
@@ -210,13 +213,13 @@ def _held_against_source(
     if not plain:
         return {}, faults
     rows = RowsHere(connection, without, original.relation)
-    truth = truth_of(of_table, rows, original, _claim(written, of_table, table))
+    truth = compare_with_source(of_table, rows, original, _claim(written, of_table, table))
     faults += [f"'{table}': {fault}" for fault in truth.faults]
     return {name: loss.penalty for name, loss in column_losses(of_table, rows, original).items()}, faults
 
 
 def _pseudonym_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:
-    """Count published keys that have not the form of the pseudonyms that the job asks for."""
+    """Return faults for published keys that lack the form of the job's pseudonyms."""
     faults = []
     for one in job.tables[read.name].columns.pseudonyms:
         form = treatment_kind(one.treatment).form(one.treatment)
@@ -227,7 +230,7 @@ def _pseudonym_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, rea
 
 
 def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None:
-    """Return the levels that labels must be of: those that the release says, or any where the job's method gives rows their own."""
+    """Return the levels that a table's labels must have: those stated, or any if levels differ by row."""
     names, levels = [qid.name for qid in job.columns.quasi_identifiers], written.levels.get(table, {})
     if written.job.is_local:
         return claimed_levels(names, [], starred=False)
@@ -236,7 +239,7 @@ def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None
 
 
 def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:
-    """Count the labels that tell values which the job hides."""
+    """Return faults for labels that disclose values the job hides."""
     faults = []
     for qid in job.columns.quasi_identifiers:
         if qid.hides:

@@ -1,4 +1,7 @@
-"""Recounts what is promised of sensitive columns: the values of the persons of one history, each value of a person once."""
+"""Recount of promises on sensitive columns, over the persons of each history.
+
+Each value of a person counts once.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ def value_faults(
     tables: Mapping[str, ReadTable],
     whole: Mapping[str, ReadTable],
 ) -> list[str]:
-    """Return which promises of sensitive columns histories break.
+    """Return faults for histories that break a promise on sensitive values.
 
     A history without a row of a table publishes no value of it, and is not asked.
 
     Args:
         job: Says what is promised.
-        originals: The sources; where one is not at hand, the release stands for what classes are compared with.
+        originals: The sources; where one is not available, classes are compared with the release.
         connection: The database, with the persons of rows and the texts of histories.
         tables: The written tables.
         whole: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.

@@ -1,1 +1,4 @@
-"""Releases of several tables held against earlier ones: each person is a record, and the history of the person its class."""
+"""Comparison of releases of several tables with earlier ones; a person's class is their history.
+
+Each person counts as one record, and the person's history is its class.
+"""

@@ -1,4 +1,4 @@
-"""Holds a release of several tables against earlier ones, and notes what later ones need to be held against it."""
+"""Comparison of a release of several tables with earlier ones, and its entry in the release registry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tasks.relational.earlier.known_persons import ComparablePersons
 
 @dataclass
 class ComparedTables:
-    """A release of several tables while the registry of releases is locked.
+    """A release of several tables and its comparison, while the release registry is locked.
 
     Attributes:
         known: Its persons.
@@ -35,8 +35,8 @@ class ComparedTables:
     joining: Joining
     said: dict[str, Any]
 
-    def note(self, manifest: TablesManifest) -> Registered | None:
-        """Note the release before it is published; it is not believed unless it is."""
+    def enter(self, manifest: TablesManifest) -> Registered | None:
+        """Enter the release into the registry before its publication, as not yet published."""
         if self.registry is None:
             return None
         known, job = self.known, self.known.run.job
@@ -59,8 +59,8 @@ class ComparedTables:
         keep_entry(entry, known.run.store)
         return registered(known, manifest.release, self.registry, self.joining.families)
 
-    def believe(self, entry: Registered | None) -> None:
-        """Notes that the release is published."""
+    def record_publication(self, entry: Registered | None) -> None:
+        """Record in the registry that the release was published."""
         if self.registry and entry:
             self.registry.believe(entry)
             self.joining.commit()
@@ -68,7 +68,10 @@ class ComparedTables:
 
 @contextmanager
 def compared_tables(known: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
-    """Hold a release against earlier ones; the registry stays locked, so that of two releases at once one knows of the other."""
+    """Compare a release of several tables with earlier ones under the registry's lock.
+
+    The registry stays locked, so that of two releases at once one knows of the other.
+    """
     with open_registry(known.run.job) as registry:
         joining = Joining()
         with known.run.phase("overlaps"):

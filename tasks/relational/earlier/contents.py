@@ -1,4 +1,4 @@
-"""What is kept of the persons of a release: digests of all that their rows hold, and their histories; never published."""
+"""Digests of each person's rows, and persons' histories, kept for comparisons and never published."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ NOBODY_HERE = -1
 
 
 class OfTable(NamedTuple):
-    """A column of a table that is kept in digests."""
+    """A table and one of its columns whose values are kept as digests."""
 
     table: str
     column: str
 
 
 class RowBatch(NamedTuple):
-    """Some rows of a table.
+    """A batch of rows of one table, with their persons and digests.
 
     Attributes:
         first: The number of the first.
-        whose: Shape (rows,), the person of each, -1 of nobody's.
+        whose: Shape (rows,), the person of each row, -1 for orphans.
         digests: Shape (rows,) for each column that was asked for.
     """
 
@@ -53,14 +53,17 @@ class RowBatch(NamedTuple):
     digests: list[Digests]
 
     def released_rows(self, gone: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Return which rows are somebody's and not gone; ``gone`` is of all rows of the table."""
+        """Return which rows belong to a person and are not withheld, shape (rows,).
+
+        ``gone`` marks the withheld rows among all rows of the table.
+        """
         known = self.whose >= 0
         return known if gone is None else known & ~gone[self.first : self.first + len(self.whose)]
 
 
 @dataclass(frozen=True)
 class PersonRows:
-    """The persons of a release, with what the columns of all tables are called that are told of them.
+    """The persons of a release with their rows in all tables.
 
     Attributes:
         given: The tables, and what is published of them.
@@ -70,12 +73,12 @@ class PersonRows:
 
     @property
     def store(self) -> Store:
-        """The artefacts."""
+        """The artefact store."""
         return self.given.store
 
     @cached_property
     def columns(self) -> Mapping[str, OfTable]:
-        """Where each column stands, by its name among those of persons."""
+        """The table and column behind each column name of the persons' source."""
         found = {}
         for name, table in self.given.tables.items():
             linking = table.table.linking if name == self.given.job.tree.unit else ()
@@ -85,14 +88,14 @@ class PersonRows:
 
     @property
     def key(self) -> list[object]:
-        """What persons, and all that is kept of them, depend on."""
+        """The key of the persons and of all artefacts made of them."""
         given = self.given
         values = [[name, sorted((column, one.sha256) for column, one in made.items())] for name, made in given.values.items()]
         linked = [artifact.sha256 for artifact in given.linked.values()]
         return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, values]
 
     def withheld(self) -> dict[str, NDArray[np.bool_]]:
-        """Return which rows of each table are not published though their person may be, shape (rows,)."""
+        """Return which rows of each table are withheld from published persons, shape (rows,)."""
         given, chosen = self.given, pq.read_table(self.store.path(self.given.chosen))
         gone = dict[str, NDArray[np.bool_]]()
         for table in given.job.tree.tables:
@@ -108,7 +111,7 @@ class PersonRows:
         return gone
 
     def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False) -> Iterator[RowBatch]:
-        """Yield the rows of a table in their order.
+        """Yield the rows of a table in batches, in their order.
 
         Args:
             table: The table.
@@ -130,7 +133,7 @@ class PersonRows:
                     first += batch.num_rows
 
     def _digester(self, table: str, column: str, *, published: bool) -> Callable[[pa.Array], Digests]:
-        """Return what makes digests of the carried values of a column."""
+        """Return the function that computes digests of a column's carried values."""
         given, own = self.given, self.given.tables[table]
         if column in own.qids:
             domain = given.codings[table].domains[own.qids.index(column)]
@@ -151,7 +154,10 @@ class PersonRows:
         return f"q{own.qids.index(column)}" if column in own.qids else f"p{own.table.source.payload.index(column)}"
 
     def persons(self, key: Sequence[str]) -> Digests:
-        """Return the digest of each person, shape (persons,): equal to that of whoever names persons by the same columns."""
+        """Return the digest of each person's key columns, shape (persons,).
+
+        It equals that of any release that names persons by the same columns.
+        """
         own, parts = self.given.tables[self.given.job.tree.unit], []
         places = [own.place(column) for column in key]
         kinds = [working_type(own.table.source.columns.field(column).type) for column in key]
@@ -164,7 +170,7 @@ class PersonRows:
 
 @dataclass(frozen=True)
 class KeptPersons:
-    """What is kept of the persons of a release, made when it is asked for.
+    """The tables of persons' digests, computed on request.
 
     Attributes:
         rows: The persons.
@@ -177,7 +183,7 @@ class KeptPersons:
     key: Sequence[str]
 
     def contents(self) -> pa.Table:
-        """Return ``content``, ``person``, ``untreated`` and ``value_0`` … of each person, in the order of the unit's rows."""
+        """Return each person's digests: ``content``, ``person``, ``untreated`` and ``value_0`` …, by unit row."""
         found = {"content": self._together(self.by.names)}
         if self.key:
             found["person"] = self.rows.persons(self.key)
@@ -187,7 +193,7 @@ class KeptPersons:
         return pa.table(found)
 
     def sets(self) -> pa.Table:
-        """Return ``column``, ``digest`` and ``value`` of each set of values, where a person may have several."""
+        """Return ``column``, ``digest`` and ``value`` of each set of several values that persons have."""
         nothing = np.empty(0, np.uint64)
         parts = [(np.empty(0, np.int64), nothing, nothing)]
         for number, held in self._sets.items():
@@ -196,7 +202,10 @@ class KeptPersons:
         return pa.table(dict(zip(("column", "digest", "value"), map(np.concatenate, zip(*parts, strict=True)), strict=True)))
 
     def _together(self, names: Sequence[str], *, published: bool = False) -> Digests:
-        """Return the digest of what each person's rows hold in some columns: of the unit's, then of each other table's."""
+        """Return the digest of each person's values in some columns of all tables, shape (persons,).
+
+        The unit's columns come first, then those of each other table.
+        """
         given = self.rows.given
         unit, by_table = given.job.tree.unit, dict[str, list[str]]()
         for name in names:
@@ -220,7 +229,7 @@ class KeptPersons:
 
     @cached_property
     def _sets(self) -> Mapping[int, ValueSets]:
-        """The values of columns of which a person may have several, by the number of the column."""
+        """The value sets of columns with several values per person, by the number of the column."""
         found = {}
         for number, name in enumerate(self.by.values):
             column = self.rows.columns[name]
@@ -240,7 +249,7 @@ class KeptPersons:
 
 
 class ByColumns(NamedTuple):
-    """What persons are kept by: the columns of digests, and those that name a person."""
+    """The columns that are digested, and the columns that name a person."""
 
     by: Digested
     key: tuple[str, ...]
@@ -255,7 +264,7 @@ def _sets(given: PersonRows, item: ByColumns, path: Path) -> int:
 
 
 def write_digests(table: pa.Table, path: Path) -> int:
-    """Write digests, which look like chance; return how many rows there are."""
+    """Write a table of digests to a Parquet file, uncompressed; return the number of rows."""
     pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
     return len(table)
 
@@ -277,7 +286,7 @@ PERSON_SETS = FileStep(
 
 
 class NumberedHistories(NamedTuple):
-    """The histories of a release as its recount numbered them.
+    """The histories of a release as numbered by its recount.
 
     Attributes:
         path: Where they are, with the published keys of the unit.
@@ -289,7 +298,7 @@ class NumberedHistories(NamedTuple):
 
 
 def _classes(given: PersonRows, item: NumberedHistories, path: Path) -> int:
-    """Write the history of each person, numbered in the order of persons; -1 of those who are not published."""
+    """Write the history number of each person, in order of persons; -1 for persons not published."""
     tables = given.given
     keys = [f"k{place}" for place in range(len(tables.job.tables[tables.job.tree.unit].key))]
     known = pq.read_table(given.store.path(tables.keys[tables.job.tree.unit]), columns=["row", *keys])

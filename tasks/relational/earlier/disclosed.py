@@ -1,4 +1,4 @@
-"""What the written tables of a release disclose under the unit's pseudonyms, where these are those of other releases too."""
+"""Values that the written tables disclose under the unit's pseudonyms, if other releases share these."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tasks.store.store import Store
 
 @dataclass(frozen=True)
 class ShownTables:
-    """The data files of a release, as whoever has them joins them.
+    """The data files of a release, as their readers can join them.
 
     Attributes:
         run: The run, with the job of persons.
@@ -41,11 +41,11 @@ class ShownTables:
 
     @property
     def store(self) -> Store:
-        """The artefacts."""
+        """The artefact store."""
         return self.run.store
 
     def table(self, name: str) -> ShownTable:
-        """Return a table as it is joined."""
+        """Return the relation, columns, key and references of a table, as SQL expressions."""
         spec, chain = self.job.tables[name], self.job.tree.chains[name]
         paths = ", ".join(literal(str(path)) for path in self.files[name])
         labels = [qid.name for qid in spec.columns.quasi_identifiers]
@@ -87,7 +87,10 @@ DISCLOSED_PERSONS = FileStep(
 
 
 def disclosed_by_tables(given: ShownTables) -> list[Disclosed]:
-    """Return what a release discloses under the unit's pseudonyms; nothing where they are its own."""
+    """Return the digests of values disclosed under the unit's lasting pseudonyms.
+
+    The list is empty where the pseudonyms are new in this release.
+    """
     lasting = lasting_key(given.job)
     if lasting is None:
         return []

@@ -1,4 +1,7 @@
-"""By what the persons of a release of several tables are linked with those of others, whether these have one table or several."""
+"""Linkage keys by which persons of several tables are matched with those of other releases.
+
+The other releases may be of one table or of several.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ FEW_ROWS = "whoever knows few rows of a person knows no history, and choices of 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparablePersons(KnownRecords):
-    """The persons of several tables as other releases know them.
+    """The persons of several tables, for comparison with other releases.
 
     Attributes:
         rows: The persons, and what is published of them.
@@ -50,35 +53,35 @@ class ComparablePersons(KnownRecords):
 
     @classmethod
     def of(cls, given: ReleasedTables, histories: NumberedHistories) -> ComparablePersons:
-        """Return the persons of a release."""
+        """Return the comparable persons of a release of several tables."""
         job = persons_job(given.job)
         run, rows = replace(given.run, job=job), PersonRows(given)
         return cls(run=run, source=_source(given, rows), rows=rows, histories=histories)
 
     @property
     def unmeasured(self) -> str:
-        """Why these persons cannot be compared with others, as the end of a sentence; empty where they can."""
+        """The reason why these persons cannot be compared, as the end of a sentence; empty if they can."""
         given = self.rows.given
         if given.job.privacy.known_rows is not None:
             return FEW_ROWS
         return "" if given.job.tables[given.job.tree.unit].key else NO_KEY
 
     def sketches(self, columns: Columns) -> Sketches:
-        """Return the sketch of what the persons' rows hold in some columns, and that of the persons."""
+        """Return the distinct-count sketches of some columns of the persons' rows, and of the persons."""
         if columns not in self._sketches:
             by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
             self._sketches[columns] = sketches_of(pq.read_table(self.run.store.path(self.digest_tables(by)[0])))
         return self._sketches[columns]
 
     def parts(self, by: Digested) -> Sequence[Part]:
-        """Return the persons with their histories and digests."""
+        """Return the persons' histories and digests as one part."""
         if reason := self.unmeasured:
             raise UnmeasuredError(reason)
         contents, sets = self.digest_tables(by)
         return [Part(files=(), members=PERSON_CLASSES.result(self.rows, self.histories), contents=contents, sets=sets)]
 
     def digest_tables(self, by: Digested) -> tuple[Artifact, Artifact]:
-        """Return the digests of the persons in some columns, and what digests of several values stand for."""
+        """Return the artefacts of the persons' digests in some columns, and of their value sets."""
         item = ByColumns(by, tuple(name for name, _ in self.person))
         made = KeptPersons(self.rows, *item)
 
@@ -89,7 +92,7 @@ class ComparablePersons(KnownRecords):
 
 
 def _source(given: ReleasedTables, rows: PersonRows) -> ChunkedSource:
-    """Return all tables as one source of persons: a record each, with the columns that all tables tell of one."""
+    """Return all tables as one source of persons, a record per person, with the columns of all tables."""
     unit = given.tables[given.job.tree.unit].table.source
     fields = [given.tables[table].table.source.columns.field(column).with_name(name) for name, (table, column) in rows.columns.items()]
     payload = [column_of_persons(given.job, name, column) for name, table in given.tables.items() for column in table.table.source.payload]

@@ -1,1 +1,1 @@
-"""What makes a release of several tables: rows joined to their persons, profiles, levels, written tables."""
+"""Making of a release of several tables: joined rows, profiles, levels and written tables."""

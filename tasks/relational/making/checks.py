@@ -1,4 +1,4 @@
-"""Whether tables hang together: keys that name rows, references that find them, types that agree; all faults at once."""
+"""Checks of keys, references and types of several tables; all faults are reported at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tasks.store.store import Store
 
 @dataclass(frozen=True)
 class TableSet:
-    """All tables with their rows carried.
+    """All tables of a job, with their rows encoded.
 
     Attributes:
         run: The run, with the unit's job.
@@ -37,17 +37,17 @@ class TableSet:
 
     @property
     def store(self) -> Store:
-        """The artefacts."""
+        """The artefact store."""
         return self.run.store
 
     @property
     def key(self) -> list[object]:
-        """What tells the rows of all tables apart."""
+        """The key of the rows of all tables."""
         return [[name, keys_of(table.chunks), table.table.linking] for name, table in self.tables.items()]
 
 
 def check_types(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
-    """Refuse references whose types are not those of the keys that they refer to."""
+    """Refuse references whose column types differ from those of the referenced keys."""
     faults = []
     for name, table in tables.items():
         for other, columns in job.tables[name].referring.items():
@@ -65,7 +65,7 @@ def check_types(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
 
 
 def key_counts_sql(relation: str, columns: list[str]) -> str:
-    """Return the statement that counts rows without a whole key, and keys that name more than one row.
+    """Return the SQL that counts rows with an incomplete key, and keys that name several rows.
 
     It is right because GROUP BY has each combination once, and count(*) FILTER looks at each row by itself.
     """
@@ -77,7 +77,7 @@ def key_counts_sql(relation: str, columns: list[str]) -> str:
 
 
 def orphans_sql(relation: str, mine: list[str], other: str, theirs: list[str]) -> str:
-    """Return the statement that counts rows whose reference is whole and finds no row.
+    """Return the SQL that counts rows whose complete reference finds no row.
 
     It is right because an anti join keeps each row on the left that has no partner, once.
     """
@@ -86,14 +86,14 @@ def orphans_sql(relation: str, mine: list[str], other: str, theirs: list[str]) -
     return f"SELECT count(*) FROM {relation} AS m ANTI JOIN {other} AS o ON {same} WHERE {whole}"
 
 
-def nobody_sql(relation: str, references: list[list[str]]) -> str:
-    """Return the statement that counts rows none of whose references is whole: they are nobody's."""
+def rows_without_reference_sql(relation: str, references: list[list[str]]) -> str:
+    """Return the SQL that counts rows without any complete reference, which belong to no person."""
     lacking = " AND ".join("(" + " OR ".join(f"{column} IS NULL" for column in columns) + ")" for columns in references)
     return f"SELECT count(*) FROM {relation} WHERE {lacking}"
 
 
 def _check(given: TableSet, _: None, path: Path) -> int:
-    """Count what is wrong with keys and references; counts and names, never a value."""
+    """Count the faults of keys and references of all tables; write counts and names, but no values."""
     found = []
     with connect(given.run.job, given.run.spill) as connection:
         for name, table in given.tables.items():
@@ -109,7 +109,7 @@ def _check(given: TableSet, _: None, path: Path) -> int:
                 found.append({"table": name, "columns": columns, "refers": other, "orphans": orphans})
             if spec.references:
                 references = [[table.place(one) for one in columns] for columns in spec.referring.values()]
-                [(nobody,)] = connection.execute(nobody_sql(relation, references)).fetchall()
+                [(nobody,)] = connection.execute(rows_without_reference_sql(relation, references)).fetchall()
                 found.append({"table": name, "nobody": nobody})
     path.write_text(json.dumps(found))
     return len(found)
@@ -120,7 +120,7 @@ RELATED = FileStep("related", make=_check, reads=lambda given, _: given.key, suf
 
 
 def check_relations(given: TableSet) -> None:
-    """Refuse tables whose keys or references are not as the job says; return all faults at once."""
+    """Refuse tables whose keys or references are not as the job says; report all faults at once."""
     made = one(given.run, RELATED, given, None, "keys and references")
     if faults := list(_sentences(json.loads(given.store.path(made).read_text()), refuse=given.job.orphans == "refuse")):
         raise RelationError(faults)

@@ -1,4 +1,7 @@
-"""Which classes of persons are published, and which rows of theirs are not: limits, sensitive values, and the least loss of two ways."""
+"""Choice of the published classes of persons, within the limits and with the least loss.
+
+Classes are cut in several ways; limits and sensitive values decide which classes and rows are published.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from tasks.relational.making.levels import TablesOutcome, failing_classes, searc
 from tasks.relational.making.matched_rows import classes_of_persons, level_tables_of_table, match_rows, read_groups
 from tasks.relational.making.person_classes import LEFT_OUT, WAYS, class_persons
 from tasks.relational.making.profiles import HistoryTables
-from tasks.relational.making.sensitive import keep_settled, promises_of_tables
+from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.relational.making.withholding import write_published
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -31,7 +34,7 @@ Flags = NDArray[np.bool_]
 
 
 class MatchedTables(NamedTuple):
-    """Classes of persons with their rows matched.
+    """Classes of persons, with the rows of each class matched.
 
     Attributes:
         classes: The class of each person.
@@ -43,15 +46,15 @@ class MatchedTables(NamedTuple):
 
     @property
     def key(self) -> list[object]:
-        """What tells these apart from others."""
+        """The key of these classes and matched rows."""
         return [self.classes.sha256, sorted((table, artifact.sha256) for table, artifact in self.matched.items())]
 
 
 class ClassesOutcome(TablesOutcome):
-    """What publishing some classes of persons comes to.
+    """Loss, faults and omitted classes of one way to cut persons into classes.
 
     Attributes:
-        fault: What stands against it: ``rows``, ``values`` or ``persons``; null where nothing does.
+        fault: The limit that it breaks: ``rows``, ``values`` or ``persons``; null where it breaks none.
         left_out: The classes that are left out.
     """
 
@@ -61,7 +64,7 @@ class ClassesOutcome(TablesOutcome):
 
 @dataclass(frozen=True)
 class ChosenClasses:
-    """The classes that are published.
+    """The published classes of persons.
 
     Attributes:
         outcome: What they come to.
@@ -75,7 +78,7 @@ class ChosenClasses:
 
 
 def withheld_rows(given: HistoryTables, item: MatchedTables, kept: Flags) -> dict[str, NDArray[np.int64]]:
-    """Return the rows of persons who are published that find no partner, of each table below the unit.
+    """Return the unmatched rows of published persons, for each table below the unit.
 
     Args:
         given: The tables.
@@ -90,7 +93,10 @@ def withheld_rows(given: HistoryTables, item: MatchedTables, kept: Flags) -> dic
 
 
 def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
-    """Leave out classes: those that lose most rows until the limit is kept, then those whose values break a promise."""
+    """Omit classes until limits and promises hold; write the outcome.
+
+    First go the classes that lose most rows until the limit is kept, then those whose values break a promise.
+    """
     job, classes = given.job, classes_of_persons(given, item.classes)
     count, most = int(classes.max(initial=LEFT_OUT)) + 1, floor(Fraction(job.suppression.limit) * given.persons)
     owners = np.where(classes == LEFT_OUT, count, classes).astype(np.int64)
@@ -118,7 +124,7 @@ def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
 def _within_rows(
     given: HistoryTables, item: MatchedTables, members: tuple[NDArray[np.int64], NDArray[np.int64]], left_out: Flags, most: int
 ) -> bool:
-    """Leave out the classes that lose most rows for each person; return whether the limit of every table is kept that way.
+    """Omit the classes that lose most rows per person; return whether all tables then keep their limit.
 
     Args:
         given: The tables.
@@ -147,7 +153,7 @@ def _within_rows(
 
 
 def _loss(given: HistoryTables, item: MatchedTables, kept: Flags) -> float:
-    """Return what all values cost: those of published rows by their labels, all others 1."""
+    """Return the loss of all values: published rows by their labels, all others 1 each."""
     total = 0.0
     for table in given.codings:
         numbers, ladders = given.numbers(table), level_tables_of_table(given, table)
@@ -175,7 +181,7 @@ def _publish_classes(given: HistoryTables, item: tuple[MatchedTables, list[int]]
     matched, left_out = item
     classes = classes_of_persons(given, matched.classes)
     kept = (classes != LEFT_OUT) & ~np.isin(classes, left_out)
-    kept = keep_settled(given, kept, withheld_rows(given, matched, kept), classes.astype(np.int64))
+    kept = suppress_broken_promises(given, kept, withheld_rows(given, matched, kept), classes.astype(np.int64))
     return write_published(given, kept, withheld_rows(given, matched, kept), path)
 
 
@@ -188,7 +194,7 @@ PUBLISHED_CLASSES = FileStep(
 
 
 def choose_classes(given: HistoryTables) -> ChosenClasses:
-    """Cut persons into classes in two ways, matches their rows, and take the way that loses less."""
+    """Cut persons into classes in several ways, match their rows, and choose the way with the least loss."""
     found = []
     for way in WAYS:
         classes = class_persons(given, way)

@@ -1,4 +1,4 @@
-"""Who is published where an intruder knows few rows: every choice of these is one of k persons."""
+"""Persons to publish where an intruder knows few rows: each choice of rows is shared by k persons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tasks.relational.making.profiles import HistoryTables, branch_node, flat_gr
 
 
 def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[np.bool_]:
-    """Return which persons are published at a node, shape (persons,).
+    """Return which persons are published at a node if an intruder knows few rows, shape (persons,).
 
     Args:
         given: The tables.
@@ -30,7 +30,10 @@ def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[n
 
 
 def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tuple[NDArray[np.int64], Lanes]]:
-    """Return where the rows of each person begin, and their digests, of each table of a branch that has rows right below persons."""
+    """Return the row digests, and each person's offset into them, of each table of a branch.
+
+    Only tables with rows right below the persons are returned.
+    """
     of_branch, found = branch_node(given, node, branch), []
     below = lanes_below(given, of_branch)
     for table in given.job.tree.branch_tables(branch):

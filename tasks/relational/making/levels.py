@@ -1,4 +1,4 @@
-"""The levels of all tables: one lattice, searched exactly; and which persons are left out at the best node."""
+"""Exact search of one lattice over all tables' levels, and the persons suppressed at the best node."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tasks.store.step import FileStep
 
 
 class TablesOutcome(BaseModel):
-    """What the search found.
+    """The best node found by the search, with its loss and suppressed persons.
 
     Attributes:
         node: The level of each quasi-identifier, in the order of the job.
@@ -53,13 +53,13 @@ class TablesOutcome(BaseModel):
 
 @dataclass(frozen=True)
 class NodeCosts:
-    """What nodes of all tables cost."""
+    """The losses of the lattice's nodes, over all tables."""
 
     given: HistoryTables
 
     @cached_property
     def penalties(self) -> list[list[NDArray[np.float64]]]:
-        """What each code of each axis costs, level by level."""
+        """The penalty of each code of each axis, level by level."""
         priced, found = objective_of(self.given.job.objective), []
         assert isinstance(priced, Pricing)
         assert priced.groups is not None
@@ -71,7 +71,7 @@ class NodeCosts:
 
     @cached_property
     def base(self) -> list[NDArray[np.float64]]:
-        """What each level of each axis costs if nobody is left out."""
+        """The loss of each level of each axis if no person is suppressed."""
         return [
             np.array([float(np.dot(penalty, self._records(axis, len(penalty)))) for penalty in levels])
             for axis, levels in zip(self.given.axes, self.penalties, strict=True)
@@ -82,14 +82,14 @@ class NodeCosts:
         return np.bincount(numbers[3 + axis.place][numbers[1] != NOWHERE], minlength=size)
 
     def floor(self, lattice: Lattice) -> NDArray[np.float64]:
-        """Return what no node and nothing coarser is below, in the lattice's shape."""
+        """Return a lower bound on the loss of each node and all coarser ones, in the lattice's shape."""
         total = np.zeros((1,) * len(self.base))
         for costs in np.ix_(*(cost[first:] for cost, first in zip(self.base, lattice.root, strict=True))):
             total = total + costs
         return total * ROUNDING
 
     def loss(self, node: Node, lost: NDArray[np.bool_]) -> float:
-        """Return the cost of a node with some persons left out: each of their values costs 1."""
+        """Return the loss of a node with some persons suppressed: each of their values costs 1."""
         total = sum(float(cost[level]) for cost, level in zip(self.base, node, strict=True))
         for table in self.given.codings if lost.any() else ():
             axes, numbers = self.given.axes_of([table]), self.given.numbers(table)
@@ -167,7 +167,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
 
 
 def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which histories too few persons share, or whose sensitive values break a promise."""
+    """Return which histories are shared by fewer than k persons or break a promise, shape (histories,)."""
     failing = sizes < k
     for promise in promises:
         failing = failing | promise.failing(classes, sizes)
@@ -175,7 +175,7 @@ def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[n
 
 
 def search_settings(given: HistoryTables) -> list[object]:
-    """Return what of the job decides which persons are published."""
+    """Return the job's settings that decide which persons are published, for step keys."""
     promised = [[table, privacy_content(one_table.table.job)] for table, one_table in given.tables.items()]
     return [
         promised,
@@ -198,14 +198,14 @@ LEVELS = FileStep(
 """The best node of all tables at which no more than so many persons fail."""
 
 
-def is_promised(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which persons have a history that keeps what is promised, shape (persons,)."""
+def keeps_promises(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which persons have a history that keeps k and all promises, shape (persons,)."""
     classes, sizes = class_of_each(numbers)
     return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
 
 
 def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
-    """Find the best node of all tables.
+    """Find the best node of all tables at which at most ``most`` persons fail.
 
     Args:
         given: The tables.

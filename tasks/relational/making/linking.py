@@ -1,4 +1,4 @@
-"""Rows joined to the rows that they hang from, up to their person, in the order of persons; by DuckDB, out of core."""
+"""Join of every row to its parent rows and its person, in the order of persons, by DuckDB out of core."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
 PUBLISHED, ORPHAN, BEYOND = 0, 1, 2
-"""What becomes of a row: published, nobody's, or beyond the bound of the rows of a person."""
+"""The status of a row: published, orphan, or beyond the bound on the rows of a person."""
 
 
 @dataclass(frozen=True)
 class Linking(TableSet):
-    """All tables, and those whose rows are linked already.
+    """All tables, with the rows of some of them joined to their persons.
 
     Attributes:
         linked: Rows in the order of persons, by table; the unit's own order is that of persons.
@@ -32,11 +32,11 @@ class Linking(TableSet):
     linked: dict[str, Artifact]
 
     def chain(self, table: str) -> tuple[str, ...]:
-        """Return the tables from the unit down to the one that a table hangs from."""
+        """Return the tables from the unit down to the parent of a table."""
         return self.job.tree.chains[table]
 
     def rows_of(self, table: str) -> str:
-        """Return what DuckDB reads the rows of a table as, with ``row``, ``status`` and ``a0`` …, the rows above each."""
+        """Return the SQL relation of a table's rows with ``row``, ``status`` and the rows above, ``a0`` …."""
         if table not in self.linked:
             return f"(SELECT *, srow AS row, {PUBLISHED} AS status FROM {self.tables[table].relation(self.store)})"
         path = literal(str(self.store.path(self.linked[table])))
@@ -44,9 +44,9 @@ class Linking(TableSet):
 
 
 def linked_sql(given: Linking, table: str, salt: str) -> str:
-    """Return the statement that gives each row of a table the rows above it, and orders rows by person.
+    """Return the SQL that joins each row of a table to the rows above it, ordered by person.
 
-    It is right because keys are unique, so that a left join by them neither loses nor repeats a row: of all references that are whole the
+    It is right because keys are unique, so that a left join by them neither loses nor repeats a row. Of all complete references the
     nearest decides, and the rows above that one are known already.
     """
     spec, own, chain = given.job.tables[table], given.tables[table], given.chain(table)
@@ -99,7 +99,7 @@ def linked_sql(given: Linking, table: str, salt: str) -> str:
 
 
 def own_columns(given: Linking, table: str) -> list[str]:
-    """Return the names under which the columns of a table are carried."""
+    """Return the names of a table's columns in its encoded rows."""
     return list(pq.read_schema(given.store.path(given.tables[table].chunks[0])).names)
 
 
@@ -146,7 +146,10 @@ def link_rows(given: TableSet) -> Linking:
 
 
 def _align(given: Linking, table: str, path: Path) -> int:
-    """Write the rows of a table as numbers that are read in place: depth, row above, person, then the codes; shape (3 + qids, rows)."""
+    """Write the rows of a table as an array of numbers for memory mapping, shape (3 + qids, rows).
+
+    The first three are depth, row above and person; then come the codes.
+    """
     own = given.tables[table]
     if own.rows >= int(NOWHERE) - 1:
         raise RelationError.too_many_rows(table, own.rows)

@@ -1,4 +1,4 @@
-"""Rows of the persons of one class, matched table by table: who are in one group are published with one label in each column."""
+"""Matching of the rows of each class of persons, table by table, into groups with the same labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUP = "in_group"
 
 
 class Matching(NamedTuple):
-    """A table whose rows are matched.
+    """A table whose rows are to be matched, with the classes of persons.
 
     Attributes:
         table: Its name.
@@ -38,19 +38,22 @@ class Matching(NamedTuple):
 
 
 def classes_of_persons(given: HistoryTables, classes: Artifact) -> NDArray[np.int32]:
-    """Return the class of each person, shape (persons,)."""
+    """Read the class number of each person, shape (persons,)."""
     found: NDArray[np.int32] = np.load(given.store.path(classes))
     return found
 
 
 def read_groups(given: HistoryTables, matched: Artifact) -> NDArray[np.uint32]:
-    """Return the group of each row of a table, shape (rows,); ``NOBODY`` of rows that are withheld or left out with their persons."""
+    """Read the group number of each row, shape (rows,); ``NOBODY`` for rows that are not published.
+
+    These are withheld, or suppressed with their persons.
+    """
     found: NDArray[np.uint32] = pq.read_table(given.store.path(matched), columns=[GROUP])[GROUP].to_numpy()
     return found
 
 
 def level_tables_of_table(given: HistoryTables, table: str) -> LevelTables:
-    """Return the levels of a table's quasi-identifiers as kernels read them."""
+    """Return the levels and penalties of a table's quasi-identifiers in the kernels' form."""
     coding, penalties = given.codings.get(table), NodeCosts(given).penalties
     return level_tables_of(coding.hierarchies if coding else (), [penalties[axis] for axis in given.axes_of([table])])
 
@@ -74,7 +77,7 @@ def _unit_groups(given: HistoryTables, item: Matching) -> tuple[NDArray[np.uint3
 
 
 def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> tuple[NDArray[np.uint32], int]:
-    """Align the rows of a table, those that hang from one table after those that hang from another."""
+    """Align the rows of a table, one parent table after the other; return groups and their number."""
     numbers, ranks, below = given.numbers(item.table), code_ranks(given, item.table), rows_right_below(given, item.table)
     found, count = np.full(numbers.shape[1], NOBODY, np.uint32), 0
     for depth, above in enumerate(given.chain(item.table)):
@@ -93,7 +96,7 @@ def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> t
 
 
 def rows_right_below(given: HistoryTables, table: str) -> NDArray[np.int64]:
-    """Return how many rows hang directly from each row of a table, shape (rows,)."""
+    """Count the rows that hang directly from each row of a table, shape (rows,)."""
     found = np.zeros(given.tables[table].rows, np.int64)
     for other in given.job.tree.tables_below(table):
         numbers = given.numbers(other)
@@ -117,7 +120,7 @@ MATCHED = FileStep(
 
 
 def match_rows(given: HistoryTables, classes: Artifact) -> dict[str, Artifact]:
-    """Match the rows of all tables, parents first; by table."""
+    """Match the rows of all tables, parents first; return an artefact for each table."""
     found: dict[str, Artifact] = {}
     for table in given.job.tree.tables:
         above = {name: found[name] for name in given.chain(table)}

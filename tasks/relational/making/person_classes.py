@@ -1,4 +1,4 @@
-"""Classes of persons by Mondrian: cut by their own columns and by the numbers and values of their rows (DESIGN.md, section 13)."""
+"""Classes of persons by Mondrian, cut by persons' columns, row counts and row values (DESIGN.md, 13)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BYTES_OF_AXIS = 24
 
 
 def code_ranks(given: HistoryTables, table: str) -> NDArray[np.int64]:
-    """Return the rank of each value of a table's rows in the order in which it is cut, shape (qids, rows)."""
+    """Return the rank of each row's values in the order of cutting, shape (qids, rows)."""
     numbers = given.numbers(table)
     ranks = np.zeros((len(numbers) - 3, numbers.shape[1]), np.int64)
     for place, hierarchy in enumerate(coding.hierarchies if (coding := given.codings.get(table)) else ()):
@@ -42,7 +42,7 @@ def code_ranks(given: HistoryTables, table: str) -> NDArray[np.int64]:
 
 
 def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
-    """Return the axes of persons: their own values, numbers of rows and, if asked for, the profile of each column below.
+    """Return the axes for cutting persons: own values, row counts and, if asked, profiles of row values.
 
     What a column below counts is how many values of it a person has; half of them go by the least, half by the greatest.
     """
@@ -67,7 +67,7 @@ def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
 
 
 def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.int64]]:
-    """Return the persons whose numbers of rows are alike, where k of them are, and all others together; k persons each.
+    """Group the persons by equal row counts, k persons or more each, and all others together.
 
     Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
 
@@ -92,7 +92,7 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
 
 
 def _cut(given: HistoryTables, way: Way, path: Path) -> int:
-    """Write the class of each person, from 0; -1 of whoever is left out."""
+    """Write the class of each person, from 0; -1 for suppressed persons."""
     k, most = given.job.privacy.k, floor(given.job.suppression.limit * given.persons)
     roots = [np.arange(given.persons)] if way == "together" else shape_classes(given, k, most)
     axes = person_axes(given, of_rows=way != "own")
@@ -106,7 +106,7 @@ def _cut(given: HistoryTables, way: Way, path: Path) -> int:
 
 
 def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: int, persons: int) -> list[NDArray[np.int64]]:
-    """Return classes of which those are merged with the next that break what is promised of sensitive values: such cuts are not made."""
+    """Merge each class that breaks a promise on sensitive values with a neighbour: undo the cut."""
     while len(classes) > 1:
         numbered = numbered_classes(classes, persons)
         # Whoever is left out is in a class that is not asked.
@@ -123,7 +123,7 @@ def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: i
 
 
 def numbered_classes(classes: list[NDArray[np.int64]], persons: int) -> NDArray[np.int32]:
-    """Return the class of each person, shape (persons,); ``LEFT_OUT`` of those who are in none."""
+    """Return the class number of each person, shape (persons,); ``LEFT_OUT`` for persons without a class."""
     found = np.full(persons, LEFT_OUT, np.int32)
     if classes:
         found[np.concatenate(classes)] = np.repeat(np.arange(len(classes), dtype=np.int32), list(map(len, classes)))
@@ -142,7 +142,7 @@ PERSON_CLASSES = FileStep(
 
 
 def class_persons(given: HistoryTables, way: Way) -> Artifact:
-    """Cut persons into classes."""
+    """Cut persons into classes in one way; return their artefact."""
     if given.persons < given.job.privacy.k:
         raise HistoryError.too_few(given.job.privacy.k, given.persons)
     axes = [len(given.tables[table].qids) for table in given.job.tree.tables]

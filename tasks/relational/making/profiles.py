@@ -1,4 +1,4 @@
-"""Profiles of persons: a number for each person, table right below the unit and node of its levels, kept on disk."""
+"""Profiles of persons: a number per person for each branch of tables and node of levels, kept on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OF_BRANCH = 8
 
 @dataclass(frozen=True)
 class ProfileAxis:
-    """A quasi-identifier of one of the tables."""
+    """A quasi-identifier of one of the tables: the table's name and the position in it."""
 
     table: str
     place: int
@@ -37,7 +37,7 @@ class ProfileAxis:
 
 @dataclass(frozen=True)
 class HistoryTables(Linking):
-    """All tables with their rows as numbers.
+    """All tables, with their rows as numbers.
 
     Attributes:
         aligned: Depth, row above, person and codes of each row, by table.
@@ -61,58 +61,58 @@ class HistoryTables(Linking):
         return self.codings[axis.table].hierarchies[axis.place]
 
     def levels_of(self, node: Node, table: str) -> Node:
-        """Return the levels of one table at a node of all."""
+        """Return the levels of one table at a node of all tables."""
         return tuple(node[position] for position in self.axes_of([table]))
 
     @property
     def persons(self) -> int:
-        """Persons of the source."""
+        """Number of persons in the source."""
         return self.tables[self.job.tree.unit].rows
 
     def numbers(self, table: str) -> NDArray[np.uint32]:
-        """Return the rows of a table as numbers, in place on the disk; shape (3 + qids, rows)."""
+        """Return the memory-mapped rows of a table as numbers, shape (3 + qids, rows)."""
         read: NDArray[np.uint32] = np.asarray(np.load(self.store.path(self.aligned[table]), mmap_mode="c"))
         return read
 
     def key_of(self, tables: Sequence[str]) -> list[object]:
-        """Return what the histories of some tables depend on besides levels."""
+        """Return the key of some tables' histories, without levels."""
         return [[table, self.aligned[table].sha256, self.codings[table].key if table in self.codings else None] for table in tables]
 
 
 @dataclass(frozen=True)
 class BranchNode:
-    """A table right below the unit, and the levels of it and of all that hang from it."""
+    """A table right below the unit, and the levels of it and of all tables below it."""
 
     branch: str
     levels: tuple[tuple[str, Node], ...]
 
 
 def flat_groups(coding: Coding | None, levels: Node) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Return the group of every code at a node, column after column, and where each column begins."""
+    """Return the groups of all codes at a node, column after column, and the offset of each column."""
     groups = [hierarchy.groups[level] for hierarchy, level in zip(coding.hierarchies, levels, strict=True)] if coding else []
     return joined_columns(groups, np.uint32)
 
 
 def joined_columns(columns: Sequence[NDArray[Any]], kind: type[np.generic]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return arrays one after the other, and where each begins."""
+    """Concatenate arrays; return the result and the offset of each array."""
     starts = np.cumsum([0, *(len(column) for column in columns)])[:-1].astype(np.int64)
     return np.concatenate([*columns, np.zeros(0, kind)]).astype(kind, copy=False), starts
 
 
 def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
-    """Return the digest of what hangs from each person in one branch, shape (persons, 2)."""
+    """Return the digest of each person's rows in one branch, shape (persons, 2)."""
     persons = np.zeros((given.persons, 2), np.uint64)
     _add_up(given, node, persons)
     return persons
 
 
 def lanes_below(given: HistoryTables, node: BranchNode) -> dict[str, Lanes]:
-    """Return the digest of what hangs from each row of the tables of a branch that something hangs from, shapes (rows, 2)."""
+    """Return the digest of the rows below each row, for each parent table of a branch, shape (rows, 2)."""
     return _add_up(given, node, np.zeros((given.persons, 2), np.uint64))
 
 
 def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str, Lanes]:
-    """Add digests of rows to those of what they hang from; returns these of all tables between."""
+    """Add the digests of rows to those of their parent rows; return the sums of the tables in between."""
     tree, levels = given.job.tree, dict(node.levels)
     nothing = np.zeros((0, 2), np.uint64)
     below = {
@@ -129,7 +129,7 @@ def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str,
 
 
 def seeds_of(given: HistoryTables, table: str, depth: int) -> Lanes:
-    """Return the secret numbers by which rows of a table that hang from a depth are told from all others, shape (2,)."""
+    """Return the secret seeds of the digests of a table's rows at one depth, shape (2,)."""
     digits = given.run.secret.keyed("profiles", table, depth)
     return np.array([int(digits[:16], 16), int(digits[16:32], 16)], np.uint64)
 
@@ -152,13 +152,13 @@ PROFILES = FileStep(
 
 
 def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
-    """Return the profiles of one branch at one node, from the disk where they were numbered before."""
+    """Return the profiles of one branch at one node; compute them if they are not on disk."""
     made = PROFILES.result(given, node)
     return Profile(np.load(given.store.path(made)), made.rows)
 
 
 def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
-    """Return the groups of each quasi-identifier of the unit at a node."""
+    """Return the profiles of the unit's quasi-identifiers at a node, one per quasi-identifier."""
     unit = given.job.tree.unit
     numbers = given.numbers(unit)
     parts = [Profile(np.zeros(given.persons, np.uint32), 1)]
@@ -171,12 +171,12 @@ def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
 
 
 def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
-    """Return the levels of one branch at a node of all tables."""
+    """Return the part of a node that concerns one branch."""
     return BranchNode(branch, tuple((table, given.levels_of(node, table)) for table in given.job.tree.branch_tables(branch)))
 
 
 def align_rows(linking: Linking) -> HistoryTables:
-    """Write the rows of all tables as numbers, and loads hierarchies."""
+    """Write the rows of all tables as numbers and load the hierarchies."""
     unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
     needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
     needed += 16 * max(

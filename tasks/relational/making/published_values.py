@@ -1,4 +1,4 @@
-"""What is published of columns that say ``publish``: decided of the persons of all rows, and again of those who are released."""
+"""Published values of columns with ``publish``: decided from all rows, revised for released persons."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ BATCH_ROWS = 1 << 17
 
 
 class WayColumn(NamedTuple):
-    """A column of a table that is published otherwise than it is."""
+    """A column of a table that is published with changed values."""
 
     table: str
     column: str
 
 
 def published_ways(given: Linking, table: str) -> dict[str, Way]:
-    """Return how columns of a table are published, of those that are not published as they are."""
+    """Return the treatments of a table's columns that are published with changed values, by column."""
     return given.tables[table].table.job.columns.ways
 
 
 def carried_place(given: Linking, column: WayColumn) -> str:
-    """Return the name under which such a column is carried."""
+    """Return the name of a column with ``publish`` in the encoded rows."""
     return f"p{given.tables[column.table].table.source.payload.index(column.column)}"
 
 
 def carried_type(given: Linking, column: WayColumn) -> pa.DataType:
-    """Return the type of the values of such a column in its source."""
+    """Return the Arrow type of a column with ``publish`` in its source."""
     return working_type(given.tables[column.table].table.source.columns.field(column.column).type)
 
 
 def person_of(given: Linking, table: str) -> str:
-    """Return the name under which the person of a row is known."""
+    """Return the name of the column that holds the person of each row of a table."""
     return "a0" if given.chain(table) else "row"
 
 
 def values_with_persons(
     connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, rows: str
 ) -> Iterator[tuple[pa.Array, Digests]]:
-    """Yield the values of a column in its type, and the digests of their persons.
+    """Yield the values of a column, in batches, with the digests of their persons.
 
     Args:
         connection: The database.
@@ -97,23 +97,23 @@ WAYS = FileStep(
     settings=lambda given: [given.job.privacy.k, sorted(given.job.tree.chains.items())],
     suffix=".arrow",
 )
-"""What is published of the values of a column, of all rows that are somebody's."""
+"""The published values of a column, decided from all rows but orphans."""
 
 
 def decided_values(given: Linking, column: WayColumn) -> PublishedValues:
-    """Return what is published of the values of a column."""
+    """Return the published value of each value of a column, as decided from all rows."""
     return read_published_values(given.store.path(WAYS.result(given, column)))
 
 
 def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
-    """Return the columns of a table of which every published value is shared by persons who are counted."""
+    """Return the columns of a table whose published values must each be shared by k persons."""
     return [WayColumn(table, name) for name, way in published_ways(given, table).items() if counts_people(way)]
 
 
 def without_values_of_few(
     connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, known: PublishedValues, rows: str
 ) -> PublishedValues:
-    """Publish values that fewer than k persons of some rows have as the rest is published.
+    """Replace values that fewer than k persons of some rows have by the column's rest value.
 
     Args:
         connection: Has what the rows are joined to.
@@ -134,7 +134,7 @@ def without_values_of_few(
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:
-    """Return ``value``, each of a column once as DuckDB has it, and ``published``, what is published of it."""
+    """Return a table of each ``value`` of a column and the ``published`` value that replaces it."""
     statement = f"SELECT DISTINCT {carried_place(given, column)} AS value FROM {given.rows_of(column.table)}"
     values = connection.sql(statement).to_arrow_table()["value"].combine_chunks()
     known = read_published_values(given.store.path(decided))
@@ -144,7 +144,7 @@ def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, col
 
 
 def privacy_ways(given: Linking) -> list[object]:
-    """Return how columns are published that a privacy model looks at, and what tells the rows apart that hold their values."""
+    """Return the treatments of columns under a privacy model, and the keys of their rows, for step keys."""
     found = list[object]()
     for name, table in given.tables.items():
         if asked := table.table.job.privacy.columns:

@@ -1,4 +1,4 @@
-"""The tables of a job as they are read: a source each, the domains of its quasi-identifiers, its rows as codes."""
+"""Reading of a job's tables: sources, domains of quasi-identifiers, and rows encoded as numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tasks.store.work_folder import check_folders_disjoint
 
 @dataclass(frozen=True)
 class TableSource:
-    """One table as it is read.
+    """One table of a job: its source and its part of the job.
 
     Attributes:
         name: Of the table.
@@ -51,7 +51,7 @@ class TableSource:
 
 @contextmanager
 def open_tables(job: TablesJob) -> Iterator[Run]:
-    """Lock the run folder of a job of several tables, as that of any job; the policy is asked of every table."""
+    """Lock the run folder of a job of several tables, after checking the policy for every table."""
     jobs = {name: table_job(job, name) for name in job.tables}
     for of_table in jobs.values():
         policy_in_force(of_table)
@@ -79,7 +79,7 @@ def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
 
 @dataclass(frozen=True)
 class RowReading(ChunkReading):
-    """What the rows of a table are carried by.
+    """Settings for the encoding of a table's rows.
 
     Attributes:
         domain: The domains of its quasi-identifiers; None where it has none.
@@ -93,11 +93,11 @@ class RowReading(ChunkReading):
 
     @property
     def qids(self) -> list[str]:
-        """The quasi-identifiers in job order."""
+        """The quasi-identifiers, in job order."""
         return [qid.name for qid in self.job.columns.quasi_identifiers]
 
     def carried_schema(self) -> pa.Schema:
-        """Return the columns of carried rows.
+        """Return the Arrow schema of encoded rows.
 
         ``q0`` … are codes of quasi-identifiers, ``s0`` … of sensitive columns that a model looks at, ``c0`` … key and references, ``p0`` …
         what is published as it is.
@@ -110,7 +110,7 @@ class RowReading(ChunkReading):
 
 
 def _carry(given: RowReading, chunk: Chunk, path: Path) -> int:
-    """Write the rows of a chunk in their order: quasi-identifiers as codes, everything else as it is read."""
+    """Write the rows of a chunk in their order: quasi-identifiers as codes, other columns as read."""
     coders, schema, rows = _coders(given), given.carried_schema(), 0
     others = [*given.linking, *given.payload]
     # Keys hardly repeat, and codes are short: a dictionary of them costs more than it saves.
@@ -148,7 +148,7 @@ CARRIED = FileStep(
 
 @dataclass(frozen=True)
 class CarriedTable:
-    """A table whose rows are carried.
+    """A table whose rows are encoded.
 
     Attributes:
         table: What was read.
@@ -162,24 +162,24 @@ class CarriedTable:
 
     @property
     def rows(self) -> int:
-        """Number of rows of the source."""
+        """Number of rows in the source."""
         return sum(chunk.rows for chunk in self.chunks)
 
     @property
     def qids(self) -> list[str]:
-        """The quasi-identifiers in job order."""
+        """The quasi-identifiers, in job order."""
         return [qid.name for qid in self.table.job.columns.quasi_identifiers]
 
     def coding(self, store: Store) -> Coding | None:
-        """Return domains and hierarchies; None where the table has no quasi-identifier."""
+        """Return domains and hierarchies; None if the table has no quasi-identifier."""
         return load_coding(self.table.job, self.domain, store) if self.domain else None
 
     def place(self, column: str) -> str:
-        """Return the name under which a column of key or references is carried."""
+        """Return the name of a key or reference column in the encoded rows."""
         return f"c{self.table.linking.index(column)}"
 
     def relation(self, store: Store) -> str:
-        """Return what DuckDB reads the carried rows as, with ``srow``, the number of each in the source."""
+        """Return the SQL relation of the encoded rows, with ``srow``, the row number in the source."""
         parts, first = [], 0
         for chunk in self.chunks:
             path = str(store.path(chunk)).replace("'", "''")
@@ -190,7 +190,7 @@ class CarriedTable:
 
 
 def carry_rows(table: TableSource) -> CarriedTable:
-    """Count the domains of a table and carry its rows, chunk by chunk."""
+    """Count the domains of a table and encode its rows, chunk by chunk."""
     run, source = table.run, table.source
     domain = merge_domains(run, source, count_domains(run, source)) if axis_names(table.job) else None
     given = RowReading(table.job, source.columns, run.store, domain, table.linking, tuple(source.payload))
@@ -198,5 +198,5 @@ def carry_rows(table: TableSource) -> CarriedTable:
 
 
 def keys_of(chunks: Sequence[Artifact]) -> list[str]:
-    """Return what tells artefacts apart."""
+    """Return the SHA-256 of each artefact."""
     return [chunk.sha256 for chunk in chunks]

@@ -1,4 +1,4 @@
-"""What is published of all tables: one level for each column, or classes of persons with labels of their own, as the job asks."""
+"""Choice of a release of several tables: one level per column, or classes with their own labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tasks.relational.making.writing import ReleasedTables
 
 
 def choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, ReleasedTables]:
-    """Return what was found by the job's method, and the tables with what is published of them.
+    """Run the job's method; return the outcome and the tables to release.
 
     Args:
         given: The tables.

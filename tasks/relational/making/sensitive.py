@@ -1,4 +1,4 @@
-"""What is promised of sensitive columns in any table, with the persons who hold each value."""
+"""Promises on the sensitive columns of all tables, with the persons who hold each value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tasks.store.database import connect
 def promises_of_tables(
     given: HistoryTables, withheld: Mapping[str, NDArray[np.int64]] | None = None, kept: NDArray[np.bool_] | None = None
 ) -> list[TablePromise]:
-    """Return what is promised of each table's sensitive values.
+    """Return the promises on each table's sensitive values, with the values' holders.
 
     Args:
         given: The tables.
@@ -78,10 +78,12 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
     return TablePromise.of(promise_of(of_table, replace(coding, sensitive=tuple(domains))), columns, has_rows, int(everybody))
 
 
-def keep_settled(
+def suppress_broken_promises(
     given: HistoryTables, kept: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], owners: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Leave out histories that break a promise once values of too few who are published become the rest, until none does.
+    """Suppress histories that break a promise after rare values were replaced, until none does.
+
+    Values of fewer than k published persons become the rest, which may break a promise again.
 
     Args:
         given: The tables.
@@ -107,7 +109,10 @@ def keep_settled(
 
 
 def _published_codes(observed: Domain, known: PublishedValues | None) -> tuple[NDArray[np.int64], Domain]:
-    """Return the code of what is published of each observed value, a null last, and the domain of these; l and t are of it."""
+    """Return the code of the published value of each observed value, and the published values' domain.
+
+    A null is last; l-diversity and t-closeness are of the published values.
+    """
     if known is None:
         return np.arange(observed.size), observed
     values = pa.concat_arrays([observed.values, pa.nulls(int(observed.nulls > 0), observed.values.type)])

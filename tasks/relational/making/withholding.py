@@ -1,4 +1,4 @@
-"""Rows withheld of persons who fail at the best node, so that they need not be left out; limited table by table."""
+"""Rows withheld from persons who fail at the best node, so that the persons stay; limited per table."""
 
 from __future__ import annotations
 
@@ -20,37 +20,40 @@ from core.relational.withholding import FailingRows, rows_to_withhold
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import one
 from tasks.relational.making.known_rows import kept_by_known_rows
-from tasks.relational.making.levels import TablesOutcome, failing_classes, history_numbers, is_promised, search_levels, search_settings
+from tasks.relational.making.levels import TablesOutcome, failing_classes, history_numbers, keeps_promises, search_levels, search_settings
 from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, profile_sums, seeds_of
-from tasks.relational.making.sensitive import keep_settled, promises_of_tables
+from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
 
 @dataclass(frozen=True)
 class ChosenLevels:
-    """Levels, and whether rows are withheld at them."""
+    """The chosen node, and whether rows are withheld at it."""
 
     node: Node
     withholds: bool
 
 
 def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
-    """Write ``table`` and ``row``: with the unit's name the persons who are published, with that of another table rows that are not."""
+    """Write published persons and withheld rows as ``table`` and ``row``.
+
+    Rows with the unit's name are published persons, rows with another table's name are withheld.
+    """
     node, known = chosen.node, given.job.privacy.known_rows
     withheld: dict[str, NDArray[np.int64]] = {}
     if known is not None:
         kept = kept_by_known_rows(given, node, known)
     elif not chosen.withholds:
         numbers = history_numbers(given, node)
-        kept = keep_settled(given, is_promised(given, numbers), withheld, class_of_each(numbers)[0])
+        kept = suppress_broken_promises(given, keeps_promises(given, numbers), withheld, class_of_each(numbers)[0])
     else:
         kept, withheld = _saved(given, node)
     return write_published(given, kept, withheld, path)
 
 
 def write_published(given: HistoryTables, kept: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], path: Path) -> int:
-    """Write who is published and which rows are not, as ``table`` and ``row``; return how many persons are published."""
+    """Write published persons and withheld rows as ``table`` and ``row``; return the number of persons."""
     found = {given.job.tree.unit: np.flatnonzero(kept)} | dict(withheld)
     names = [pa.array([name], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))) for name, rows in found.items()]
     pq.write_table(pa.table({"table": pa.concat_arrays(names), "row": np.concatenate(list(found.values()))}), path)
@@ -58,7 +61,7 @@ def write_published(given: HistoryTables, kept: NDArray[np.bool_], withheld: Map
 
 
 def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.int64]]]:
-    """Withhold rows of persons whom k leaves out; then histories whose sensitive values break a promise are left out whole.
+    """Withhold rows of persons who fail k; then suppress histories that break a promise.
 
     Who loses rows follows from quasi-identifiers alone, because l and t are asked afterwards.
     """
@@ -67,7 +70,7 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
     is_shared = sizes >= k
     kept = is_shared[classes]
     if kept.all():
-        return keep_settled(given, is_promised(given, history_numbers(given, node)), {}, classes), {}
+        return suppress_broken_promises(given, keeps_promises(given, history_numbers(given, node)), {}, classes), {}
     persons, (where, failing) = np.flatnonzero(~kept), _failing_rows(given, node, kept)
     of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
     histories = _histories_of_all(given, node, of_unit)
@@ -91,12 +94,15 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
         owners[members] = profile.numbers
         failed = failing_classes(k, promises, owners, np.bincount(owners, minlength=profile.size + 1))
         kept[members] = ~failed[profile.numbers]
-        kept = keep_settled(given, kept, withheld, owners)
+        kept = suppress_broken_promises(given, kept, withheld, owners)
     return kept, withheld
 
 
 def _failing_rows(given: HistoryTables, node: Node, kept: NDArray[np.bool_]) -> tuple[NDArray[np.int64], FailingRows]:
-    """Return table and row of each row right below a person who fails, and what is asked of these rows, in the order of persons."""
+    """Return table and number of each row right below a failing person, and the data to choose rows by.
+
+    Rows are in the order of persons.
+    """
     tree, parts = given.job.tree, []
     for branch in tree.branches:
         of_branch = branch_node(given, node, branch)
@@ -116,7 +122,10 @@ def _failing_rows(given: HistoryTables, node: Node, kept: NDArray[np.bool_]) -> 
 
 
 def _rows_below(given: HistoryTables, branch: str) -> dict[str, NDArray[np.int64]]:
-    """Return how many rows of each table each row of a branch takes with it, itself among them; by table, shape (rows, tables)."""
+    """Count the rows of each table below each row of a branch, itself included, shape (rows, tables).
+
+    These rows are withheld with it.
+    """
     tree = given.job.tree
     found = {table: np.zeros((given.tables[table].rows, len(tree.tables)), np.int64) for table in tree.branch_tables(branch)}
     for table in reversed(tree.branch_tables(branch)):
@@ -130,7 +139,10 @@ def _rows_below(given: HistoryTables, branch: str) -> dict[str, NDArray[np.int64
 
 
 def _histories_of_all(given: HistoryTables, node: Node, of_unit: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the digest of each person's history, which is the sum of those of the person's row and of all rows right below it."""
+    """Return the digest of each person's history, shape (persons,).
+
+    It is the sum of the digests of the person's row and of all rows right below it.
+    """
     total = of_unit.copy()
     for branch in given.job.tree.branches:
         total += profile_sums(given, branch_node(given, node, branch))
@@ -151,7 +163,7 @@ TRIES = (1.0, 0.5, 0.25, 0.125, 0.0)
 
 
 def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
-    """Choose levels, and withholds the fewest rows that bring persons who fail there into a history of k.
+    """Choose the levels, and withhold the fewest rows needed to keep failing persons.
 
     The limit is of persons who are left out in the end. Where rows may be withheld more persons may fail before, as many more as rows may
     be; if too many of them are left out then, levels are chosen at which fewer fail. Where few rows are known, none is withheld.

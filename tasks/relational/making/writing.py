@@ -1,4 +1,7 @@
-"""The tables of a release: labels in the place of quasi-identifiers, pseudonyms in the place of keys, ordered by what is published."""
+"""Writing of a release's tables, with labels for quasi-identifiers and pseudonyms for keys.
+
+Rows are ordered by published values alone.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ GROUP_ROWS = 131_072
 
 @dataclass(frozen=True)
 class ReleasedTables(HistoryTables):
-    """All tables, and what is published of them.
+    """All tables, with the levels, persons and values that are published.
 
     Attributes:
         node: The level of each quasi-identifier, in the order of the job; empty where each row has levels of its own.
@@ -66,39 +69,39 @@ class ReleasedTables(HistoryTables):
 
     @classmethod
     def of(cls, tables: HistoryTables, node: Node, chosen: Artifact, release: str, matched: Mapping[str, Artifact]) -> Self:
-        """Return the tables with what is published of them."""
+        """Make the tables of a release from numbered tables and a method's choice."""
         known = tables.run, tables.job, tables.tables, tables.linked, tables.aligned, tables.codings
         return cls(*known, node, chosen, release, matched, {}, {})
 
     def published_levels(self, table: str) -> dict[str, int | None]:
-        """Return the level of each quasi-identifier of a table, by name; None where each row has one of its own."""
+        """Return the level of each quasi-identifier of a table, by name; None if levels differ by row."""
         qids = self.tables[table].qids
         return dict(zip(qids, self.levels_of(self.node, table), strict=True)) if self.node else dict.fromkeys(qids)
 
     def persons_kept(self) -> NDArray[np.int64]:
-        """Return the persons who are published, ascending."""
+        """Return the numbers of the published persons, ascending."""
         chosen = pq.read_table(self.store.path(self.chosen))
         found: NDArray[np.int64] = chosen.filter(pc.field("table") == self.job.tree.unit)["row"].to_numpy()
         return found
 
     def lasting(self, table: str) -> Identifier | None:
-        """Return how the key of a table is published where its pseudonyms are those of other releases too."""
+        """Return the treatment of a key with lasting pseudonyms; None if they are new per release."""
         return lasting_key(self.job) if table == self.job.tree.unit else None
 
     @property
     def salt(self) -> str:
-        """What pseudonyms of this release are keyed with."""
+        """The salt of this release's pseudonyms."""
         return self.run.secret.keyed("pseudonyms of tables", self.release)
 
     def keys_of_rows(self, table: str) -> str:
-        """Return what DuckDB reads the published keys of a table's rows as, with ``row``, ``k0`` … and ``place``, that in their order."""
+        """Return the SQL relation of a table's published keys: ``row``, ``k0`` … and ``place``, their order."""
         return f"read_parquet({literal(str(self.store.path(self.keys[table])))})"
 
     def linking_sql(self, table: str) -> tuple[dict[str, str], list[str]]:
-        """Return what is published of each column of key and references, and the joins that this takes.
+        """Return the SQL expression of each published key and reference column, and the joins they need.
 
-        A reference is published as the key of the row that was found, also where the source left it out beside a nearer one, so that a
-        null tells nothing but from which table a row hangs.
+        A reference is published as the key of the row that was found, also where the source left it out next to a nearer one. So a null
+        discloses nothing but the table that a row hangs from.
         """
         spec, own, chain = self.job.tables[table], self.tables[table], self.chain(table)
         published: dict[str, str] = {}
@@ -115,7 +118,10 @@ class ReleasedTables(HistoryTables):
 
 
 def _labels(given: ReleasedTables, connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Register a table of code and label for each quasi-identifier, of every level where rows have levels of their own."""
+    """Register a table of codes and labels for each quasi-identifier of a table.
+
+    It has every level where rows have levels of their own.
+    """
     if (coding := given.codings.get(table)) is None:
         return
     levels = [[level] for level in given.levels_of(given.node, table)] if given.node else [range(one.levels) for one in coding.hierarchies]
@@ -125,7 +131,10 @@ def _labels(given: ReleasedTables, connection: duckdb.DuckDBPyConnection, table:
 
 
 def _labels_of_level(hierarchy: Hierarchy, level: int, *, alone: bool) -> pa.Table:
-    """Return code, level and label of every value at a level; labels are texts, unless they are those of the one level there is."""
+    """Return a table of code, level and label of every value at a level.
+
+    Labels are texts unless the level is the only one.
+    """
     groups, labels = hierarchy.groups[level], hierarchy.labels[level]
     codes = pa.array(np.arange(len(groups), dtype=np.uint32))
     label = (labels if alone else as_text(labels).cast(pa.string())).take(pa.array(groups))
@@ -133,7 +142,7 @@ def _labels_of_level(hierarchy: Hierarchy, level: int, *, alone: bool) -> pa.Tab
 
 
 def keys_sql(given: ReleasedTables, table: str) -> str:
-    """Return the statement of the published keys of a table's rows, each with its place in the order of the keys.
+    """Return the SQL for the published keys of a table's rows, each with its rank.
 
     It is right because ``row`` names each row once, and left joins by it neither lose nor repeat a row.
     """
@@ -146,7 +155,7 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
 
 
 def released_sql(given: ReleasedTables, table: str) -> str:
-    """Return the statement of a table as it is published, ordered by references, key and then all other columns.
+    """Return the SQL for a table as published, ordered by references, key and other columns.
 
     Of references and key the places in the order of keys are compared, which are numbers; a key names one row, so that nothing else is.
     """
@@ -180,7 +189,7 @@ def _published_rows(given: ReleasedTables, table: str) -> str:
 
 
 def kept_joins(given: ReleasedTables, table: str) -> list[str]:
-    """Return the joins that leave the rows ``m`` of persons who are kept, without those that are withheld; given ``kept``."""
+    """Return the SQL joins that keep the published rows ``m`` of the persons in table ``kept``."""
     joins = [f"SEMI JOIN kept ON kept.person = m.{person_of(given, table)}"]
     # With a row goes all that hangs from it.
     rows = {table: "m.row"} | {above: f"m.a{depth}" for depth, above in enumerate(given.chain(table)) if depth}
@@ -211,7 +220,7 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
 
 
 def _regrouped(batches: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Yield the rows in groups of one size, whatever batches they come in, so that a file is the same on any number of threads."""
+    """Yield the rows in groups of equal size, so that a file does not depend on the number of threads."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -226,7 +235,7 @@ def _regrouped(batches: pa.RecordBatchReader) -> Iterator[pa.Table]:
 
 
 def _shared(given: ReleasedTables, column: WayColumn, path: Path) -> int:
-    """Publish values that too few have who are released as the rest is published."""
+    """Replace values that fewer than k released persons have by the column's rest value."""
     known = decided_values(given, column)
     with connect(given.run.job, given.run.spill) as connection:
         rows = f"{_published_rows(given, column.table)} {' '.join(kept_joins(given, column.table))}"
@@ -255,7 +264,7 @@ def _write_keys(given: ReleasedTables, table: str, path: Path) -> int:
 
 
 def lasting_keys(connection: duckdb.DuckDBPyConnection, given: ReleasedTables, table: str, lasting: Identifier) -> pa.Table:
-    """Return ``row`` and ``k0`` of each row of a table: the pseudonym of its key, which other releases with the same key have too."""
+    """Return ``row`` and ``k0``: the pseudonym of each row's key, shared by releases with the same secret."""
     own = given.tables[table]
     rows = connection.sql(f"SELECT row, {own.place(lasting.name)} AS key FROM {given.rows_of(table)} ORDER BY row").to_arrow_table()
     values = rows["key"].combine_chunks().cast(working_type(own.table.source.columns.field(lasting.name).type))
@@ -296,7 +305,7 @@ TABLES = FileStep(
 
 
 def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
-    """Write all tables of a release."""
+    """Write all tables of a release; return an artefact for each table."""
     unit = given.tables[given.job.tree.unit].table
     if given.lasting(unit.name):
         # All keys were looked at when the release got its id: a token that is given stays given.

@@ -14,7 +14,7 @@ import pytest
 from schemas.errors.base import JobError, StorageError, VerificationError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import load_job
-from tasks.planning.plan import make_plan, published_already
+from tasks.planning.plan import find_existing_release, make_plan
 from tasks.publication.deliveries import replace_object
 from tasks.publication.remote_target import at_hand
 from tasks.recount.recount import verify_release
@@ -76,7 +76,7 @@ def test_a_release_in_a_bucket_is_that_of_a_folder_and_nothing_else_is_left(
         assert digests(folder) == digests(here.folder)
         assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
     assert not list((tmp_path / "there" / ".skald" / "people" / "outbox").glob("people-*"))
-    assert published_already(load_job(job, MANY)) == made.manifest
+    assert find_existing_release(load_job(job, MANY)) == made.manifest
     assert not anonymise(job, *MANY).new
     assert make_plan(load_job(job, MANY)).exists
     told = direct("verify", f"s3://bucket/whole/{release}", "--job", job, "--set", "privacy.k=4", "--set", "rows_per_file=40", **store)

@@ -16,7 +16,7 @@ from pyarrow import csv, feather, ipc
 from schemas.errors.base import SourceError
 from schemas.errors.storage import DatabaseError, ObjectStoreError
 from schemas.job.job import load_job
-from tasks.planning.plan import make_plan, published_already
+from tasks.planning.plan import find_existing_release, make_plan
 from tasks.store.store import Store
 from tests.conftest import Anonymise
 from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_job
@@ -248,7 +248,7 @@ def test_a_query_is_asked_anew_at_every_run_and_the_same_rows_are_the_same_relea
     once = write_job(tmp_path / "once", job_of(source=postgres_source(server, extract="once")))
     first, kept = anonymise(job), anonymise(once)
     fill(server, TABLE.take(list(reversed(range(len(TABLE))))))
-    assert published_already(load_job(job)) == first.manifest
+    assert find_existing_release(load_job(job)) == first.manifest
     assert not anonymise(job).new
     fill(server, TABLE.slice(10))
     second = anonymise(job)

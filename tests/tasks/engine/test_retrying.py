@@ -14,7 +14,7 @@ from schemas.errors.base import SkaldError, SourceError, StorageError
 from tasks.engine.guard import guarded, is_transient
 from tasks.engine.remote import codec
 from tasks.engine.remote.call_queues import FolderQueue
-from tasks.engine.remote.calls import CallKey, call_address, fulfil
+from tasks.engine.remote.calls import CallKey, fulfil, queued_call
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
 
@@ -98,7 +98,7 @@ def test_what_lies_beneath_an_error_of_ours_decides_here_and_elsewhere(
         guarded(unreadable)(code)
     assert raised.value.transient == transient
     assert raised.value.__context__ is None
-    with call_address(FolderQueue(tmp_path), CallKey(), unreadable, (code,)) as order:
+    with queued_call(FolderQueue(tmp_path), CallKey(), unreadable, (code,)) as order:
         back = fulfil(order)
     assert back.error().transient == transient
     error = duckdb.IOException(f'Could not read from file "x": {os.strerror(code)}')

@@ -14,7 +14,7 @@ from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError
 from tasks.engine.calls import groups
 from tasks.engine.flows import SWITCH
 from tasks.engine.guard import guarded
-from tasks.engine.runners import choose_runner, chosen
+from tasks.engine.runners import choose_runner, chosen_runner
 from tests.conftest import CommandLine
 from tests.jobs import digests, people, people_job
 
@@ -61,7 +61,7 @@ def test_an_address_means_dask(monkeypatch: pytest.MonkeyPatch, runner, schedule
     monkeypatch.setenv(RUNNER, "")
     monkeypatch.setenv(SCHEDULER, "")
     choose_runner(runner, scheduler, direct=direct)
-    assert (chosen() == "dask") == dask
+    assert (chosen_runner() == "dask") == dask
     assert os.environ[SCHEDULER] == (scheduler or "")
 
 
@@ -86,7 +86,7 @@ def test_options_that_exclude_each_other_are_refused(
 def test_a_deployment_without_prefect_stays_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(RUNNER, "dask")
     choose_runner(None, None, direct=True)
-    assert chosen() == "threads"
+    assert chosen_runner() == "threads"
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from core.privacy.promise import Promise
 from schemas.errors.base import SourceError
 from schemas.errors.runners import WithdrawnError
 from schemas.job.job import load_job
-from tasks.engine.calls import Call, is_still_needed, withdrawn_by
+from tasks.engine.calls import Call, raise_if_withdrawn, withdrawn_by
 from tasks.engine.steps import map_step
 from tasks.source.extracts import open_run
 from tasks.store.keys import StepCode
@@ -31,7 +31,7 @@ def once(begun: threading.Event, fails: bool) -> None:
         raise SourceError.empty(1)
     begun.set()
     while True:
-        is_still_needed()
+        raise_if_withdrawn()
         time.sleep(0.001)
 
 
@@ -44,7 +44,7 @@ def test_a_call_that_looks_ends_when_another_one_fails(tmp_path: Path) -> None:
 
 
 def test_outside_of_steps_everything_is_wanted() -> None:
-    is_still_needed()
+    raise_if_withdrawn()
 
 
 @pytest.mark.parametrize("way", [Search, BranchAndBound])
@@ -55,7 +55,7 @@ def test_a_search_that_is_not_wanted_any_more_counts_no_further_node(way: Callab
     def look() -> None:
         looks[0] += 1
         event.set()
-        is_still_needed()
+        raise_if_withdrawn()
 
     search = way(example.histogram((0, 0)), example.hierarchies, Promise(2), 4, report_progress=look)
     with withdrawn_by(event), pytest.raises(WithdrawnError):

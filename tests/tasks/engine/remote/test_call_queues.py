@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.engine.remote.call_queues import BucketQueue, let_go
+from tasks.engine.remote.call_queues import BucketQueue, remove_local_copies
 from tasks.store.bucket import Bucket
 
 
@@ -15,7 +15,7 @@ from tasks.store.bucket import Bucket
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("tasks.store.bucket_work.gettempdir", lambda: str(tmp_path))
     yield
-    let_go()
+    remove_local_copies()
     assert not list(tmp_path.iterdir())
 
 
@@ -32,10 +32,10 @@ def test_runs_that_share_a_worker_leave_each_others_work_alone() -> None:
     assert one != other
     assert here(queue("one")) == one
     assert queue("one").store("") is queue("one").store("")
-    let_go(queue("other"))
+    remove_local_copies(queue("other"))
     assert one.is_dir()
     assert not other.exists()
-    let_go(queue("never seen"))
+    remove_local_copies(queue("never seen"))
     assert here(queue("one")) == one
 
 

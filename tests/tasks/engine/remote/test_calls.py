@@ -21,7 +21,7 @@ from tasks.counting.source_domains import count_domains
 from tasks.engine.guard import guarded
 from tasks.engine.remote import calls, codec
 from tasks.engine.remote.call_queues import FolderQueue
-from tasks.engine.remote.calls import CallKey, Failure, Order, call_address, code_versions, fulfil, release_versions, result_of
+from tasks.engine.remote.calls import CallKey, Failure, Order, code_versions, fulfil, queued_call, release_versions, result_of
 from tasks.engine.remote.codec import decoded, encoded
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.locations import Located
@@ -118,7 +118,7 @@ def test_nothing_runs_that_is_no_function_of_ours(content: bytes) -> None:
 
 
 def test_a_call_is_private_sealed_and_gone_afterwards(tmp_path: Path) -> None:
-    with call_address(FolderQueue(tmp_path), CallKey(), join, (VALUE, 1)) as order:
+    with queued_call(FolderQueue(tmp_path), CallKey(), join, (VALUE, 1)) as order:
         [path] = tmp_path.iterdir()
         assert path.stat().st_mode & 0o777 == 0o600
         assert VALUE.encode() not in path.read_bytes()
@@ -149,7 +149,7 @@ def emptied(folder: Path, order: Order, _other: Order) -> None:
 @pytest.mark.parametrize("change", [swapped, flipped, pickled, emptied])
 def test_a_call_that_somebody_else_wrote_is_not_made(tmp_path: Path, change: Callable[[Path, Order, Order], None]) -> None:
     queue, key = FolderQueue(tmp_path), CallKey()
-    with call_address(queue, key, make, (tmp_path / "one",)) as order, call_address(queue, key, make, (tmp_path / "two",)) as other:
+    with queued_call(queue, key, make, (tmp_path / "one",)) as order, queued_call(queue, key, make, (tmp_path / "two",)) as other:
         change(tmp_path, order, other)
         with pytest.raises(RunnerError, match="is not what was laid out"):
             result_of(fulfil(order))
@@ -162,7 +162,7 @@ def test_an_error_comes_back_from_elsewhere_as_it_is_raised_here(
 ) -> None:
     with pytest.raises(SkaldError) as here:
         guarded(function)(*arguments)
-    with call_address(FolderQueue(tmp_path), CallKey(), function, arguments) as order:
+    with queued_call(FolderQueue(tmp_path), CallKey(), function, arguments) as order:
         failure = fulfil(order)
     assert isinstance(failure, Failure)
     found = pickle.loads(pickle.dumps(failure)).error()
