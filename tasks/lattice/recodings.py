@@ -1,4 +1,4 @@
-"""Phase 2's second half: choose a root, search the lattice above it, and make the recoding of the node that won."""
+"""Phase 2: choice of a root, search of the lattice above it, and recoding to the best node."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ from tasks.store.tables import write_plain
 
 
 class Outcome(BaseModel):
-    """What the search found, in figures that may be published.
+    """The publishable figures of a lattice search and its recoding.
 
     Attributes:
         node: Level of each QID, in job order.
         root: The first and most precise root, and all ``roots`` in the order in which they were searched.
         suppressed: s, records in classes that fail.
         masked: How many of them are published with ``*``.
-        local: What became of records that fail at ``node``, where they are published otherwise; then they are not among ``suppressed``.
+        local: Figures of records that fail at ``node`` but are treated locally; these are not among ``suppressed``.
         classes: Published classes, the mask included.
         nodes_passing: Nodes that are known to pass, of ``nodes``, or None if they were not counted; ``evaluated`` were rolled up.
         unexamined: Nodes that could be better; 0 certifies the optimum.
-        bound: What no node above the roots is below, as the objective measures it, where that is known and tells more.
-        gap: By what share of it the node is above it.
+        bound: Lower bound on the objective of all nodes above the roots, where known and useful.
+        gap: The node's objective above ``bound``, as a share of it.
         cells: Occupied cells of the root below ``node``.
         lattice_is_complete: Whether the first root is the finest node that may be published.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
-        suppressed_for: Suppressed records by what they lacked: ``k`` records with their groups, or the ``spread`` of sensitive values.
+        suppressed_for: Suppressed records by the failed requirement: ``k``, or the ``spread`` of sensitive values.
         people: Persons of the source, and records of the one who has most; None where no person is named.
         linked: Nodes that were tried so that k people share each set of classes; 0 where the best node did it without suppressing more.
     """
@@ -86,7 +86,7 @@ class Outcome(BaseModel):
 
 
 def check_hierarchies(job: Job) -> None:
-    """Refuse hierarchies that are wrong whatever the data hold, before any of them is read."""
+    """Raise an error for hierarchies that are invalid whatever the data, before any data are read."""
     qids, faults = list(job.columns.quasi_identifiers), []
     for column, closeness in job.privacy.t.items():
         if closeness.hierarchy is not None:
@@ -104,7 +104,7 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Return the finest node whose histogram fits the job's memory; where one is replayed, or named by the job, that."""
+    """Return the finest node whose histogram fits the job's memory, or the replayed or named node."""
     check_enough(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
@@ -119,14 +119,14 @@ def choose_root(job: Job, coding: Coding) -> Node:
 
 
 class SearchedCells(NamedTuple):
-    """What is searched.
+    """The histograms that a lattice search starts from.
 
     Attributes:
         root: The first root, and with ``root: dense`` the only one.
         histogram: Its cells.
         parts: The chunks' histograms, from which further roots are added up.
         pairs: Their pairs of person and cell; none where no person is named.
-        chunks: What further roots are asked of; the process that searches reads the chunks' histograms if it is left out.
+        chunks: Counts the cells of further roots; without it the searching process reads the chunks' histograms.
     """
 
     root: Node
@@ -137,12 +137,14 @@ class SearchedCells(NamedTuple):
 
 
 def _read(given: DomainTable, cells: SearchedCells) -> list[object]:
+    """Return the keys of a search's inputs."""
     # Chunks tell more than their sum at a root that is not the finest.
     further = [] if cells.root == given.coding.finest else fingerprints(cells.parts)
     return [cells.histogram.sha256, cells.root, further, fingerprints(cells.pairs)]
 
 
 def _settings(given: DomainTable) -> list[object]:
+    """Return the job settings that determine a search's result."""
     job = given.job
     # How much is examined, the memory decides; and the picture of the lattice has the job's name.
     return [*class_settings(job, given.coding), job.memory, job.suppression.rounds, job.replay is not None, job.name]
@@ -190,7 +192,7 @@ SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
 def search_lattice(
     run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact]
 ) -> RecodingArtifacts:
-    """Phase 2: the best node and its recoding."""
+    """Find the best node of the lattice and make its recoding (phase 2)."""
     job, cells = run.job, SearchedCells(root, histogram, parts, pairs)
     # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
     # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
@@ -201,7 +203,10 @@ def search_lattice(
 
 
 def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
-    """Return how many persons there are, and the records of the one who has most; None where no person is named."""
+    """Return the number of persons and the most records of one; raise ``PrivacyError`` if fewer than k.
+
+    None where no person is named.
+    """
     if people is None:
         return None
     whose = persons_of(people, root)
@@ -215,6 +220,7 @@ def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
 
 
 def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedRecoding) -> Outcome:
+    """Collect the outcome of a search and its recoding."""
     qids = len(coding.hierarchies)
     return Outcome(
         node=found.node[:qids],
@@ -239,5 +245,5 @@ def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedR
 
 
 def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
-    """Read what the search found."""
+    """Read the outcome of a lattice search from the store."""
     return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

@@ -1,4 +1,7 @@
-"""Replays: the classes of an earlier release, applied to other data instead of a search, as long as they mean the same and are safe."""
+"""Replays: the levels of an earlier release applied to other data, without a search.
+
+They must mean the same in both jobs and satisfy the requirements.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ from tasks.store.secret import read_secrets
 
 
 def replayed(job: Job) -> Manifest:
-    """Return the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed."""
+    """Return the manifest of the release that a job replays, checked to have the same hierarchies.
+
+    For a replay of a replay it is the manifest of the original.
+    """
     assert job.replay is not None
     folder, seen = job.replay_path, set[str]()
     while True:
@@ -62,12 +68,12 @@ def replayed_root(job: Job, coding: Coding) -> Node:
 
 
 def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
-    """Return what a node that is replayed, or named by the job, does to these data.
+    """Return the search result for a node that is replayed or named by the job.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: What is promised.
+        sought: The privacy requirements.
         counted: The cells of the node.
     """
     whose = sought.source_members(counted, coding.sensitive)
@@ -81,7 +87,7 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Sea
 
 
 def fails_here(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:
-    """Return that a node which was not looked for would suppress more than the limit."""
+    """Return the error that a replayed or named node suppresses more than the limit."""
     if job.replay is None:
         return LevelsError.node_fails(suppressed, records, most)
     return PrivacyError.replay_fails(job.replay.name, suppressed, records, most)
