@@ -1,4 +1,7 @@
-"""The recoding of single records: the algorithm is run, its classes labelled, the class of each record kept in the order of the source."""
+"""Recoding of single records: the algorithm is run, and its classes are labelled and stored.
+
+The class of each record is stored in the order of the source.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +43,14 @@ OF_RECORDS = OF_CELLS | {"cells": "assigned"}
 
 
 class LabelledClasses(NamedTuple):
-    """What the classes publish, one row per class in the order of the release, and how many records they hold."""
+    """Labels of the classes, one row per class in the order of the release, and their sizes."""
 
     labels: pa.Table
     sizes: NDArray[np.int64]
 
 
 def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
-    """Run the job's algorithm on all records.
+    """Run the job's algorithm on all records and store the recoding.
 
     Args:
         given: The domain table; its store gets the recoding.
@@ -85,12 +88,15 @@ RECODE = FilesStep(
 
 
 def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> RecodingArtifacts:
-    """The job's algorithm on all records."""
+    """Run the job's algorithm on all records, as a step of the run."""
     return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
 def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
-    """Run the job's algorithm, merge what fails its other privacy models, and labels the classes."""
+    """Run the job's algorithm on records and label the classes.
+
+    Classes that fail the job's privacy models are merged first.
+    """
     criteria, unit = _criteria(job, coding, records), records.unit
     found = accepted(partition(job, records.codes, coding, unit), records, coding, criteria)
     while True:
@@ -106,7 +112,7 @@ def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecodi
 
 
 def accepted(found: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
-    """Pool classes so that they keep the job's other privacy models, and suppress what fails even so."""
+    """Merge classes until they satisfy the job's privacy models, and suppress those that still fail."""
     if criteria is None:
         return found
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
@@ -119,7 +125,10 @@ def accepted(found: Partitioned, records: JobRecords, coding: Coding, criteria: 
 
 
 def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
-    """Return what classes must keep besides k, which every algorithm keeps by itself; k persons are counted once more all the same."""
+    """Return the requirements of classes besides k; None if there are none.
+
+    Every algorithm ensures k, but k persons are counted once more.
+    """
     if not coding.sensitive and records.unit.adds_up:
         return None
     names = [domain.qid for domain in coding.sensitive]
@@ -131,7 +140,7 @@ def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
 
 
 def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:
-    """Return how suppressed records are treated: as the job says, but a mask that is no safe class itself is dropped."""
+    """Return how suppressed records are treated; masks that would be no safe class are dropped."""
     if criteria is None or not job.suppression.masks or (classes >= 0).all():
         return job.suppression.treatment
     mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
@@ -172,14 +181,14 @@ def _write_classes(path: Path, recoded: RecordRecoding) -> int:
 
 
 def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:
-    """Return the class of each record of a chunk, by the number of the chunk."""
+    """Read the class of each record of a chunk, by the chunk's number."""
     with pa.memory_map(str(store.path(artifacts.cells))) as mapped:
         classes: NDArray[np.int32] = ipc.open_file(mapped).get_batch(number).column(0).to_numpy()
     return classes
 
 
 def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> LabelledClasses:
-    """Read what the classes publish, once for all chunks."""
+    """Read labels and sizes of the classes from the store, once for all chunks."""
 
     def read() -> LabelledClasses:
         table = read_table(store, artifacts.classes)
