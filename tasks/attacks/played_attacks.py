@@ -74,7 +74,7 @@ class AttackPlan:
         """Return a new random generator from the seed of the settings."""
         return np.random.default_rng(self.settings.seed)
 
-    def drawn(self, count: int, release: AttackedRelease, random: np.random.Generator) -> list[Codes]:
+    def draw_people(self, count: int, release: AttackedRelease, random: np.random.Generator) -> list[Codes]:
         """Draw people to attack, as arrays of row numbers, in parts that fit the memory.
 
         It is one part unless all people are attacked.
@@ -107,7 +107,7 @@ def label_attacks(plan: AttackPlan, coded: CodedRelease) -> list[Guesses]:
     played = [singled_out_by_labels(release, plan.job.privacy.k, plan.sample_of(release.records), random)]
     played += _by_columns(plan, coded, random)
     parts = []
-    for chosen in plan.drawn(release.records, release, random):
+    for chosen in plan.draw_people(release.records, release, random):
         people = people_of_labels(release, chosen)
         parts.append(_against_people(plan, release, people, recombined_people(people, random), None, random))
     return played + _added(parts)
@@ -199,7 +199,7 @@ def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, 
     if not release.records or not len(source):
         return []
     parts, downcoded = [], []
-    for chosen in plan.drawn(len(source), release, random):
+    for chosen in plan.draw_people(len(source), release, random):
         matched = matched_people(release, source, chosen)
         left_out = matched.outside if len(matched.outside) >= LEAST_CONTROL else None
         control = left_out or recombined_people(matched.inside, random)

@@ -44,7 +44,7 @@ def _seconds(value: float) -> str:
     return f"{value:,.1f} s" if value < 100 else f"{value:,.0f} s"
 
 
-def measured(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
+def compared_figures(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
     """Return the definitions of the compared figures, in display order."""
     several = unit.several
     return (
@@ -91,7 +91,7 @@ def charts(comparison: MethodComparison) -> list[str]:
     """Draw a chart per figure: bars for one k, a line per method for several."""
     found = {(run.method, run.k): run.figures for run in comparison.runs}
     drawn = []
-    for one in measured(comparison.threshold, unit_of(comparison)):
+    for one in compared_figures(comparison.threshold, unit_of(comparison)):
         figures = {
             method: [one.of(figures) if (figures := found.get((method, k))) else None for k in comparison.ks]
             for method in comparison.methods
@@ -114,7 +114,7 @@ def render_methods(comparison: MethodComparison) -> str:
     return page(
         TEMPLATE,
         comparison=comparison,
-        columns=measured(comparison.threshold, unit_of(comparison)),
+        columns=compared_figures(comparison.threshold, unit_of(comparison)),
         unit=unit_of(comparison),
         charts=charts(comparison),
         dark=DARK_STYLE,

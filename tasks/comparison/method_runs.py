@@ -63,7 +63,7 @@ class MethodRequest:
 
     @classmethod
     def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
-        """Build the request from a job."""
+        """Build the request to compare methods from a job and the user's overrides."""
         columns = job.columns
         names = [*columns.dropped, *(one.name for one in columns.pseudonyms)] if columns.pseudonyms else []
         plain_treatment = ("mask" if job.suppression.masks else "drop") if job.suppression.is_local else None

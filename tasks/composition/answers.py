@@ -26,7 +26,7 @@ Answer = list[Any]
 def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
     """Wrap a function so that it returns the message of an ``UnmeasuredError`` instead of raising it.
 
-    A worker can return the message; ``joint_figures`` raises the error again.
+    A worker can return the message; ``run_comparison`` raises the error again.
     """
 
     @wraps(function)
@@ -39,7 +39,7 @@ def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
     return answer
 
 
-def answered(run: Run, function: Callable[..., Answer], *arguments: Any, here: bool = False) -> Figures | None:
+def run_comparison(run: Run, function: Callable[..., Answer], *arguments: Any, here: bool = False) -> Figures | None:
     """Run a comparison of two releases, on a worker if there are any, and return its figures.
 
     Args:

@@ -27,7 +27,7 @@ from core.composition.joint_classes import (
 )
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
-from tasks.composition.answers import Figures, answered, as_answer
+from tasks.composition.answers import Figures, as_answer, run_comparison
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, values_at_risk
 from tasks.composition.release_history import Entry, promised_of, read_entry
@@ -91,7 +91,7 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
     apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
     store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
     compared = _compared(known, earlier, _kept(earlier, store), k)
-    return answered(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
+    return run_comparison(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
 
 
 def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> ComparedContents:

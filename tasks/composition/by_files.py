@@ -15,7 +15,7 @@ from core.recoding.recoding import Recoding
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job, hierarchies_of
 from schemas.release.increments import Overlap
-from tasks.composition.answers import Figures, answered, as_answer
+from tasks.composition.answers import Figures, as_answer, run_comparison
 from tasks.composition.release_history import Entry, Recoded, read_entry
 from tasks.counting.chunk_cells import ChunkCells, bundled_cells
 from tasks.counting.chunk_histograms import HISTOGRAMS
@@ -41,7 +41,7 @@ class ReleaseView(NamedTuple):
 
     @property
     def groups(self) -> list[list[NDArray[np.integer[Any]]]]:
-        """Return the group of each code, by stage of the recoding and by QID."""
+        """Return the group of each value code at the recoding's levels, by stage and by QID."""
         stages = self.recoding.stages
         return [[of.groups[level] for of, level in zip(self.coding.hierarchies, stage.node, strict=True)] for stage in stages]
 
@@ -65,7 +65,7 @@ def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figur
     entry = _comparable(run, overlap.release)
     # Runs that keep none were told apart above.
     assert run.recoded is not None
-    return answered(run, compare_by_files, Ours(run.job, run.recoded, source), entry, overlap, run.store)
+    return run_comparison(run, compare_by_files, Ours(run.job, run.recoded, source), entry, overlap, run.store)
 
 
 @as_answer

@@ -203,7 +203,9 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
             return found._replace(untold=OTHER_COLUMNS) if alike else None
     here = registry.keyed_files(known.source)
     if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
-        return found._replace(files=files, is_reported=_told(Counter(registry.keyed_names(known.source)), Counter(entry.files)))
+        return found._replace(
+            files=files, is_reported=_are_common_in_files(Counter(registry.keyed_names(known.source)), Counter(entry.files))
+        )
     return found._replace(unread=True) if keyed is None else _by_sketches(known, entry, registry, keyed, found)
 
 
@@ -221,7 +223,7 @@ def _by_sketches(known: KnownRecords, entry: Registered, registry: ReleaseRegist
     return found._replace(doubtful=True) if (found.linkage_key and unsure[0]) or (persons and unsure[1]) else None
 
 
-def _told(mine: Counter[str], theirs: Counter[str]) -> bool:
+def _are_common_in_files(mine: Counter[str], theirs: Counter[str]) -> bool:
     """Return whether the equal files of two sources hold all records that both have in common.
 
     They do if only one source has further files and no file is in either twice.

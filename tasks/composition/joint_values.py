@@ -59,7 +59,7 @@ class Promises(NamedTuple):
 
     @property
     def models_promised(self) -> list[tuple[PrivacyKind, str, Any, str]]:
-        """Return the privacy models of both jobs, without repetition.
+        """Return the l and t models that either job requires, without repetition.
 
         Each is given as its kind, column, specification, and the table of the source that promises it.
         """

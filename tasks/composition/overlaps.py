@@ -81,7 +81,7 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     return None if figures is None else overlap.model_copy(update=figures)
 
 
-def registered(known: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
+def register_release(known: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
     """Enter a release in the registry before it is published; return its entry."""
     job, source = known.run.job, known.source
     sketches = known.sketches(known.columns)

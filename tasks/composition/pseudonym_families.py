@@ -89,12 +89,12 @@ class Joining:
     pending: tuple[Path, ...] = ()
 
     def commit(self) -> None:
-        """Replace the old indexes by the new ones, once the release is published."""
+        """Replace the old pseudonym indexes by the new ones, once the release is published."""
         for path in self.pending:
             _commit(path)
 
     def withdraw(self) -> None:
-        """Remove the new indexes of a release that is not published."""
+        """Remove the new pseudonym indexes of a release that is not published."""
         for path in self.pending:
             _withdraw(path)
 

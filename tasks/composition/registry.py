@@ -188,7 +188,7 @@ class ReleaseRegistry:
         self._write(whole)
         return whole
 
-    def believe(self, entry: Registered) -> None:
+    def record_publication(self, entry: Registered) -> None:
         """Record in the registry that the release was published.
 
         It then counts even if its folder is moved or removed, because it may have been handed on.

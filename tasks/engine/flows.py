@@ -87,15 +87,15 @@ def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
 def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a job, and sends events of OpenLineage where the environment asks for them."""
     events = RunEvents(job)
-    events.began()
+    events.send_start()
     try:
         done = _in_turn(lambda: function(*arguments))
     except BaseException as error:
         # A panic in Polars is no Exception; what interrupts or cancels is none either.
         fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
-        events.ended((error if isinstance(error, SkaldError) else sanitised_error(error)) if fault else None)
+        events.send_end((error if isinstance(error, SkaldError) else sanitised_error(error)) if fault else None)
         raise
-    events.published(done.manifest, new=done.new)
+    events.send_complete(done.manifest, new=done.new)
     return done
 
 

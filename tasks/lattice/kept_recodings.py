@@ -55,16 +55,16 @@ def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) ->
     return None if None in found.values() else RecodingArtifacts.model_validate(found)
 
 
-def read_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
+def write_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
     """Write the outcome of a search to the store as JSON."""
     return store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json()))
 
 
-def read_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
+def write_recoding_of_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
     """Write a recoding of cells and its outcome to the store."""
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
-        outcome=read_search_outcome(store, key, outcome),
+        outcome=write_search_outcome(store, key, outcome),
         cells=store.make("cells", key, ".parquet", partial(write_plain, cells)),
         classes=store.make("classes", key, ".parquet", partial(write_plain, classes)),
     )

@@ -32,8 +32,8 @@ from tasks.counting.coding import Coding
 from tasks.counting.histograms import has_given_node
 from tasks.counting.person_cells import pairs_by_share
 from tasks.lattice.optimum import Sought
-from tasks.lattice.promises import most_suppressed, searched
-from tasks.lattice.replay import fails_here
+from tasks.lattice.promises import most_suppressed, searched_axes
+from tasks.lattice.replay import given_node_error
 
 Counts = NDArray[np.int64]
 WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])
@@ -76,11 +76,11 @@ class LinkedPeople:
 
 
 def keeps_linked(job: Job) -> bool:
-    """Return whether a job suppresses linked records (``method.linked: keep``)."""
+    """Return whether a job makes k people share each set of classes (``method.linked: keep``)."""
     return full_domain(job.method).linked == "keep"
 
 
-def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram) -> LinkedPeople:
+def best_linked_node(job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram) -> LinkedPeople:
     """Find a node, near the search's best one, where linked records stay within the suppression limit.
 
     Args:
@@ -96,7 +96,7 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, c
 
     def at(node: Node) -> Loss:
         if node not in known:
-            known[node] = linked_at(job, coding, sought, counted, node, shares).loss
+            known[node] = linked_people_at(job, coding, sought, counted, node, shares).loss
         return known[node]
 
     def allowed(node: Node) -> bool:
@@ -106,9 +106,9 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, c
         return at(node).dm_star, node
 
     best = found.node[: len(coding.hierarchies)]
-    taken, axes = has_given_node(job), searched(job, coding)[: len(best)]
+    taken, axes = has_given_node(job), searched_axes(job, coding)[: len(best)]
     if taken and not allowed(best):
-        raise fails_here(job, at(best).suppressed, sought.records, most)
+        raise given_node_error(job, at(best).suppressed, sought.records, most)
     better = at(best).suppressed > found.loss.suppressed and not taken
     # The top is one class of all, where everybody has the same set, unless the job leaves it out.
     while not allowed(best):
@@ -118,7 +118,7 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, c
         nearest = min(near, key=dearness, default=best)
         better = at(nearest).dm_star < at(best).dm_star
         best = nearest if better else best
-    return replace(linked_at(job, coding, sought, counted, best, shares), evaluated=len(known))
+    return replace(linked_people_at(job, coding, sought, counted, best, shares), evaluated=len(known))
 
 
 def _none_within() -> Node:
@@ -133,7 +133,7 @@ def _steps(axes: Sequence[Hierarchy], counted: Histogram, node: Node, step: int)
     return [other for other in moved if all(low <= level <= top for low, level, top in zip(least, other, lattice.top, strict=True))]
 
 
-def linked_at(
+def linked_people_at(
     job: Job, coding: Coding, sought: Sought, counted: Histogram, node: Node, shares: Sequence[Callable[[], Pairs]]
 ) -> LinkedPeople:
     """Compute the records to suppress at a node so that k people share each set of classes.

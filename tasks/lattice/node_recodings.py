@@ -36,8 +36,8 @@ from tasks.counting.chunk_cells import cells_in_source_coding
 from tasks.counting.coding import Coding
 from tasks.counting.person_cells import CellPositions, PersonsOfSource, persons_among
 from tasks.lattice.linked_people import LinkedPeople
-from tasks.lattice.optimum import Sought, examine_residual
-from tasks.lattice.promises import most_suppressed, searched
+from tasks.lattice.optimum import Sought, find_residual_node
+from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.store.store import Artifact, Store
 
 
@@ -145,7 +145,7 @@ def recode_locally(
     first = leveller.at(all_of_it, found.node)
     first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
     few = leveller.promise.of_size
-    levels, left = transform_locally(first, left, job.suppression.rounds, leveller, lambda rest: examine_residual(job, coding, few, rest))
+    levels, left = transform_locally(first, left, job.suppression.rounds, leveller, lambda rest: find_residual_node(job, coding, few, rest))
     treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
@@ -201,7 +201,7 @@ def _left(
 ) -> tuple[ResidualLevel, Residual]:
     """Return the node and the records that fail at it, at the finest allowed node if they fit in memory."""
     fits = most_suppressed(job, coding.records) * BYTES_PER_RESIDUAL_CELL <= job.memory // 2
-    finest = Lattice.allowed(searched(job, coding)).root
+    finest = Lattice.allowed(searched_axes(job, coding)).root
     if not job.suppression.rounds or not fits or counted.cells.node == finest:
         return first, leveller.records_failing(counted, first)
     # A round may choose levels finer than the first root, so it starts from the chunks' own cells.

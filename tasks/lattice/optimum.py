@@ -29,7 +29,7 @@ from tasks.counting.histograms import ChunkSums, load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.calls import is_still_needed
 from tasks.engine.peak_memory import give_back
-from tasks.lattice.promises import most_suppressed, searched
+from tasks.lattice.promises import most_suppressed, searched_axes
 
 MOST_QIDS = 32
 """Quasi-identifiers beyond which a node costs more than ``method.effort`` allows for: hundreds of them would take hours for as many."""
@@ -76,7 +76,7 @@ def memory_for_cells(job: Job) -> int:
     return job.memory // 2 if job.columns.person else job.memory
 
 
-def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
+def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
     """Find the lattice node of least loss, as far as memory, ``method.roots`` and ``method.effort`` allow.
 
     Args:
@@ -89,7 +89,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
     memory = memory_for_cells(job)
     limit, cells = most_suppressed(job, sought.records), memory // BYTES_PER_CELL
     method, objective = full_domain(job.method), full_domain(job.method).objective
-    axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
+    axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive), weights=weights)
     if _branches(axes, first.node):
         kept, persons = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.persons_of_cells(first)
@@ -139,7 +139,7 @@ def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram)
     return sought.promise.column_broken_by_holders(whole.units, whole.spreads)
 
 
-def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
+def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
     """Find the best node for suppressed records; at most half of them may be suppressed again.
 
     Args:
@@ -149,7 +149,7 @@ def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual)
         left: The suppressed records.
     """
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
-    axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
+    axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left.cells, weights)
     given = left.cells, axes, promise, most, method.objective
     if _branches(axes, left.cells.node):
@@ -178,7 +178,7 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
     return max(1, effort * MOST_QIDS // max(MOST_QIDS, qids))
 
 
-def below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
+def root_below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
     """Return the histogram of a root that is nowhere coarser than the node of a search result."""
     root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
     if root == first.node:

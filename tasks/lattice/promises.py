@@ -68,7 +68,7 @@ def source_value_counts(coding: Coding, position: int) -> NDArray[np.int64]:
     return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
 
 
-def check_enough(job: Job, there: int, unit: str = "record") -> None:
+def check_at_least_k(job: Job, there: int, unit: str = "record") -> None:
     """Raise ``PrivacyError`` if the source has fewer than k records or persons."""
     if there < job.privacy.k:
         raise PrivacyError.too_few(job.privacy.k, there, unit)
@@ -76,7 +76,7 @@ def check_enough(job: Job, there: int, unit: str = "record") -> None:
 
 def check_promise(job: Job, coding: Coding) -> None:
     """Raise ``PrivacyError`` if all records as one class fail the job's requirements."""
-    check_enough(job, coding.records)
+    check_at_least_k(job, coding.records)
     spreads = {}
     for position, domain in enumerate(coding.sensitive):
         whole = source_value_counts(coding, position)
@@ -134,7 +134,7 @@ def no_class_error(job: Job, coding: Coding, held: str | None = None) -> Privacy
     return PrivacyError.no_records_left(coding.records)
 
 
-def searched(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
+def searched_axes(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
     """Return the hierarchies that are the axes of the searched lattice, within ``method.levels``."""
     levels = full_domain(job.method).levels
     if not levels:

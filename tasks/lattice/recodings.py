@@ -25,13 +25,21 @@ from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import give_back
 from tasks.engine.runs import Run
 from tasks.engine.steps import one, remote_takes_all_chunks
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.lattice_maps import has_map, keep_map
-from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
+from tasks.lattice.linked_people import best_linked_node, keeps_linked, write_withheld
 from tasks.lattice.node_recodings import CostedRecoding, Local, recode_locally, recode_node
-from tasks.lattice.optimum import Sought, below, column_broken_by_holders, examine, memory_for_cells
-from tasks.lattice.promises import check_enough, class_settings, named_node, no_class_error, promise_of, promise_of_people, searched
-from tasks.lattice.replay import applied, replayed_root
+from tasks.lattice.optimum import Sought, column_broken_by_holders, find_best_node, memory_for_cells, root_below
+from tasks.lattice.promises import (
+    check_at_least_k,
+    class_settings,
+    named_node,
+    no_class_error,
+    promise_of,
+    promise_of_people,
+    searched_axes,
+)
+from tasks.lattice.replay import apply_given_node, replayed_root
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
@@ -105,12 +113,12 @@ def check_hierarchies(job: Job) -> None:
 
 def choose_root(job: Job, coding: Coding) -> Node:
     """Return the finest node whose histogram fits the job's memory, or the replayed or named node."""
-    check_enough(job, coding.records)
+    check_at_least_k(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
     if node := named_node(job, coding):
         return node
-    memory, axes = memory_for_cells(job), searched(job, coding)
+    memory, axes = memory_for_cells(job), searched_axes(job, coding)
     dense = full_domain(job.method).root == "dense"
     root = dense_root(axes, memory) if dense else occupied_root(axes, memory, coding.records)
     if root is None:
@@ -162,13 +170,13 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
     sought = Sought(promise, coding.records, job.privacy.k, people)
     chunks = chunks or ChunkSums(given, parts)
-    found = applied(job, coding, sought, counted) if has_given_node(job) else examine(job, coding, sought, counted, chunks)
+    found = apply_given_node(job, coding, sought, counted) if has_given_node(job) else find_best_node(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
     if found is None or found.loss.suppressed == coding.records:
         raise no_class_error(job, coding, column_broken_by_holders(coding, sought, counted))
-    counted = below(job, coding, found, counted, chunks)
+    counted = root_below(job, coding, found, counted, chunks)
     give_back()
-    linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None
+    linked = best_linked_node(job, coding, sought, found, counted) if keeps_linked(job) else None
     sought_alone, found = found, linked.with_linked_loss(found) if linked else found
     if job.suppression.is_local:
         made = recode_locally(job, coding, sought, found, counted, parts, store)
@@ -182,7 +190,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
         keep_map(job, found.statuses, outcome.node, store, key)
     later = store.make("later", key, ".parquet", partial(write_plain, stages_table(made.recoding.later))) if made.local else None
     withheld = store.make("withheld", key, ".npy", partial(write_withheld, linked)) if linked else None
-    return read_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
+    return write_recoding_of_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
 
 
 SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
@@ -210,7 +218,7 @@ def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> 
     if people is None:
         return None
     whose = persons_of(people, root)
-    check_enough(job, whose.number, "person")
+    check_at_least_k(job, whose.number, "person")
     return whose.number, whose.most_records
 
 

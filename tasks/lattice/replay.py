@@ -19,12 +19,12 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
 from tasks.lattice.optimum import Sought
-from tasks.lattice.promises import most_suppressed, searched
+from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.release.manifest import hierarchies_as_in, is_of_job, read_manifest
 from tasks.store.secret import read_secrets
 
 
-def replayed(job: Job) -> Manifest:
+def replayed_manifest(job: Job) -> Manifest:
     """Return the manifest of the release that a job replays, checked to have the same hierarchies.
 
     For a replay of a replay it is the manifest of the original.
@@ -59,7 +59,7 @@ def replayed(job: Job) -> Manifest:
 
 def replayed_root(job: Job, coding: Coding) -> Node:
     """Return the node of the release that the job replays, with the axes of sensitive columns."""
-    manifest = replayed(job)
+    manifest = replayed_manifest(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
     if differing := [qid for qid, top in manifest.tops.items() if tops.get(qid) != top]:
@@ -67,7 +67,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
     return manifest.node + (0,) * len(coding.sensitive)
 
 
-def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
+def apply_given_node(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
     """Return the search result for a node that is replayed or named by the job.
 
     Args:
@@ -81,12 +81,12 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Sea
     loss = loss_of(classes.records, classes.failing(sought.promise))
     most = most_suppressed(job, sought.records)
     if loss.suppressed > most:
-        raise fails_here(job, loss.suppressed, sought.records, most)
-    nodes = Lattice.allowed(searched(job, coding)).nodes
+        raise given_node_error(job, loss.suppressed, sought.records, most)
+    nodes = Lattice.allowed(searched_axes(job, coding)).nodes
     return SearchResult(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
 
 
-def fails_here(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:
+def given_node_error(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:
     """Return the error that a replayed or named node suppresses more than the limit."""
     if job.replay is None:
         return LevelsError.node_fails(suppressed, records, most)

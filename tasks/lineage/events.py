@@ -111,11 +111,11 @@ class RunEvents:
         client = _client() if events_are_enabled() else None
         self._sender = Sender(client) if client else None
 
-    def began(self) -> None:
+    def send_start(self) -> None:
         """Send the event START."""
         self._send("START", {}, {})
 
-    def published(self, manifest: Manifest, *, new: bool) -> None:
+    def send_complete(self, manifest: Manifest, *, new: bool) -> None:
         """Send the event COMPLETE with the release, be it new or an existing one."""
         release: dict[str, Any] = {
             "release": manifest.release,
@@ -133,7 +133,7 @@ class RunEvents:
         self._send("COMPLETE", {"exit": 0}, release, manifest)
         self._close(SECONDS)
 
-    def ended(self, error: SkaldError | None) -> None:
+    def send_end(self, error: SkaldError | None) -> None:
         """Send the event FAIL with an error's exit code and message, or ABORT after an interruption."""
         told = {"exit": error.exit_code, "sentence": without_counts(str(error))} if error else {"exit": INTERRUPTED}
         self._send("FAIL" if error else "ABORT", told, {})

@@ -19,9 +19,9 @@ from tasks.counting.endpoints import ends_of
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.person_cells import BYTES_PER_PAIR, PersonsOfSource, pairs_at
 from tasks.counting.source_sizes import Sizes, read_sizes
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.promises import (
-    check_enough,
+    check_at_least_k,
     check_intervals,
     check_promise,
     class_settings,
@@ -121,9 +121,9 @@ def on_cells(job: Job) -> bool:
 
 
 def in_fragments(job: Job, coding: Coding) -> bool:
-    """Return whether records are cut in fragments.
+    """Return whether records are divided into fragments, by request, for memory, or in relaxed mode.
 
-    They are if the job asks for it, if memory requires it, or if equal records may come into two classes (mode relaxed).
+    In relaxed mode equal records may come into two classes.
     """
     method = method_of(job)
     cells = most_cells(coding.axes, coding.finest, coding.records)
@@ -147,7 +147,7 @@ class CutCells(NamedTuple):
     pairs: Sequence[Artifact]
 
     @property
-    def read(self) -> list[object]:
+    def inputs(self) -> list[object]:
         """Return the keys of the inputs that determine the cuts."""
         return [self.histogram.sha256, self.sizes and self.sizes.sha256, fingerprints(self.pairs)]
 
@@ -163,13 +163,13 @@ def _cut(given: DomainTable, cells: CutCells) -> RecodingArtifacts:
     recoding, published = recode_cells(cutting, counted, rows.unit)
     check_cut(job, cutting, rows, published)
     figures, before = {"cells": counted.cells, "fragments": 1}, read_sizes(cells.sizes, store)
-    return read_cells(store, key, recoding, outcome_of(job, coding, [published], figures, before, rows.unit.figures()))
+    return write_recoding_of_cells(store, key, recoding, outcome_of(job, coding, [published], figures, before, rows.unit.figures()))
 
 
 CUTS = FilesStep(
     "cuts",
     make=_cut,
-    reads=lambda _given, cells: cells.read,
+    reads=lambda _given, cells: cells.inputs,
     settings=lambda given: class_settings(given.job, given.coding),
 )
 """The cuts of the cells of the whole source, and the recoding by them."""
@@ -198,7 +198,7 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
     figures = rows.unit.figures()
     if figures is None:
         return cutting
-    check_enough(job, figures[0], "person")
+    check_at_least_k(job, figures[0], "person")
     found = of_people(cutting, rows)
     if not one_class_keeps(found, rows) and column_broken_by_holders(found, rows) is None:
         raise one_class_error(job, None)
@@ -237,7 +237,7 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
 def outcome_of(
     job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int], before: Sizes, people: tuple[int, int] | None = None
 ) -> LocalOutcome:
-    """Add up the losses and counts of fragments to one outcome; ``people`` as in ``LocalOutcome``."""
+    """Add up the losses and counts of fragments to a run's outcome; ``people`` as in ``LocalOutcome``."""
     qids = [hierarchy.qid for hierarchy in coding.hierarchies]
     loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
     ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}

@@ -104,7 +104,9 @@ def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) ->
     return packing.unpack(words), counts
 
 
-def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store) -> Planted:
+def choose_fragment_cuts(
+    job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store
+) -> FragmentCuts:
     """Choose the cuts between fragments from a sample.
 
     Args:
@@ -120,23 +122,25 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
     cutting, asked, sampled = cutting_of(job, coding), method_of(job).fragments, int(counts.sum())
     needed = -(-coding.records // int(max(most * MARGIN, 1)))
     if asked.cut == "quantile":
-        return Planted(quantiles(cutting, codes, counts, max(asked.count, needed) << attempt), sampled)
-    return Planted(multidimensional(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt)), sampled)
+        return FragmentCuts(quantiles(cutting, codes, counts, max(asked.count, needed) << attempt), sampled)
+    return FragmentCuts(multidimensional(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt)), sampled)
 
 
-class Planted(NamedTuple):
+class FragmentCuts(NamedTuple):
     """The cut tree between fragments, and the number of sampled records."""
 
     tree: CutTree
     sampled: int
 
 
-def plant_tree_on_worker(table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> list[list[int]]:
+def choose_fragment_cuts_on_worker(
+    table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int
+) -> list[list[int]]:
     """Choose the cuts between fragments on a worker; return them as lists of integers for JSON.
 
     The last list holds the number of sampled records.
     """
-    tree, sampled = plant(table.job, table.coding, samples, share, attempt, most, table.store)
+    tree, sampled = choose_fragment_cuts(table.job, table.coding, samples, share, attempt, most, table.store)
     return [[int(number) for number in numbers] for numbers in (tree.qids, tree.ranks, tree.lefts, [sampled])]
 
 

@@ -21,7 +21,7 @@ from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
 from tasks.counting.person_cells import Numbers, PersonsOfCells, in_file, in_memory, shared_persons, shares_of
-from tasks.lattice.promises import check_enough, promise_of
+from tasks.lattice.promises import check_at_least_k, promise_of
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
@@ -159,5 +159,5 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: St
         return in_memory(person_cells) if holds else in_file(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
 
     found = shared_persons(pairs, None, leaves, shares, store, keep)
-    check_enough(job, found.number, "person")
+    check_at_least_k(job, found.number, "person")
     return found

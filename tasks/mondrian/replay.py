@@ -28,9 +28,9 @@ from tasks.counting.histograms import HISTOGRAM, RootTable, fingerprints, load_h
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import one
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.promises import class_settings, most_suppressed
-from tasks.lattice.replay import replayed
+from tasks.lattice.replay import replayed_manifest
 from tasks.mondrian.cells import (
     CUTS,
     CutCells,
@@ -66,7 +66,7 @@ def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tup
     job, store = run.job, run.store
     coding = load_coding(job, domain, store)
     if in_fragments(job, coding):
-        raise ReplayError.in_fragments(replayed(job).release)
+        raise ReplayError.in_fragments(replayed_manifest(job).release)
     with run.phase("histogram"):
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
@@ -84,7 +84,7 @@ def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tup
 
 def _earlier(job: Job, source: ChunkedSource, store: Store) -> tuple[Entry, CountedChunks]:
     """Return the history entry of the replayed release and the stored counts of its chunks."""
-    release = replayed(job).release
+    release = replayed_manifest(job).release
     entry = read_entry(release, store)
     if entry is None or not entry.is_readable:
         raise ReplayError.without_counts(release)
@@ -133,7 +133,7 @@ def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
     made = replay_cells(cutting, counted, leaves, job.suppression.treatment, rows.unit)
     most = most_suppressed(job, coding.records)
     if made.suppressed > most:
-        raise PrivacyError.replay_fails(replayed(job).release, made.suppressed, coding.records, most)
+        raise PrivacyError.replay_fails(replayed_manifest(job).release, made.suppressed, coding.records, most)
     search = {"partitions": made.partitions, "cells": counted.cells, "fragments": 1, "failing": made.failing} | orders_learnt(job, before)
     outcome = LocalOutcome(
         suppressed=made.suppressed,
@@ -144,13 +144,18 @@ def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
         before=read_sizes(now.sizes, store),
         people=rows.unit.figures(),
     )
-    return read_cells(store, key, made.recoding, outcome)
+    return write_recoding_of_cells(store, key, made.recoding, outcome)
 
 
 REPLAYED = FilesStep(
     "replayed cuts",
     make=_recode,
-    reads=lambda _given, cells: [*cells.now.read, cells.domain.sha256, fingerprints(cells.before.parts), fingerprints(cells.before.pairs)],
+    reads=lambda _given, cells: [
+        *cells.now.inputs,
+        cells.domain.sha256,
+        fingerprints(cells.before.parts),
+        fingerprints(cells.before.pairs),
+    ],
     settings=lambda given: class_settings(given.job, given.coding),
     phase="cuts",
 )
@@ -172,7 +177,7 @@ def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:
     qids = job.columns.quasi_identifiers
     for qid, before, hierarchy, now in zip(qids, old.domains, old.hierarchies, coding.domains, strict=True):
         if before.values.type != now.values.type:
-            raise ReplayError.levels_differ(replayed(job).release, [qid.name])
+            raise ReplayError.levels_differ(replayed_manifest(job).release, [qid.name])
         both = together(before, now)
         axis = axis_of(qid, both, build_hierarchy(qid, both, job.folder), job.folder, order)
         places.append(ranks_of_new_values(before, axis_of(qid, before, hierarchy, job.folder, order), now, both, axis))

@@ -127,10 +127,10 @@ def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: f
     On a cluster a task does it, because samples hold records.
     """
     if not count_remote_workers():
-        return fragments.plant(run.job, table.coding, samples, share, attempt, most, run.store)
+        return fragments.choose_fragment_cuts(run.job, table.coding, samples, share, attempt, most, run.store)
     # A few numbers, which no later run need find.
     call = Call.once(fragments.PLANTED, "cuts between fragments", (table, samples, share, attempt, most))
-    qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.plant_tree_on_worker, call)
+    qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.choose_fragment_cuts_on_worker, call)
     return CutTree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
 
 

@@ -46,7 +46,9 @@ from tasks.writing.rewriting import count_additional_columns, write_class_record
 
 
 class FragmentLosses(BaseModel):
-    """Sums over the records of a fragment; they add up (papers/distributed-mondrian.txt, section 6).
+    """Losses and figures of a fragment, summed over its records.
+
+    They add up over fragments (papers/distributed-mondrian.txt, section 6).
 
     Attributes:
         losses: By name.

@@ -198,7 +198,7 @@ def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
     files = [str(given.store.path(part)) for part in (summed.samples if summed else values.parts)]
     counted, sampled = groups_of(files)
     sums, nobody = summed.figures if summed else _sums(given.job, files, counted, given.spill), (0, 0, 0)
-    samples: dict[int, list[str]] = {number: sample_of(groups)[1].to_pylist() for number, groups in sampled.items()}
+    samples: dict[int, list[str]] = {number: merge_samples(groups)[1].to_pylist() for number, groups in sampled.items()}
     people = sums.get(given.names.index(persons), nobody)[0] if persons is not None else None
     found: dict[str, PassedColumn] = {}
     for number, name in enumerate(given.names):
@@ -267,10 +267,10 @@ def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]]
     largest = max((sum(group.rows for group in groups) for groups in counted.values()), default=0)
     if len(files) <= FEW_FILES and largest * BYTES_PER_VALUE <= job.memory // 4:
         return {number: _summed(groups) for number, groups in counted.items()}
-    return summed_in(job, files, spill)
+    return sum_in_database(job, files, spill)
 
 
-def summed_in(job: Job, files: Sequence[str], spill: Path) -> Figures:
+def sum_in_database(job: Job, files: Sequence[str], spill: Path) -> Figures:
     """Sum up value tables in DuckDB: by column distinct values, those of one record, and all.
 
     Args:
@@ -293,7 +293,7 @@ def _read(group: Group, columns: Sequence[str]) -> pa.Table:
         return file.read_row_group(group.number, list(columns), use_threads=False)
 
 
-def sample_of(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
+def merge_samples(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
     """Merge samples of a column: the smallest digests with their values, both of shape (values,)."""
     digests, values = np.empty(0, np.uint64), pa.array([], pa.string())
     for group in groups:

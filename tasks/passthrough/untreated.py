@@ -30,9 +30,9 @@ from tasks.passthrough.figures import (
     ValueReading,
     bytes_of,
     groups_of,
+    merge_samples,
     read_figures,
-    sample_of,
-    summed_in,
+    sum_in_database,
 )
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import ENOUGH, database, literal
@@ -102,7 +102,7 @@ def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
     _, sampled = groups_of(names)
     with pq.ParquetWriter(path, SCHEMA, write_statistics=["column", "count"], use_dictionary=["column", "count"]) as writer:
         for number in range(columns):
-            digests, values = sample_of(sampled.get(number, []))
+            digests, values = merge_samples(sampled.get(number, []))
             kinds = pa.array([number] * len(digests), pa.uint16()), pa.array([0] * len(digests), pa.uint32())
             writer.write_table(pa.table([kinds[0], pa.array(digests), kinds[1], values], schema=SCHEMA))
             rows += len(digests)
@@ -113,7 +113,7 @@ def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
 def sum_of_share(job: Job, pieces: Sequence[Artifact], key: Key, store: Store) -> str:
     """Count distinct values, values of one record, and all values of a share by column; return JSON."""
     spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
-    figures = summed_in(job, [str(store.path(piece)) for piece in pieces], spill)
+    figures = sum_in_database(job, [str(store.path(piece)) for piece in pieces], spill)
     return json.dumps([[column, *found] for column, found in figures.items()])
 
 

@@ -42,7 +42,7 @@ def _file_of(job: Job, place: Secret) -> bytes:
     path = checked_secret_path(job, job.resolve(place.file or Path()), place)
     if not path.exists():
         raise RefusedError(f"the {place.words} does not exist; put the key there")
-    only_its_owners(path, place)
+    check_only_owner_reads(path, place)
     try:
         content = content_of(path, MOST_BYTES)
     except OSError:
@@ -77,7 +77,7 @@ def checked_secret_path(job: Job, path: Path, place: Secret) -> Path:
     return real
 
 
-def only_its_owners(path: Path, place: Secret) -> None:
+def check_only_owner_reads(path: Path, place: Secret) -> None:
     """Raise ``RefusedError`` if others than the owner may read or write a file."""
     if path.stat().st_mode & OTHERS:
         raise RefusedError(f"others may read the {place.words}; run chmod 600 on it")

@@ -23,7 +23,7 @@ from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.pseudonyms.treatments import Secret, TreatmentSpec
 from tasks.pseudonyms.keys import read_key
-from tasks.pseudonyms.vaults import issue, tokens_of, vault_id, vault_path
+from tasks.pseudonyms.vaults import issue_tokens, tokens_of, vault_id, vault_path
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk
 
@@ -74,7 +74,7 @@ def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
             vaults.setdefault(vault_path(job, secret), []).append(one.name)
     for path, names in vaults.items():
         try:
-            issue(job, path, _values(source, names), spill)
+            issue_tokens(job, path, _values(source, names), spill)
         except RefusedError as error:
             raise PseudonymError.refused([f"{listed(names)}: {error}"]) from None
     return with_keys(job, source)

@@ -27,7 +27,7 @@ from core.pseudonyms.keyed_hash import fixed_width
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.treatments import TOKEN_DIGITS, Secret
-from tasks.pseudonyms.keys import checked_secret_path, only_its_owners, text_of
+from tasks.pseudonyms.keys import check_only_owner_reads, checked_secret_path, text_of
 from tasks.source.object_store import Stat
 from tasks.source.stable_files import file_stat
 from tasks.store.database import connect, literal
@@ -126,7 +126,7 @@ def checked_state(job: Job, path: Path) -> VaultState | None:
     return state
 
 
-def remember(job: Job, path: Path, state: VaultState) -> None:
+def record_state(job: Job, path: Path, state: VaultState) -> None:
     """Record the state of a vault, next to it and in the work folder."""
     beside, within = _memories(job, path)
     if job.work_path.is_dir():
@@ -162,7 +162,7 @@ def vault_path(job: Job, place: Secret) -> Path:
     if not path.parent.is_dir():
         raise RefusedError(f"the {place.words} names a vault in a folder that does not exist; make the folder")
     if path.exists():
-        only_its_owners(path, place)
+        check_only_owner_reads(path, place)
     return path
 
 
@@ -172,7 +172,7 @@ def vault_id(job: Job, path: Path) -> str:
     return MISSING if state is None else state.identity
 
 
-def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
+def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
     """Give a random token to every value without one, and create the vault if missing.
 
     Args:
@@ -198,7 +198,7 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
             generation = state.generation + 1 if state else 1
             write_atomically(path, lambda part: _grown(part, path, generation, connection))
             _flush(path)
-        remember(job, path, state_of(path))
+        record_state(job, path, state_of(path))
         return int(count)
 
 

@@ -25,7 +25,7 @@ from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
-from tasks.lattice.promises import check_enough, source_value_counts
+from tasks.lattice.promises import check_at_least_k, source_value_counts
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FileStep
@@ -159,10 +159,10 @@ def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
     return 2 * records * (each + (BYTES_PER_PERSON if job.columns.person else 0))
 
 
-def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> JobRecords:
+def gather_records(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> JobRecords:
     """Gather the coded records of all chunks in one matrix."""
     count = sum(part.rows for part in parts)
-    check_enough(job, count)
+    check_at_least_k(job, count)
     needed = bytes_of_records(job, coding, count)
     if needed > job.memory:
         raise PrivacyError.too_many_records(job.method.name, count, needed)
@@ -180,7 +180,7 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     records = JobRecords.of(coding, columns, marked, digests, tuple(part.rows for part in parts))
     whose = records.unit.figures()
     if whose:
-        check_enough(job, whose[0], "person")
+        check_at_least_k(job, whose[0], "person")
     return records
 
 

@@ -21,7 +21,7 @@ from tasks.counting.coding import Coding
 from tasks.lattice.promises import check_intervals, check_promise, source_value_counts
 from tasks.records.coding import JobRecords, bytes_of_records
 from tasks.records.partitions import ways_of
-from tasks.records.recodings import recoded
+from tasks.records.recodings import recode_with_method
 
 
 def need_fragments(job: Job, coding: Coding) -> bool:
@@ -56,7 +56,7 @@ def published_fragment(
     # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
     wholes = None if digests is not None else tuple(source_value_counts(coding, position) for position in range(len(coding.sensitive)))
     records = JobRecords.of(coding, list(codes.T), record_hashes(payload.columns, len(codes)), digests, (len(codes),), wholes)
-    made, found = recoded(job, coding, records)
+    made, found = recode_with_method(job, coding, records)
     sets = Sets.of(found.classes)
     distinct = 0.0
     for position, domain in enumerate(coding.domains):

@@ -48,7 +48,7 @@ class Partitioned:
     least: NDArray[np.int64] | None = None
 
 
-def partition(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD) -> Partitioned:
+def partition_by_method(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD) -> Partitioned:
     """Divide records into classes by the job's method.
 
     Args:

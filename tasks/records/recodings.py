@@ -29,11 +29,11 @@ from tasks.counting.endpoints import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import one, remote_takes_all_chunks
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, read_search_outcome
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_search_outcome
 from tasks.lattice.promises import class_settings, most_suppressed, no_class_error, promise_of
-from tasks.records.coding import JobRecords, gather
+from tasks.records.coding import JobRecords, gather_records
 from tasks.records.outcomes import LocalOutcome
-from tasks.records.partitions import Partitioned, partition, ways_of
+from tasks.records.partitions import Partitioned, partition_by_method, ways_of
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_plain
@@ -62,8 +62,8 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
     job, coding, store, key = given.job, given.coding, given.store, RECODE.key(given, parts)
     if kept := read_recoding_artifacts(store, key, OF_RECORDS):
         return kept
-    records = gather(job, coding, parts, store)
-    made, found = recoded(job, coding, records)
+    records = gather_records(job, coding, parts, store)
+    made, found = recode_with_method(job, coding, records)
     most = most_suppressed(job, coding.records)
     if made.suppressed > most:
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
@@ -71,7 +71,7 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
         raise no_class_error(job, coding)
     outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combinations(records.codes))), records.unit.figures())
     return RecodingArtifacts(
-        outcome=read_search_outcome(store, key, outcome),
+        outcome=write_search_outcome(store, key, outcome),
         cells=store.make(OF_RECORDS["cells"], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
         classes=store.make(OF_RECORDS["classes"], key, ".parquet", lambda path: _write_classes(path, made)),
     )
@@ -92,13 +92,13 @@ def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) ->
     return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
-def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
-    """Run the job's algorithm on records and label the classes.
+def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
+    """Run the job's algorithm on records in memory and label the classes.
 
     Classes that fail the job's privacy models are merged first.
     """
     criteria, unit = _criteria(job, coding, records), records.unit
-    found = accepted(partition(job, records.codes, coding, unit), records, coding, criteria)
+    found = satisfy_models(partition_by_method(job, records.codes, coding, unit), records, coding, criteria)
     while True:
         if (found.classes < 0).all():
             raise no_class_error(job, coding, criteria.column_broken_by_holders() if criteria else None)
@@ -108,10 +108,10 @@ def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecodi
         if unit.adds_up or criteria is None or not criteria.fails(published).any():
             return made, found
         # Safe classes that publish the same are one, which with persons need not be safe: those with a rare value may be in each of them.
-        found = accepted(replace(found, classes=published, least=None), records, coding, criteria)
+        found = satisfy_models(replace(found, classes=published, least=None), records, coding, criteria)
 
 
-def accepted(found: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
+def satisfy_models(found: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
     """Merge classes until they satisfy the job's privacy models, and suppress those that still fail."""
     if criteria is None:
         return found
@@ -180,7 +180,7 @@ def _write_classes(path: Path, recoded: RecordRecoding) -> int:
     return write_plain(pa.table({"records": recoded.sizes} | labels), path)
 
 
-def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:
+def read_record_classes(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:
     """Read the class of each record of a chunk, by the chunk's number."""
     with pa.memory_map(str(store.path(artifacts.cells))) as mapped:
         classes: NDArray[np.int32] = ipc.open_file(mapped).get_batch(number).column(0).to_numpy()

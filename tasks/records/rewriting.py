@@ -13,7 +13,7 @@ from schemas.errors.base import SourceError
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.pseudonyms.pseudonyms import read_published
-from tasks.records.recodings import LabelledClasses, assigned, load_classes
+from tasks.records.recodings import LabelledClasses, load_classes, read_record_classes
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.people import Assigned, WrittenPersons
@@ -29,13 +29,13 @@ class RecordRewriting(Rewriting):
         """Return labels and sizes of the classes."""
         return load_classes(self.job, self.coding, self.recoding, self.store)
 
-    def read(self, place: ChunkPosition) -> list[object]:
+    def class_inputs(self, place: ChunkPosition) -> list[object]:
         """Return the keys of the inputs that determine the classes of a chunk's records."""
         return [place.chunk.key, place.number, self.recoding.digests]
 
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
         """Return the class of each record of a chunk, shape (rows,), negative for suppressed records."""
-        return assigned(self.recoding, place.number, self.store)
+        return read_record_classes(self.recoding, place.number, self.store)
 
     def assigned(self, place: ChunkPosition) -> Assigned:
         """Return the classes of a chunk's records and the additional columns of the released ones."""

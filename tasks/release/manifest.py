@@ -55,7 +55,7 @@ def is_readable(content: bytes) -> bool:
 
 
 def is_release_of_tables(release: Path) -> bool:
-    """Return whether a folder holds a release of several tables, by its manifest.
+    """Return whether the manifest in a folder is that of a release of several tables.
 
     Whether it is complete is checked later.
     """

@@ -73,7 +73,7 @@ def _drawn(basis: AttackBasis) -> str:
 
 
 def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
-    """Return the attack figures of a manifest with titles and explanations, broken ones first."""
+    """Return a manifest's attack figures with titles and explanations, successful attacks first."""
     order = sorted(manifest.attacks, key=lambda one: one.verdict != "broken")
     return tuple(
         ReportedAttack(title=TITLES[one.name], attacker=ATTACKERS[one.name], meaning=attack_meaning(one), figures=one) for one in order
@@ -107,7 +107,7 @@ def attack_warning(manifest: Manifest) -> str:
 
 
 def unclaimed(manifest: Manifest) -> str:
-    """Return why untreated columns rule out a maximum risk claim; empty if they do not."""
+    """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
     said = unclaimed_together(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.untreated)
     return said or unclaimed_because(manifest.passthrough)

@@ -31,11 +31,11 @@ from schemas.job.method import METHODS, full_domain
 from schemas.job.mondrian import MondrianMethod
 from schemas.job.record_methods import KMemberMethod
 from tasks.counting.coding import CellCoder, Coding
-from tasks.lattice.promises import named_node, promise_of, searched
+from tasks.lattice.promises import named_node, promise_of, searched_axes
 from tasks.mondrian.cells import cutting_of
 from tasks.planning.pareto_page import ParetoFront, worded_pareto_front
 from tasks.records.coding import JobRecords
-from tasks.records.recodings import recoded
+from tasks.records.recodings import recode_with_method
 from tasks.studio.sample import PeopleSample
 
 MOST_NODES = 40_000
@@ -131,7 +131,7 @@ def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
 def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
     """Return the Pareto front of lattice nodes on a sample; None if the lattice is too large."""
     job, coding = coded.job, coded.coding
-    axes = searched(job, coding)
+    axes = searched_axes(job, coding)
     if Lattice.allowed(axes).nodes > MOST_NODES:
         return None
     histogram, promise = coded.histogram(), promise_of(job, coding)
@@ -194,7 +194,7 @@ def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
     domains = (*coding.domains, *coding.sensitive)
     codes = [Coder(domain).code(column) for domain, column in zip(domains, coded.columns, strict=True)]
     records = JobRecords.of(coding, codes, record_hashes([], coded.people), None, (coded.people,), None if coding.sensitive else ())
-    made = recoded(job, coding, records)[0]
+    made = recode_with_method(job, coding, records)[0]
     return SampleClasses(made.labels, made.sizes, float(made.loss["gcp"]), made.suppressed)
 
 

@@ -91,7 +91,7 @@ def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[C
     for profile in sample.profiles:
         name, found = profile.name, standings[profile.name]
         counts = sample.domain(name).counts
-        shown = [(_short(value), count) for value, count in sample.shared(name, least, MOST_EXAMPLES)]
+        shown = [(_short(value), count) for value, count in sample.shared_values(name, least, MOST_EXAMPLES)]
         asked, why = _why(said.get(name, ""), profile)
         people = max(sample.people, 1)
         rows.append(
@@ -194,7 +194,7 @@ def shown_hierarchy(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least:
     known = [sample.digests[one.name] for one in job.columns.quasi_identifiers if one.name in sample.digests and one.name != qid.name]
     others = summed_digests(known, sample.people)
     standings = level_standings(groups, others, sample.names.index(qid.name), job.privacy.k)
-    hidden = sample.rare(qid.name, least, steps)
+    hidden = sample.rare_values(qid.name, least, steps)
     levels = [_level(qid, hierarchy, number, one, standings[number], least, hidden) for number, one in enumerate(groups)]
     return ShownHierarchy(qid.name, kind, words, levels)
 

@@ -24,7 +24,7 @@ Way = tuple[str | int, ...]
 
 
 def flow_text(value: object) -> str:
-    """Return plain data as YAML on one line."""
+    """Format plain data as YAML on one line."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{yaml_name(str(key))}: {flow_text(one)}' for key, one in value.items())}}}"
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -66,7 +66,7 @@ class ListedGroups(NamedTuple):
     others: int
 
 
-def rows_of_any(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
+def rows_of_listed_hierarchy(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
     """Return the lines of a hierarchy that lists its values in a file or in the job."""
     read = entry_of(spec).table
     if read is None:
@@ -94,9 +94,9 @@ def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample
         sample: Of the source.
         least: People who must share a value or label for it to be shown.
     """
-    rows = rows_of_any(job, name, spec)
+    rows = rows_of_listed_hierarchy(job, name, spec)
     steps = job.columns.normalised.get(name, [])
-    people, hidden = _people_of(rows, sample.domain(name, steps)), sample.rare(name, least, steps)
+    people, hidden = _people_of(rows, sample.domain(name, steps)), sample.rare_values(name, least, steps)
     found: dict[str, list[int]] = {}
     for line, row in enumerate(rows):
         found.setdefault(row[1] if len(row) > 1 else STAR, []).append(line)
@@ -119,7 +119,7 @@ def _people_of(rows: Sequence[Sequence[str]], domain: Domain) -> list[int]:
     return [counts.get(row[0], 0) for row in rows]
 
 
-def moved(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None, label: str) -> list[tuple[str, ...]]:
+def with_moved_values(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None, label: str) -> list[tuple[str, ...]]:
     """Return the lines of a hierarchy with some values moved to another group.
 
     Args:
@@ -193,14 +193,14 @@ def free_path(folder: Path, name: str) -> Path:
 def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
     """Write a drafted list of groups of a column's values; return the job's entry for it."""
     draft = draft_hierarchy(domain)
-    rows = checked_rows(draft.rows)
+    rows = require_rows(draft.rows)
     path = free_path(job.folder, name)
     checked_table(name, f"the file '{path.name}'", rows)
     write_listed(path, rows)
     return {"csv": f"{FOLDER}/{path.name}"}
 
 
-def checked_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def require_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return a draft's lines; raise ``HierarchyError`` if there are none."""
     if not rows:
         raise HierarchyError("The column has no values to group.")

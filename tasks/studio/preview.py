@@ -89,7 +89,7 @@ def _rare(job: Job, sample: PeopleSample, column: str, least: int) -> _Rare:
     name = column if column in names else column.removesuffix("_low").removesuffix("_high")
     steps = job.columns.normalised.get(name, [])
     whole = job.method.name == "skald"
-    return _Rare(sample.rare(name, least, steps), not whole and is_text(sample.domain(name, steps).values.type), whole)
+    return _Rare(sample.rare_values(name, least, steps), not whole and is_text(sample.domain(name, steps).values.type), whole)
 
 
 def _label(value: object, rare: _Rare) -> str | None:

@@ -92,7 +92,7 @@ class PeopleSample:
         # Each has one record here, so that records are people.
         return Domain(name, values.take(order), numbers, nulls, numbers if self.unit == "person" else None)
 
-    def shared(self, name: str, least: int, most: int | None = None) -> list[tuple[str, int]]:
+    def shared_values(self, name: str, least: int, most: int | None = None) -> list[tuple[str, int]]:
         """Return the values that at least ``least`` people share, as text with counts, most frequent first."""
         domain = self.domain(name)
         kept = np.flatnonzero(domain.counts >= least)
@@ -100,7 +100,7 @@ class PeopleSample:
         texts = domain.values.take(pa.array(ordered)).to_pylist()
         return [(value_text(value), int(domain.counts[place])) for value, place in zip(texts, ordered.tolist(), strict=True)]
 
-    def rare(self, name: str, least: int, steps: Sequence[str] = ()) -> frozenset[str]:
+    def rare_values(self, name: str, least: int, steps: Sequence[str] = ()) -> frozenset[str]:
         """Return the values that fewer than ``least`` people share, as text.
 
         No label that is shown may be one of them.

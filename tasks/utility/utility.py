@@ -131,7 +131,7 @@ class Utility(BaseModel):
     published: dict[str, ColumnPublication] = {}
 
 
-def measure(job: Job, release: Path, queries: int, seed: int, target: str | None) -> Utility:
+def measure_utility(job: Job, release: Path, queries: int, seed: int, target: str | None) -> Utility:
     """Measure the utility of a release against the source of its job.
 
     Args:

@@ -22,7 +22,16 @@ from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.people import AdditionalCounts, Assigned, WrittenPersons, digests_in, write_members, write_people_of
-from tasks.writing.rewriting import MEMBERS, PEOPLE, ChunkPosition, Rewriting, assign, count_additional_columns, rewrite, without_masked
+from tasks.writing.rewriting import (
+    MEMBERS,
+    PEOPLE,
+    ChunkPosition,
+    Rewriting,
+    assign_classes,
+    count_additional_columns,
+    rewrite,
+    without_masked_pseudonyms,
+)
 from tasks.writing.runs import RunWriter
 
 ROUND_SHARE = 6
@@ -44,7 +53,7 @@ class CellRewriting(Rewriting):
         """Return the recoding of cells."""
         return load_recoding(self.job, self.coding, self.recoding, self.store)
 
-    def read(self, place: ChunkPosition) -> list[object]:
+    def class_inputs(self, place: ChunkPosition) -> list[object]:
         """Return the keys of the inputs that determine the classes of a chunk's records."""
         return [place.chunk.key, self.coding.key, self.recoding.digests]
 
@@ -66,7 +75,7 @@ class CellRewriting(Rewriting):
             for classes, payload in _assigned(self, place.chunk):
                 released = classes[classes >= 0]
                 found.append((classes, _beside(self, classes, payload) if self.job.columns.person else {}))
-                published = without_masked(self.job, self.source, self.labels, released, payload)
+                published = without_masked_pseudonyms(self.job, self.source, self.labels, released, payload)
                 run.add(released, published, assign_files(released, first, spread, published.columns))
         MEMBERS.save_artifact(self, place, lambda path: write_members(path, np.concatenate([classes for classes, _ in found])))
         if self.job.columns.person:
@@ -104,7 +113,7 @@ def _assigned(given: CellRewriting, chunk: Chunk) -> Iterator[tuple[NDArray[np.i
     names = qid_names(job)
     try:
         for batch in read_published(job, source, chunk, [*names, *source.payload], source.own_texts):
-            assigned = assign(stages, batch.columns[: len(names)])
+            assigned = assign_classes(stages, batch.columns[: len(names)])
             if withheld is not None and digests is not None:
                 withhold(assigned, digests[start : start + len(assigned)], withheld["person"], withheld["class"], int(SUPPRESSED))
                 start += len(assigned)

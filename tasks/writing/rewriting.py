@@ -43,7 +43,7 @@ from tasks.writing.people import (
     write_members,
     write_people_of,
 )
-from tasks.writing.runs import gathered, gathered_rows, published_schema, write_release, write_run
+from tasks.writing.runs import count_file_records, published_schema, read_file_records, write_release, write_run
 from tasks.writing.shared_values import with_shared_values
 from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs
 
@@ -62,7 +62,7 @@ def count_additional_columns(
         classes: Shape (n,), of the records.
         payload: The records' other published columns.
     """
-    published = without_masked(job, source, labels, classes, payload)
+    published = without_masked_pseudonyms(job, source, labels, classes, payload)
     by_name = dict(zip(source.payload, published.columns, strict=True)) if source.payload else {}
     kinds = {
         "insensitive": [name for name in by_name if name not in source.treatments and name not in job.columns.sensitive],
@@ -80,7 +80,7 @@ def _contents(columns: Sequence[pa.Array], rows: int) -> pa.Array:
     return pa.array(contents_of([*columns, *marks], rows))
 
 
-def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Array]) -> NDArray[np.int32]:
+def assign_classes(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Array]) -> NDArray[np.int32]:
     """Return the class of each record, shape (n,), from the first stage that has its cell, or SUPPRESSED."""
     (coder, assigner), *later = stages
     classes = assigner.assign(coder.cells(columns))
@@ -113,12 +113,12 @@ def write_class_records(
         classes: Shape (n,), of the records.
         payload: The records' other published columns.
     """
-    payload = without_masked(job, source, labels, classes, payload)
+    payload = without_masked_pseudonyms(job, source, labels, classes, payload)
     first, spread = first_files(sizes, source.file_rows(job))
     return write_run(path, classes, payload, assign_files(classes, first, spread, payload.columns))
 
 
-def without_masked(
+def without_masked_pseudonyms(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> pa.RecordBatch:
     """Remove the pseudonyms of records with ``*`` in every quasi-identifier, which would link them."""
@@ -145,7 +145,7 @@ def write_part(path: Path, labels: pa.Table, source: ChunkedSource, runs: Sequen
         runs: Files of ``write_run``.
         number: Number of the output file.
     """
-    classes, payload = gathered(runs, number, len(source.payload))
+    classes, payload = read_file_records(runs, number, len(source.payload))
     # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.
     classes, payload = in_canonical_order(classes, payload)
     columns = take_labels(labels, classes) | dict(zip(source.payload, payload, strict=True))
@@ -203,7 +203,7 @@ class Rewriting(DomainTable, ABC):
         return self.published.sizes
 
     @abstractmethod
-    def read(self, place: ChunkPosition) -> list[object]:
+    def class_inputs(self, place: ChunkPosition) -> list[object]:
         """Return the keys of the inputs that determine the classes of a chunk's records."""
 
     @abstractmethod
@@ -241,7 +241,7 @@ def _run(given: Rewriting, place: ChunkPosition, path: Path) -> int:
 RUNS = FileStep(
     "runs",
     make=_run,
-    reads=lambda given, place: given.read(place),
+    reads=lambda given, place: given.class_inputs(place),
     settings=lambda given: [given.source.payload_key, given.source.file_rows(given.job)],
     code=lambda given: type(given).__module__,
     phase="rewrite",
@@ -294,7 +294,7 @@ class FileGathering:
         return self.rewriting.store
 
     @property
-    def read(self) -> list[object]:
+    def inputs(self) -> list[object]:
         """Return the keys of the inputs that determine every output file."""
         return [self.runs, self.rewriting.recoding.classes.sha256, self.rewriting.source.payload_key]
 
@@ -306,7 +306,7 @@ class FileGathering:
         runs, place = self.shuffle_parts.of(number)
         paths, source, memory = [self.store.path(run) for run in runs], self.rewriting.source, self.rewriting.job.memory
         # Equal records stand in one file, however many there are: in which of several would be told by the order of the source.
-        records = gathered_rows(paths, place)
+        records = count_file_records(paths, place)
         if (needed := records * BYTES_OF_VALUE * (1 + len(source.payload))) > memory:
             raise ValuesError.many_alike(records, needed)
         return write_part(path, self.rewriting.labels, source, paths, place)
@@ -317,13 +317,13 @@ def _file(given: FileGathering, number: int, path: Path) -> int:
 
 
 FILES = FileStep(
-    "files", make=_file, reads=lambda given, number: [*given.read, number], code=lambda given: type(given.rewriting).__module__
+    "files", make=_file, reads=lambda given, number: [*given.inputs, number], code=lambda given: type(given.rewriting).__module__
 )
 """An output file."""
 
 
 def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], WrittenPersons]:
-    """Write the files of a release from a source and its recoding (phase 3).
+    """Assign classes to the records of all chunks and write the files of the release (phase 3).
 
     Returns:
         The files, and the tables of persons of every chunk for the recount; these are empty where the job names no person.

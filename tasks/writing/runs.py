@@ -256,7 +256,7 @@ def write_run(
     return run.rows
 
 
-def gathered_rows(runs: Sequence[Path], number: int) -> int:
+def count_file_records(runs: Sequence[Path], number: int) -> int:
     """Return the number of records of one output file in all runs, without reading them."""
     with opened_runs(runs) as opened:
         files = [(run, int(run.schema.metadata[FILES])) for run in opened]
@@ -268,7 +268,7 @@ def gathered_rows(runs: Sequence[Path], number: int) -> int:
         )
 
 
-def gathered(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
+def read_file_records(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
     """Read the records of one output file from all runs: classes, shape (n,), and payload columns.
 
     Args:
@@ -277,7 +277,7 @@ def gathered(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[n
         columns: Of the payload.
     """
     with opened_runs(runs) as opened:
-        return gathered_from(opened, number, columns)
+        return file_records_from(opened, number, columns)
 
 
 @contextmanager
@@ -287,7 +287,7 @@ def opened_runs(runs: Sequence[Path]) -> Iterator[list[ipc.RecordBatchFileReader
         yield [ipc.open_file(stack.enter_context(pa.memory_map(str(path)))) for path in runs]
 
 
-def gathered_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
+def file_records_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
     """Read the records of one output file from open runs: classes, shape (n,), and payload columns."""
     found: list[tuple[pa.RecordBatch, list[object]]] = []
     for run in opened:

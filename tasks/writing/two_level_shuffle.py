@@ -23,7 +23,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, each_alone
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
-from tasks.writing.runs import CODED, FILES, gathered_from, opened_runs
+from tasks.writing.runs import CODED, FILES, file_records_from, opened_runs
 
 LEAST_RUNS = 8
 """Runs that are gathered at once, because it costs less."""
@@ -105,7 +105,7 @@ def write_shuffle_part(path: Path, runs: Sequence[Path], numbers: range, columns
     rows, writer = 0, None
     with opened_runs(runs) as opened, pa.OSFile(str(path), "wb") as sink:
         for number in numbers:
-            classes, payload = gathered_from(opened, number, columns)
+            classes, payload = file_records_from(opened, number, columns)
             batch = _plain(classes, payload, len(numbers))
             writer = writer or ipc.new_file(sink, batch.schema, options=ipc.IpcWriteOptions(compression="lz4"))
             writer.write_batch(batch)
