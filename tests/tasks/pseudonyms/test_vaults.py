@@ -71,10 +71,10 @@ import sys, itertools
 from pathlib import Path
 import pyarrow as pa
 from schemas.job.job import load_job
-from tasks.pseudonyms.vaults import issue
+from tasks.pseudonyms.vaults import issue_tokens
 job, path = load_job(Path(sys.argv[1])), Path(sys.argv[2])
 for turn in itertools.count(int(sys.argv[3])):
-    issue(job, path, [pa.array([f"{turn}-{row}" for row in range(3000)], pa.large_string())], path.parent / "spill")
+    issue_tokens(job, path, [pa.array([f"{turn}-{row}" for row in range(3000)], pa.large_string())], path.parent / "spill")
     print(turn, flush=True)
 """
 
