@@ -67,11 +67,13 @@ def work(name: str, count: int, folder: Path) -> None:
 
 def _tokens(name: str, values: pa.Array, folder: Path) -> None:
     from schemas.job.job import load_job
-    from tasks.pseudonyms.vaults import issue, tokens_of
+    from tasks.pseudonyms.vaults import issue_tokens, tokens_of
 
     job = load_job(folder / "job.yaml")
     if name == "issue":
-        issue(job, folder / "vault.parquet", [values.slice(first, CHUNK) for first in range(0, len(values), CHUNK)], folder / "spill")
+        issue_tokens(
+            job, folder / "vault.parquet", [values.slice(first, CHUNK) for first in range(0, len(values), CHUNK)], folder / "spill"
+        )
         return
     for first in range(0, len(values), CHUNK):
         tokens_of(job, folder / "vault.parquet", values.slice(first, CHUNK), folder / "spill")

@@ -36,10 +36,10 @@ def utility(
     """
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
-    from tasks.utility.utility import measure
+    from tasks.utility.utility import measure_utility
 
     with progress_bars(Console(stderr=True)):
-        measured = measure(load_job(job, settings or ()), release, queries, seed, target)
+        measured = measure_utility(load_job(job, settings or ()), release, queries, seed, target)
     if as_json:
         sys.stdout.write(measured.model_dump_json(indent=2) + "\n")
     else:

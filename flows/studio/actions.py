@@ -21,8 +21,8 @@ from tasks.studio.listed_groups import (
     import_groups,
     lines_of_rare,
     listed_groups,
-    moved,
-    rows_of_any,
+    rows_of_listed_hierarchy,
+    with_moved_values,
     write_groups,
 )
 
@@ -197,7 +197,7 @@ def move_values(studio: Studio, form: Form) -> str:
     job, sample = studio.job(opened), studio.sample(opened)
     way = qid_way(job, name)
     spec = job.columns.quasi_identifiers[int(way[2])].hierarchy
-    rows = rows_of_any(job, name, spec)
+    rows = rows_of_listed_hierarchy(job, name, spec)
     if form_field(form, "list") != digest_of_rows(rows):
         raise StorageError("The list of groups was changed elsewhere meanwhile. This page shows it as it is now; do it again.")
     shown = listed_groups(job, name, spec, sample, studio.least(job))
@@ -206,7 +206,7 @@ def move_values(studio: Studio, form: Form) -> str:
     for group in form.get("rare", []):
         lines += lines_of_rare(rows, int(number_of(group)), chips)
     to = form_field(form, "to")
-    changed = moved(rows, lines, int(number_of(to)) if to not in {"", "new"} else None, form_field(form, "label").strip())
+    changed = with_moved_values(rows, lines, int(number_of(to)) if to not in {"", "new"} else None, form_field(form, "label").strip())
     said = write_groups(job, name, spec, changed)
     if said is not None:
         studio.save(opened, with_value(opened.text, (*way, "hierarchy"), said))

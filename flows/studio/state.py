@@ -225,7 +225,7 @@ class Studio:
             sample, least = self.sample(opened), self.least(opened.job)
         except SkaldError:
             return {}
-        return {name: frozenset(text for text, _ in sample.shared(name, least)) for name in trees if name in sample.names}
+        return {name: frozenset(text for text, _ in sample.shared_values(name, least)) for name in trees if name in sample.names}
 
     def shown_text(self, opened: Opened) -> str:
         """Return the job's text with its rare values hidden."""

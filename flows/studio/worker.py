@@ -151,9 +151,9 @@ def _complete(asked: dict[str, Any]) -> dict[str, Any]:
 def _utility(asked: dict[str, Any]) -> dict[str, Any]:
     """Measure the utility of a release, and return the figures."""
     from schemas.job.job import load_job
-    from tasks.utility.utility import measure
+    from tasks.utility.utility import measure_utility
 
-    measured = measure(load_job(Path(asked["job"])), Path(asked["release"]), asked["queries"], 0, None)
+    measured = measure_utility(load_job(Path(asked["job"])), Path(asked["release"]), asked["queries"], 0, None)
     return measured.model_dump(mode="json")
 
 

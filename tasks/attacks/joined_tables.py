@@ -1,4 +1,4 @@
-"""A release of several tables attacked by joining them, as anybody can who has the files."""
+"""Attack on a release of several tables by joining them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ JOINS_ALONE = "Of several tables the joins are attacked, and of all persons: oth
 
 
 def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, what: str) -> tuple[AttackFigures, ...]:
-    """Join the tables of a release, and counts who shares all rows with fewer than k.
+    """Join the tables of a release and count the persons who share all their rows with fewer than k.
 
     Args:
-        job: Says which table hangs from which, and what is promised.
+        job: Gives the references between tables and the privacy requirements.
         files: The data files of each table.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
@@ -46,6 +46,7 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
 
 
 def _counted(connection: duckdb.DuckDBPyConnection, unit: JoinedTable, k: int) -> tuple[int, int]:
+    """Return the number of persons, and of those below k."""
     [(persons, below)] = connection.execute(shared_rows_sql(unit, k)).fetchall()
     return int(persons), int(below)
 
@@ -67,5 +68,5 @@ def _children(tables: Mapping[str, JoinedTable], parent: str, among: Sequence[st
 
 
 def basis_of_tables(settings: AttackSettings) -> AttackBasis:
-    """Return what attacks on several tables are played with: everybody."""
+    """Return the settings of attacks on several tables: all persons are attacked."""
     return AttackBasis(sample=None, seed=settings.seed, code=code_of(__name__), unplayed=(JOINS_ALONE,))

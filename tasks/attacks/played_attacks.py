@@ -1,4 +1,4 @@
-"""The attacks, played against a release: against people as its labels show them, and against people of its source."""
+"""The attacks on a release, against people as its labels show them and against people of its source."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ from schemas.release.claimed_levels import in_ranges, in_ranks
 from tasks.attacks.source_people import CodedRelease, MatchedPeople, SourceAxis, SourcePeople, matched_people
 
 AT_ONCE = 6_000_000
-"""Labels that are held against people at once: people times classes times quasi-identifiers."""
+"""Labels that are compared with people at once: people times classes times quasi-identifiers."""
 MOST_PREDICATES, ROWS_OF_PREDICATES = 200, 2_000_000
-"""Classes of which the labels are held against the source, and how many records times classes."""
+"""Classes whose labels are compared with the source, and records times classes at most."""
 LEAST_PEOPLE, LEAST_CONTROL, MOST_IDENTIFIERS = 50, 30, 300
 
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """What attacks are played with.
+    """The job, its attack settings, and the share of suppressed records.
 
     Attributes:
         job: The job.
-        settings: Its word on attacks.
+        settings: Its attack settings.
         missing: Share of the source's records that are not in the release.
     """
 
@@ -71,11 +71,14 @@ class AttackPlan:
     missing: float = 0.0
 
     def random(self) -> np.random.Generator:
-        """Return the draws of a reading."""
+        """Return a new random generator from the seed of the settings."""
         return np.random.default_rng(self.settings.seed)
 
-    def drawn(self, count: int, release: AttackedRelease, random: np.random.Generator) -> list[Codes]:
-        """Draw people, in as many parts as are attacked at once; one part unless all are asked for."""
+    def draw_people(self, count: int, release: AttackedRelease, random: np.random.Generator) -> list[Codes]:
+        """Draw people to attack, as arrays of row numbers, in parts that fit the memory.
+
+        It is one part unless all people are attacked.
+        """
         most = max(AT_ONCE // max(release.labels.size, 1), LEAST_PEOPLE)
         order = random.permutation(count)
         if self.settings.sample == "all":
@@ -83,12 +86,12 @@ class AttackPlan:
         return [order[: min(most, self.settings.sample)]] if count else []
 
     def sample_of(self, count: int) -> int:
-        """Return how many of so many guesses are made."""
+        """Return how many of ``count`` possible guesses are made."""
         return count if self.settings.sample == "all" else min(count, self.settings.sample)
 
     @property
     def promises(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is promised of each sensitive column in records, by model; nothing where persons are counted."""
+        """Return the privacy models of each sensitive column by name; empty where persons are counted."""
         found: dict[str, dict[str, Any]] = defaultdict(dict)
         if not self.job.columns.person:
             for kind, column, spec in self.job.privacy.models:
@@ -97,21 +100,21 @@ class AttackPlan:
 
 
 def label_attacks(plan: AttackPlan, coded: CodedRelease) -> list[Guesses]:
-    """Play all attacks on people as their labels show them: what comes of it follows from the data files alone."""
+    """Attack people as the release's labels show them; figures follow from the data files alone."""
     release, random = coded.release, plan.random()
     if not release.records:
         return []
     played = [singled_out_by_labels(release, plan.job.privacy.k, plan.sample_of(release.records), random)]
     played += _by_columns(plan, coded, random)
     parts = []
-    for chosen in plan.drawn(release.records, release, random):
+    for chosen in plan.draw_people(release.records, release, random):
         people = people_known_by_labels(release, chosen)
         parts.append(_against_people(plan, release, people, recombined_people(people, random), None, random))
     return played + _added(parts)
 
 
 def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generator) -> Iterator[Guesses]:
-    """Play what columns beside the labels give away."""
+    """Attack by other columns than the labels: singling out by values, linkage by pseudonyms."""
     columns, release = plan.job.columns, coded.release
     pseudonyms = [one.name for one in columns.pseudonyms]
     named = {*columns.sensitive, *pseudonyms, *(() if columns.insensitive == REST else columns.insensitive)}
@@ -133,6 +136,7 @@ def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generat
 
 
 def _under_one_name(release: AttackedRelease, names: tuple[str, ...]) -> AttackedRelease:
+    """Return the release with some columns joined to one."""
     codes = np.stack([release.values[name] for name in names], axis=1)
     joint = np.where((codes < 0).any(axis=1), NO_VALUE, joint_codes(codes))
     return AttackedRelease(
@@ -148,14 +152,14 @@ def _against_people(
     valued_control: AttackedPeople | None,
     random: np.random.Generator,
 ) -> list[Guesses]:
-    """Play linkage, membership and inference against people and a control group.
+    """Run linkage, membership and inference attacks against people and a control group.
 
     Args:
-        plan: What is played with.
+        plan: The plan of the attacks.
         release: The release.
         people: People of the release.
-        control: Others.
-        valued_control: Others whose values are known; made of people whose values are exchanged where there are none.
+        control: People who are not in the release.
+        valued_control: Such people with known values; None to exchange the values of ``people`` instead.
         random: Draws.
     """
     k = plan.job.privacy.k
@@ -178,24 +182,24 @@ def _against_people(
 
 
 def _added(parts: list[list[Guesses]]) -> list[Guesses]:
-    """Add up what was played against people in turn; what is of all classes was played each time and counts once."""
+    """Add up guesses over parts of the people; attacks on all classes are counted once."""
     return [one[0] if one[0].promised else added_guesses(list(one)) for one in zip(*parts, strict=True)]
 
 
 def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, published: Collection[str]) -> list[Guesses]:
-    """Play all attacks on people of the source. What comes of it follows from the source, and stays with whoever has that.
+    """Attack people of the source; the figures follow from the source and are not published.
 
     Args:
-        plan: What is played with.
+        plan: The plan of the attacks.
         coded: The release.
         source: The source.
-        published: Hexadecimal texts that the release holds.
+        published: Hexadecimal texts in the release.
     """
     release, random = coded.release, plan.random()
     if not release.records or not len(source):
         return []
     parts, downcoded = [], []
-    for chosen in plan.drawn(len(source), release, random):
+    for chosen in plan.draw_people(len(source), release, random):
         matched = matched_people(release, source, chosen)
         left_out = matched.outside if len(matched.outside) >= LEAST_CONTROL else None
         control = left_out or recombined_people(matched.inside, random)
@@ -227,7 +231,7 @@ def _downcoded(
 
 
 def _singled_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
-    """Play labels of classes against all records of the source, beside labels of which half are another class's."""
+    """Count the people of the source that match the labels of classes, and mixed labels as control."""
     count = max(min(MOST_PREDICATES, ROWS_OF_PREDICATES // max(len(source), 1)), 8)
     chosen = rarest_classes(release, min(count, plan.sample_of(len(release.sizes))), random)
     mine = release.labels[chosen]
@@ -237,7 +241,10 @@ def _singled_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeopl
 
 
 def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
-    """Play who was left out, for columns with l or t; where labels overlap, nobody can say of what combination a record is."""
+    """Attack sensitive values of suppressed persons, for columns with l or t.
+
+    Where labels overlap, the combination of a record is unknown, and nothing is attacked.
+    """
     columns = [name for name in plan.promises if name in source.values]
     owners = [axis.spans.owners(axis.spans.null + 1) for axis in source.axes] if columns else []
     if not columns or any(one is None for one in owners):
@@ -249,7 +256,7 @@ def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeopl
 
 
 def _fits_of_all(axes: list[SourceAxis], labels: Codes) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which records of the source satisfy which labels, shape (n, m)."""
+    """Return which records of the source match which labels, shape (n, m), boolean."""
     found = np.ones((len(axes[0].positions), len(labels)), np.bool_)
     for place, axis in enumerate(axes):
         found &= label_fits(axis.spans, np.arange(axis.spans.null + 1), labels[:, place])[axis.positions]
@@ -261,7 +268,7 @@ LARGEST = int(np.iinfo(np.int64).max)
 
 
 def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
-    """Play the ends of ranges of whole numbers; control: as many whole numbers between the least and the greatest of them."""
+    """Single out people by the ends of integer ranges; control: random integers of the same span."""
     for qid, axis in zip(plan.job.columns.quasi_identifiers, source.axes, strict=True):
         if not (in_ranges(plan.job, qid) or in_ranks(qid)) or not pt.is_integer(axis.values.type) or not len(axis.ends):
             continue
@@ -279,7 +286,7 @@ def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator
 
 
 def _people_of_values(axis: SourceAxis, source: SourcePeople) -> Codes:
-    """Return how many people have the value at each position."""
+    """Return the number of people with the value at each position."""
     if source.persons is None:
         return np.bincount(axis.positions, minlength=axis.spans.null + 1)
     held = source.persons >= 0

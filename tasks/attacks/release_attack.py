@@ -1,4 +1,4 @@
-"""A release attacked: its files are read as anybody reads them, its source as only whoever has it can."""
+"""Attacks on a release: its files as any reader has them, and its source as its holder has it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ EARLIER, OF_PSEUDONYMS = "an earlier release of the same people", "pseudonyms th
 
 
 class AttackedFiles(NamedTuple):
-    """What is attacked.
+    """The files of an attacked release, and its source if at hand.
 
     Attributes:
         files: The data files.
         layout: How CSV is read.
         original: The source; None where it is not at hand.
         manifest: The text of the manifest, whose digests are tried too; empty where there is none yet.
-        records: Records of the source; 0 where nobody says so.
+        records: Records of the source; 0 where unknown.
     """
 
     files: Sequence[Path]
@@ -47,12 +47,12 @@ class AttackedFiles(NamedTuple):
 
 
 class PlayedAttacks(NamedTuple):
-    """What attacks on a release came to.
+    """The figures of attacks on a release.
 
     Attributes:
-        labels: Against people as labels show them: figures that follow from the data files alone, and may stand in the release.
-        source: Against people of the source: figures for whoever has that.
-        basis: What they were played with.
+        labels: Figures of attacks on people as labels show them; they follow from the data files and may be published.
+        source: Figures of attacks on people of the source; they are for its holder only.
+        basis: The settings of the attacks.
     """
 
     labels: tuple[AttackFigures, ...]
@@ -61,28 +61,31 @@ class PlayedAttacks(NamedTuple):
 
     @property
     def broken(self) -> list[AttackFigures]:
-        """The attacks that win more than the job accepts."""
+        """Return the attacks that win more than the job accepts."""
         return broken_attacks([*self.labels, *self.source])
 
     @property
     def published(self) -> tuple[AttackFigures, ...]:
-        """What stands in the release: the figures of labels, and of the source that an attack breaks the release, without figures."""
+        """Return the attacks that the release publishes: those on labels, and successful ones on the source.
+
+        The latter are without figures.
+        """
         return (*self.labels, *(without_figures(one) for one in broken_attacks(self.source)))
 
 
 def without_figures(one: AttackFigures) -> AttackFigures:
-    """Return an attack with its verdict and no count, as its counts follow from the source."""
+    """Return an attack with its verdict but zero counts, since counts follow from the source."""
     counts = dict.fromkeys(("guesses", "right", "control_guesses", "control_right"), 0)
     return one.model_copy(update=counts | dict.fromkeys(("advantage", "low", "high"), 0.0))
 
 
 def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, spill: Path) -> PlayedAttacks:
-    """Play all attacks against the files of a release.
+    """Run all attacks against the files of a release.
 
     Args:
-        job: What was asked.
-        settings: How many people, by which seed.
-        attacked: The files, and what is known of them.
+        job: The job.
+        settings: The number of people and the seed.
+        attacked: The files and their source.
         spill: Folder for DuckDB's spill files.
     """
     labels, source, unplayed = list[Guesses](), list[Guesses](), list[str]()
@@ -118,17 +121,17 @@ def _figures(played: Sequence[Guesses]) -> tuple[AttackFigures, ...]:
 
 @cache
 def attack_code() -> str:
-    """Return the fingerprint of the code of the attacks."""
+    """Return the fingerprint of the attacks' code."""
     return code_of(__name__)
 
 
 def earlier_attacks(overlaps: Sequence[Overlap], joined: Sequence[Joined], *, refused: bool) -> tuple[AttackFigures, ...]:
-    """Return what composition with earlier releases came to, as attacks; the counts are those that a release reports.
+    """Convert overlaps and joins with earlier releases to attack figures.
 
     Args:
         overlaps: Earlier releases of some of the same records.
-        joined: What releases with the same pseudonyms disclose together.
-        refused: Whether the job refuses releases that tell more together; else it accepts them with a warning.
+        joined: Links to releases with the same pseudonyms.
+        refused: Whether the job refuses releases that disclose more together; else it accepts them with a warning.
     """
     played = [
         Guesses("linkage", one.release, EARLIER, one.shared, min(one.shared_at_risk, one.shared), 0, 0, promised=refused)

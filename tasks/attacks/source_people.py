@@ -1,4 +1,4 @@
-"""People of the source: what an attacker knows of them, which labels fit it, and whose record is in the release."""
+"""People of the source: their values, the labels that match them, and their records in the release."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COMPARED = ("VARCHAR", "BLOB")
 
 @dataclass(frozen=True, eq=False)
 class CodedRelease:
-    """A release in codes, and what they stand for.
+    """A release in codes, with the labels and values of the codes.
 
     Attributes:
         release: The codes.
@@ -59,11 +59,11 @@ class CodedRelease:
 
 
 def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job, seed: int) -> CodedRelease:
-    """Read a release, or of a large one whole classes that a digest of their labels draws.
+    """Read and code a release; of a large one only classes drawn by a digest of their labels.
 
     Args:
         connection: The database; from here on it keeps the order of rows.
-        relation: What it reads the files as.
+        relation: The relation of the files.
         job: Says which columns publish quasi-identifiers.
         seed: Draws classes.
     """
@@ -90,7 +90,7 @@ def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job,
 
 
 def compared_columns(columns: dict[str, str]) -> str:
-    """Return what is selected of columns: a long text is its beginning with a digest, so that no value takes much."""
+    """Return the SQL select list of columns, with long texts shortened to beginning and digest."""
     return ", ".join(
         quote(name)
         if kind not in COMPARED
@@ -105,7 +105,7 @@ def _text(name: str, kind: str) -> str:
 
 
 def value_codes(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Return the place of each value among all different ones, -1 for a null, and these, ascending."""
+    """Return the rank of each value among the distinct ones, -1 for a null, and those, ascending."""
     flat = column.combine_chunks()
     if pt.is_dictionary(flat.type):
         flat = flat.dictionary_decode()
@@ -121,7 +121,7 @@ def value_codes(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
 
 
 def _label_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[Codes, list[pa.Array]]:
-    """Return the code of each record's label in one or two columns, and the labels; a null is a label too."""
+    """Return the code of each record's label in one or two columns, and the labels; a null is a label."""
     if not columns:
         return np.zeros(rows, np.int64), []
     joint = joint_codes(np.stack([value_codes(column)[0] for column in columns], axis=1))
@@ -139,14 +139,14 @@ _RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
 
 @dataclass(frozen=True, eq=False)
 class SourceAxis:
-    """A quasi-identifier in the source and in the release.
+    """A quasi-identifier's values in the source, and the values that each label covers.
 
     Attributes:
-        positions: Shape (n,), where the value of each record stands.
-        values: Its different values, ascending, and ``order`` where each of them stands.
+        positions: Shape (n,), the position of each record's value.
+        values: Its distinct values, ascending, and ``order`` their positions.
         order: See ``values``.
-        spans: What each label covers.
-        ends: The positions of values at which ranges end and that somebody may have; -1 for those that nobody has.
+        spans: The positions that each label covers.
+        ends: The positions of the values at which ranges end; -1 for ends that no record has.
     """
 
     positions: Codes
@@ -158,13 +158,13 @@ class SourceAxis:
 
 @dataclass(frozen=True, eq=False)
 class SourcePeople:
-    """Records of the source.
+    """Records of the source, coded like the release.
 
     Attributes:
         axes: By quasi-identifier.
         values: By other column that both have and that is published as it is, shape (n,), the codes of the release.
-        persons: Shape (n,), whose each record is, -1 for nobody's; None where each is a person of its own.
-        identifiers: By column that names somebody, shape (n,), as text.
+        persons: Shape (n,), the person of each record, -1 for none; None where each record is a person of its own.
+        identifiers: By identifying column, shape (n,), as text.
         is_complete: Whether these are all records.
     """
 
@@ -175,14 +175,14 @@ class SourcePeople:
     is_complete: bool
 
     def __len__(self) -> int:
-        """Return how many records were read."""
+        """Return the number of records that were read."""
         return len(self.axes[0].positions) if self.axes else 0
 
 
 def read_source_people(
     connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, named: bool = True
 ) -> SourcePeople:
-    """Read the source, or a sample of a large one, in the order of its records.
+    """Read and code the source, or a sample of a large one, in the order of its records.
 
     Args:
         connection: The database.
@@ -221,7 +221,7 @@ def _selected(names: list[str], types: dict[str, str]) -> list[str]:
 
 
 def _persons(job: Job, table: pa.Table) -> Codes | None:
-    """Return whose each record is; a null in any of the columns is nobody."""
+    """Return the person of each record; -1 where any of the columns is null."""
     if not job.columns.person:
         return None
     columns = np.stack([value_codes(table[name])[0] for name in job.columns.person], axis=1)
@@ -241,14 +241,17 @@ def _axis(job: Job, original: Original, place: int, column: pa.ChunkedArray, lab
 
 
 def _ends(axis: LabelAxis, texts: Sequence[str | None]) -> Codes:
-    """Return where the values stand that ranges name as their ends, each once, -1 for one that no record has."""
+    """Return the positions of values that ranges have as ends, each once, -1 for one that no record has."""
     named = {end for text in texts if text and (found := _RANGE.fullmatch(text)) for end in found.groups()}
     spans = [axis.exact(end) or NOTHING for end in sorted(named)]
     return np.array([first if after == first + 1 else -1 for first, after in spans], np.int64)
 
 
 def _codes_in(column: pa.ChunkedArray, published: pa.Array) -> Codes | None:
-    """Return the codes of the release for values of the source, -2 for those that it does not have; None where types differ."""
+    """Return the release's codes for values of the source; None where types differ.
+
+    Values that the release does not have are -2.
+    """
     codes, values = value_codes(column)
     try:
         places = pc.index_in(values.cast(published.type), value_set=published)
@@ -260,11 +263,11 @@ def _codes_in(column: pa.ChunkedArray, published: pa.Array) -> Codes | None:
 
 @dataclass(frozen=True, eq=False)
 class MatchedPeople:
-    """People of the source whom attacks are played against.
+    """People of the source to attack, divided by whether the release has their record.
 
     Attributes:
-        inside: Those of whom a record is in the release.
-        outside: Those who were left out.
+        inside: People with a record in the release.
+        outside: People whose records were suppressed.
         rows: Shape (inside,), their rows in the source.
         certain: Shape (inside,), whether no other record could be theirs.
     """
@@ -276,9 +279,9 @@ class MatchedPeople:
 
 
 def matched_people(release: AttackedRelease, source: SourcePeople, chosen: Codes) -> MatchedPeople:
-    """Return who of some records of the source is in the release, by labels that fit and by all other columns.
+    """Match records of the source with records of the release, by fitting labels and equal values.
 
-    Where whole classes were left unread, whoever fits none of those that were read is in neither group.
+    Where classes were left unread, a person who fits no read class is in neither group.
     """
     fits = tuple(label_fits(axis.spans, axis.positions[chosen]) for axis in source.axes)
     values = {name: codes[chosen] for name, codes in source.values.items()}

@@ -1,4 +1,4 @@
-"""Where the figures of a comparison are written."""
+"""Folder and files of a comparison's figures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,14 +8,17 @@ from tasks.store.files import USER_UMASK, open_folder, write_atomically
 
 
 def comparison_folder(job: Job, to: Path | None) -> Path:
-    """Return the folder of the figures: the one asked for, or ``<target>-comparison``, beside the releases and never among them."""
+    """Return the folder of a comparison's figures: ``to``, or ``<target>-comparison`` by default.
+
+    The default is next to the releases and never among them.
+    """
     # An object store has no folder beside its releases: figures stay on this machine.
     beside = job.resolve(Path(job.name)) if job.target_address else job.target_path
     return to or beside.with_name(f"{beside.name}-comparison")
 
 
 def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
-    """Write one file of figures, whole. Unlike an artefact it may be read by whom the user's umask lets."""
+    """Write a file of figures atomically, with the permissions of the user's umask."""
     open_folder(path.parent)
     write_atomically(path, write, 0o666 & ~USER_UMASK)
     return path

@@ -1,4 +1,4 @@
-"""The page of a comparison of methods: one HTML file that needs nothing else, neither network nor scripts, on a screen or paper."""
+"""The HTML page that compares methods: one file without scripts or network access."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TEMPLATE = "methods.html"
 
 
 class Measured(NamedTuple):
-    """A figure as tables and pictures show it.
+    """A figure of the comparison, with its title and formats.
 
     Attributes:
         title: Its name.
-        note: What it says, and which way is better, in few words.
-        of: Reads it.
+        note: A short explanation, and whether less or more is better.
+        of: Reads it from the figures of a run.
         spelt: How it is written in tables.
         marked: How it is written in pictures.
         pictured: Whether it has a picture.
@@ -44,8 +44,8 @@ def _seconds(value: float) -> str:
     return f"{value:,.1f} s" if value < 100 else f"{value:,.0f} s"
 
 
-def measured(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
-    """Return the figures in the order in which they are shown."""
+def compared_figures(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
+    """Return the definitions of the compared figures, in display order."""
     several = unit.several
     return (
         Measured("GCP", "coarsening of what is published: 0 none, 1 all; less is better", attrgetter("gcp"), number, short_figure),
@@ -85,15 +85,15 @@ def _memory(value: float) -> str:
 
 
 def unit_of(comparison: MethodComparison) -> UnitWording:
-    """Return what the k of a comparison counts."""
+    """Return the wording for the unit that a comparison's k counts."""
     return UnitWording(comparison.unit, comparison.repeats)
 
 
 def charts(comparison: MethodComparison) -> list[str]:
-    """Return a picture per measure: bars at one k, a line per method over several."""
+    """Draw a chart per figure: bars for one k, a line per method for several."""
     found = {(run.method, run.k): run.figures for run in comparison.runs}
     drawn = []
-    for one in measured(comparison.threshold, unit_of(comparison)):
+    for one in compared_figures(comparison.threshold, unit_of(comparison)):
         figures = {
             method: [one.of(figures) if (figures := found.get((method, k))) else None for k in comparison.ks]
             for method in comparison.methods
@@ -112,11 +112,11 @@ def charts(comparison: MethodComparison) -> list[str]:
 
 
 def render_methods(comparison: MethodComparison) -> str:
-    """Return the page; equal comparisons give equal pages."""
+    """Render the HTML page of a comparison; equal comparisons give equal pages."""
     return page(
         TEMPLATE,
         comparison=comparison,
-        columns=measured(comparison.threshold, unit_of(comparison)),
+        columns=compared_figures(comparison.threshold, unit_of(comparison)),
         unit=unit_of(comparison),
         charts=charts(comparison),
         dark=DARK_STYLE,

@@ -1,4 +1,7 @@
-"""The runs of a comparison of methods, one after the other: side by side they would take each other's processors and memory."""
+"""The runs of a comparison of methods, one after the other.
+
+Concurrent runs would take each other's processors and memory.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,10 @@ def measure_methods(
     domain: Artifact,
     histogram: Artifact | None,
 ) -> list[MethodRun]:
-    """Run every method at every k; what an interrupted comparison has measured is not measured again.
+    """Run every method at every k and return the figures; an interrupted comparison is resumed.
 
     Returns:
-        By k, then in the order of the methods.
+        The runs by k, then in the order of the methods.
     """
     scratch, found = run.job.work_path / "comparison", []
     wanted = [(k, method) for k in ks for method in methods]
@@ -60,7 +63,7 @@ def measure_methods(
 def measure_method(
     asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
 ) -> Artifact:
-    """Run and counts one method, and keeps its figures."""
+    """Run one method at one k and write its figures to the store."""
 
     def write(path: Path) -> int:
         path.write_text(run_method(asked, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")

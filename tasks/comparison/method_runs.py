@@ -1,7 +1,7 @@
-"""One method of a comparison: a run from scratch in a process of its own, whose release is counted and removed again.
+"""One method of a comparison: a run in a process of its own, whose release is counted and removed.
 
-The process is the command line itself, so that its CPU time and memory are those of ``skald run``, and its sentence is what a user would
-read. Source files are shared; everything that it makes lies in a folder that goes with it.
+The process is the command line itself, so that its CPU time and memory are those of ``skald run``, and its message is the one that a
+user would read. Source files are shared. Everything that the run makes is in a scratch folder that is removed.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from tasks.store.store import Artifact, Store
 from tasks.utility.labels import gcp_of_source_values, published_gcp
 
 ROOT = Path(str(sys.modules[__name__.partition(".")[0]].__file__)).resolve().parents[1]
-"""What holds the package that this module is in: the checkout, or where packages are installed."""
+"""The folder that holds this package: the checkout, or where packages are installed."""
 MOST_REPEATED = 100.0
 """CPU seconds of a run above which it is not repeated for the few that its kernels took to compile."""
 
 
 @dataclass(frozen=True)
 class MethodRequest:
-    """What is compared.
+    """The job of a comparison, and the changes to it for other methods.
 
     Attributes:
         job_file: The job.
-        settings: Overrides of the user.
+        settings: The user's overrides of job keys.
         own: Name of the job's own method, whose options it keeps; others have their defaults.
         identifiers: Their names, where some are published as pseudonyms: those change no figure, and a comparison draws no tokens.
         treatment: Of suppressed records by methods that choose no levels, where the job's own needs levels.
@@ -63,14 +63,14 @@ class MethodRequest:
 
     @classmethod
     def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
-        """Return what a job asks for."""
+        """Build the request to compare methods from a job and the user's overrides."""
         columns = job.columns
         names = [*columns.dropped, *(one.name for one in columns.pseudonyms)] if columns.pseudonyms else []
         plain_treatment = ("mask" if job.suppression.masks else "drop") if job.suppression.is_local else None
         return cls(job_file.absolute(), settings, job.method.name, tuple(names), plain_treatment)
 
     def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
-        """Return the overrides of one run, which keeps everything in a folder."""
+        """Return the overrides of one run, whose work and target are in the scratch folder."""
         other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
         if self.treatment and not METHODS[method].one_level:
             other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
@@ -85,7 +85,7 @@ class MethodRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: what it printed, what it cost in CPU and wall seconds."""
+    """A process that ended: exit code, output, message, CPU and wall seconds."""
 
     code: int
     printed: str
@@ -97,7 +97,7 @@ class Ended:
 def run_method(
     asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
 ) -> MethodRun:
-    """Run a method and counts its release.
+    """Run a method in a new process and return the figures of its release.
 
     Args:
         asked: The job.
@@ -106,7 +106,7 @@ def run_method(
         domain: The domain table of the source.
         histogram: Of the source at the finest node, where a full-domain release is to be compared.
         scratch: Folder of the run; removed before and after.
-        store: Has domain and histogram.
+        store: Holds domain and histogram.
     """
     shutil.rmtree(scratch, ignore_errors=True)
     settings = asked.settings_of(method, k, scratch)
@@ -127,7 +127,7 @@ def run_method(
 
 
 def _warm(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
-    """Run a job; once more where kernels were compiled on the way, which only the first run on a machine pays for."""
+    """Run a job, and again if kernels were compiled, so that compilation time is not counted."""
     before = compiled_kernels()
     ended = _run(job_file, settings, scratch)
     if ended.code or ended.cpu > MOST_REPEATED or compiled_kernels() == before:
@@ -178,7 +178,7 @@ def _one_line(text: str, scratch: Path) -> str:
 def _figures(
     job: Job, manifest: Manifest, ended: Ended, domain: Artifact, histogram: Artifact | None, store: Store, scratch: Path
 ) -> Figures:
-    """Count a release, by the same code for every method."""
+    """Verify and count a release, by the same code for every method."""
     release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
     recount, _ = verify_release(job, release, people_of_release(manifest.release, Store(job.work_path / "artifacts")))
     starred, masked = recount.fully_suppressed_units(manifest.masked)

@@ -1,4 +1,4 @@
-"""A comparison of methods put together, and the files that show it: JSON, CSV and one page with pictures."""
+"""The result of a comparison of methods, written as JSON, CSV and an HTML page."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tasks.source.chunks import ChunkedSource
 def make_method_comparison(
     job: Job, source: ChunkedSource, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None = None
 ) -> MethodComparison:
-    """Put the outcome together with what follows from it.
+    """Build a comparison from the runs of its methods, with advice and summary.
 
     Args:
-        job: What was asked.
-        source: What of.
-        runs: By k, then in the order that methods were asked for.
+        job: The job.
+        source: Its source.
+        runs: The runs by k, then in the order of the methods.
         repeats: Identifiers that repeat although the job names no person.
     """
     unit = UnitWording.of_job(job, repeats)
@@ -54,7 +54,7 @@ def make_method_comparison(
 
 
 def write_method_comparison(folder: Path, comparison: MethodComparison) -> list[Path]:
-    """Write ``methods.json``, ``methods.csv`` and ``methods.html``, over those of an earlier comparison."""
+    """Write ``methods.json``, ``methods.csv`` and ``methods.html``; earlier ones are replaced."""
     # Both before any file is written: a page that cannot be rendered leaves the files of an earlier comparison alone.
     text, page = comparison.model_dump_json(indent=2) + "\n", render_methods(comparison)
     return [

@@ -1,4 +1,7 @@
-"""What two releases tell together, counted by a task where a cluster has workers: of records, what the flow never reads."""
+"""Comparisons of two releases, run by a worker where a cluster has workers.
+
+They read records, which the flow itself never does.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,14 @@ STEP = StepCode("overlaps", __name__)
 Figures = Mapping[str, int | str]
 """Records that both have, or either has alone, and how many of each are at risk, by field of the overlap."""
 Answer = list[Any]
-"""Figures, None where the two have no records in common, and why they cannot be told; as JSON has them."""
+"""Figures, None where the two have no records in common, and the reason if they cannot be counted; as JSON has them."""
 
 
 def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
-    """Make a function that raises ``UnmeasuredError`` one that says why, as a worker's answer can."""
+    """Wrap a function so that it returns the message of an ``UnmeasuredError`` instead of raising it.
+
+    A worker can return the message; ``run_comparison`` raises the error again.
+    """
 
     @wraps(function)
     def answer(*arguments: Any) -> Answer:
@@ -33,14 +39,14 @@ def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
     return answer
 
 
-def answered(run: Run, function: Callable[..., Answer], *arguments: Any, here: bool = False) -> Figures | None:
-    """Return the figures of two releases together, counted by a task if there are workers.
+def run_comparison(run: Run, function: Callable[..., Answer], *arguments: Any, here: bool = False) -> Figures | None:
+    """Run a comparison of two releases, on a worker if there are any, and return its figures.
 
     Args:
         run: The run.
-        function: Made by ``as_answer``; a function of a module.
-        *arguments: What it gets.
-        here: Whether only this process has what it reads.
+        function: The comparison, wrapped by ``as_answer``; a function of a module.
+        *arguments: Its arguments.
+        here: Whether only this process can read its inputs.
     """
     if here or not count_remote_workers():
         found, reason = function(*arguments)

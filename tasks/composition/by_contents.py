@@ -1,4 +1,4 @@
-"""What two releases tell together, counted record by record: both are known by what their records hold and by the class of each."""
+"""Comparison of two releases record by record, by digests of the records and by their classes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from core.composition.joint_classes import (
 )
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
-from tasks.composition.answers import Figures, answered, as_answer
+from tasks.composition.answers import Figures, as_answer, run_comparison
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, values_at_risk
 from tasks.composition.release_history import Entry, promised_of, read_entry
@@ -41,12 +41,12 @@ OLDER = "another version of this program made it, which kept less of its records
 
 
 class Side(NamedTuple):
-    """The records of one release.
+    """The kept records of one of two compared releases.
 
     Attributes:
         parts: Their classes and digests, in parts.
-        untreated: Whether the digest of its untreated columns is of the columns that the other's is of.
-        values: By sensitive column that is compared, the number of its digest among those that are kept; None where none is.
+        untreated: Whether the digest of untreated columns covers the same columns in both releases.
+        values: For each compared sensitive column, the number of its kept digest column; None without one.
     """
 
     parts: tuple[Part, ...]
@@ -55,15 +55,15 @@ class Side(NamedTuple):
 
 
 class ComparedContents(NamedTuple):
-    """Two releases by what is kept of their records.
+    """Two releases to compare by the kept digests and classes of their records.
 
     Attributes:
         mine: This release.
         theirs: The other one.
-        by_contents: Whether records are linked by what they hold.
+        by_contents: Whether records are linked by the digests of their values.
         by_persons: Whether both name persons by the same columns.
-        k: Fewest records, or persons where the job names them, that are safe.
-        promises: What both promise of sensitive values.
+        k: Least records, or persons where the job names them, of a safe joint class.
+        promises: The l and t requirements of both.
     """
 
     mine: Side
@@ -75,12 +75,14 @@ class ComparedContents(NamedTuple):
 
 
 def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
-    """Return how many records both have, either has alone, and how many of each are at risk, by field of the overlap.
+    """Compare an earlier release with this one record by record; return its ``Overlap`` figures.
+
+    The figures count the records that both have and that only one has, and how many of each are at risk.
 
     Args:
         known: The records of this release.
         earlier: The other release.
-        k: Fewest records, or persons where the job names them, that are safe.
+        k: Least records, or persons where the job names them, of a safe joint class.
 
     Returns:
         None where the two turn out to have no records in common.
@@ -89,11 +91,11 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
     apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
     store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
     compared = _compared(known, earlier, _kept(earlier, store), k)
-    return answered(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
+    return run_comparison(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
 
 
 def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> ComparedContents:
-    """Return both releases with the same digests of either."""
+    """Build the comparison of two releases, with digests of the same columns on both sides."""
     assert entry.digested is not None
     names, untreated, kept = entry.digested
     own, job = known.digested, known.run.job
@@ -120,18 +122,19 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
 
 
 def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the names of columns given as pairs of name and kind."""
     return tuple(name for name, _ in columns)
 
 
 @as_answer
 def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, theirs: Store, spill: Path) -> Figures | None:
-    """Count the records of two releases by their classes in both.
+    """Count shared, added and removed records of two releases, and those in joint classes below k.
 
     Args:
         job: Names persons, and gives memory and threads.
         compared: The releases.
-        mine: Has what is kept of this one.
-        theirs: Has what is kept of the other.
+        mine: Holds the kept records of this release.
+        theirs: Holds those of the other release.
         spill: Folder for what does not fit into memory.
 
     Returns:
@@ -165,11 +168,12 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
 
 
 def _digests(parts: Sequence[Part]) -> set[str]:
+    """Return the digests of the source files that the parts were read from."""
     return {digest for part in parts for digest, _ in part.files}
 
 
 def _shared(part: Part, files: set[str]) -> NDArray[np.bool_]:
-    """Tells of each record whether it stands in one of some files, shape (records,)."""
+    """Return for each record whether its source file is among some files, boolean, shape (records,)."""
     return np.repeat([digest in files for digest, _ in part.files], [rows for _, rows in part.files])
 
 
@@ -177,6 +181,7 @@ ARTEFACTS_GONE = "its artefacts are gone"
 
 
 def _kept(earlier: Earlier, store: Store) -> Entry:
+    """Return the history entry of an earlier release; raise ``UnmeasuredError`` if it is unusable."""
     entry = read_entry(earlier.release, store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because its artefacts were removed")
@@ -212,6 +217,7 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
 
 
 def _load_theirs(database: duckdb.DuckDBPyConnection, side: Side, files: set[str], store: Store, *, persons: bool) -> None:
+    """Load the other release's records; raise ``UnmeasuredError`` if its artefacts are gone."""
     try:
         _load(database, THEIRS, side, files, store, persons=persons)
     except (OSError, pa.ArrowException):
@@ -220,7 +226,7 @@ def _load_theirs(database: duckdb.DuckDBPyConnection, side: Side, files: set[str
 
 
 def _load_sets(database: duckdb.DuckDBPyConnection, compared: ComparedContents, mine: Store, theirs: Store) -> None:
-    """Fill the table of which values a digest stands for, where a person has several in one column."""
+    """Fill the table that maps digests of value sets to values, for persons with several values."""
     database.execute(sets_table_sql())
     for side, store in ((compared.mine, mine), (compared.theirs, theirs)):
         numbers = {place: number for number, place in enumerate(side.values) if place is not None}
@@ -237,13 +243,14 @@ def _load_sets(database: duckdb.DuckDBPyConnection, compared: ComparedContents, 
 
 
 def _persons(table: pa.Table, first: int, *, named: bool) -> pa.Array:
-    """Return whose the records are; each is a person of its own where the release names none."""
+    """Return the person digest of each record; a record without a named person gets one of its own."""
     if named and "person" in table.column_names:
         return table["person"]
     return pa.array(_PERSONS + np.arange(first, first + len(table), dtype=np.uint64) if named else np.zeros(len(table), np.uint64))
 
 
 def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
+    """Yield tables of digests and classes of a part's records."""
     if part.contents is None:
         with pq.ParquetFile(store.path(part.members)) as file:
             for batch in file.iter_batches():
@@ -254,7 +261,10 @@ def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
 
 
 def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -> RecordMatching:
-    """Tells by what records of the two are the same ones, beyond those of files that both have, and what is compared of them."""
+    """Decide by which digests the records of both releases are matched, and which columns are compared.
+
+    Records of files that both releases have are matched already.
+    """
     [alike] = database.execute(equal_records_sql()).fetchall()
     [[common]] = database.execute(common_persons_sql()).fetchall()
     both = zip(compared.mine.values, compared.theirs.values, strict=True)

@@ -1,4 +1,4 @@
-"""What two releases tell together, where files of equal content tell what both share and their classes are of the same groups."""
+"""Comparison of two releases by source files of equal content and the histograms of their chunks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.recoding.recoding import Recoding
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job, hierarchies_of
 from schemas.release.increments import Overlap
-from tasks.composition.answers import Figures, answered, as_answer
+from tasks.composition.answers import Figures, as_answer, run_comparison
 from tasks.composition.release_history import Entry, Recoded, read_entry
 from tasks.counting.chunk_cells import ChunkCells, bundled_cells
 from tasks.counting.chunk_histograms import HISTOGRAMS
@@ -34,20 +34,20 @@ Parts: TypeAlias = list[tuple[Chunk, Artifact]]
 
 
 class ReleaseView(NamedTuple):
-    """How a release sees records: its domains and hierarchies, and which class each of their cells comes to."""
+    """The domains and hierarchies of a release, and its recoding of cells to classes."""
 
     coding: Coding
     recoding: Recoding
 
     @property
     def groups(self) -> list[list[NDArray[np.integer[Any]]]]:
-        """Per stage of the recoding and QID the group of each code at which the stage tells cells apart."""
+        """Return the group of each value code at the recoding's levels, by stage and by QID."""
         stages = self.recoding.stages
         return [[of.groups[level] for of, level in zip(self.coding.hierarchies, stage.node, strict=True)] for stage in stages]
 
 
 class Ours(NamedTuple):
-    """What this run has of its source.
+    """The job, the recoding and the source of the current run.
 
     Attributes:
         job: Its job.
@@ -61,22 +61,22 @@ class Ours(NamedTuple):
 
 
 def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
-    """Return how many records are at risk, by field, from the counts of the chunks' files."""
+    """Return how many records are at risk, by ``Overlap`` field, from chunk histograms."""
     entry = _comparable(run, overlap.release)
     # Runs that keep none were told apart above.
     assert run.recoded is not None
-    return answered(run, compare_by_files, Ours(run.job, run.recoded, source), entry, overlap, run.store)
+    return run_comparison(run, compare_by_files, Ours(run.job, run.recoded, source), entry, overlap, run.store)
 
 
 @as_answer
 def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -> Figures:
-    """Count the records at risk from the histograms of chunks, as ``figures_by_files`` returns them.
+    """Count the records at risk in two releases from the histograms of their chunks.
 
     Args:
-        ours: What this run has.
-        entry: What is kept of the earlier release.
+        ours: Job, recoding and source of this run.
+        entry: The history entry of the earlier release.
         overlap: The two releases.
-        store: Has the histograms.
+        store: Holds the histograms.
     """
     job, (domain, recoding), source = ours
     assert entry.recoded is not None
@@ -108,7 +108,10 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
 
 
 def _comparable(run: Run, release: str) -> Entry:
-    """Return what is kept of an earlier release, if its classes can be compared with those of this run."""
+    """Return the history entry of an earlier release if its classes are comparable with this run's.
+
+    Raises ``UnmeasuredError`` with the reason if they are not.
+    """
     if run.recoded is None:
         raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
     if run.recoded[1].withheld:
@@ -133,7 +136,7 @@ def _comparable(run: Run, release: str) -> Entry:
 
 
 def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> ReleaseView:
-    """Read the recoding of an earlier release, whose hierarchies are those of the job."""
+    """Read domains and recoding of an earlier release that has the job's hierarchies."""
     domains = load_domains(store, recoded.domain, entry.names)
     qids = job.columns.quasi_identifiers
     hierarchies = [build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=False)]
@@ -142,7 +145,7 @@ def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> ReleaseView
 
 
 def _parts(reading: ChunkReading, source: ChunkedSource) -> Parts:
-    """Return the source's chunks with their histograms."""
+    """Return the source's chunks with their histograms; raise ``UnmeasuredError`` if one is missing."""
     found = [(chunk, HISTOGRAMS.find(reading, chunk)) for chunk in source.chunks]
     parts = [(chunk, part) for chunk, part in found if part is not None]
     if len(parts) < len(found):
@@ -151,7 +154,7 @@ def _parts(reading: ChunkReading, source: ChunkedSource) -> Parts:
 
 
 def _left(reading: ChunkReading, entry: Entry, now: Parts) -> tuple[list[Artifact], list[Artifact]]:
-    """Return the histograms of the chunks that the earlier release had files of which are gone, and those of their files that are not."""
+    """Return the histograms of removed chunks, and those of their files that are still in the source."""
     if list(entry.names) != axis_names(reading.job):
         raise UnmeasuredError("they were counted with other sensitive columns")
     here = {digest for chunk, _ in now for digest in chunk.digests}
@@ -173,7 +176,9 @@ def _left(reading: ChunkReading, entry: Entry, now: Parts) -> tuple[list[Artifac
 
 
 def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[ChunkCells], added: int, memory: int, k: int) -> int:
-    """Return how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k.
+    """Return how many records of some chunks share their joint class with fewer than k.
+
+    A joint class holds the records that have the same class in every release. The coding must know all values of the chunks.
 
     Args:
         coding: Knows the values.
@@ -196,7 +201,7 @@ def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[Ch
 
 
 def _maps(coding: Coding, release: ReleaseView) -> list[list[NDArray[np.integer[Any]]]]:
-    """Return, per stage and QID, the group of each code in a release; that of a value which it does not know is of no account, and 0."""
+    """Return the group of each code in a release, per stage and QID; 0 for a value it does not know."""
     codes = [codes_in(whole, domain) for whole, domain in zip(coding.domains, release.coding.domains, strict=True)]
     return [
         [np.where(mine < 0, 0, groups.astype(np.int64)[np.maximum(mine, 0)]) for mine, groups in zip(codes, stage, strict=True)]

@@ -1,4 +1,4 @@
-"""Which releases that are there already are made of some of the same records, or may be: told by files, and by sketches of records."""
+"""Search for earlier releases that share records with a source, by file digests and record sketches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ Columns = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class KnownRecords:
-    """The records of a source as other releases know them; digests are made when they are asked for, once for the same columns.
+    """Digests and sketches of a source's records, to compare with other releases.
+
+    They are computed on demand, once for the same columns.
 
     Attributes:
         run: The run.
@@ -50,17 +52,17 @@ class KnownRecords:
 
     @property
     def columns(self) -> Columns:
-        """By what they are known where this release is the earlier one."""
+        """Return the columns, with kinds, by which later releases match the records of this one."""
         return self.with_kinds(self.digested.names)
 
     @property
     def digested(self) -> Digested:
-        """The columns of which digests are kept where this release is the earlier one."""
+        """Return the columns whose digests this release keeps for comparison with later ones."""
         return digested_by(self.run.job, self.source.payload)
 
     @property
     def person(self) -> Columns:
-        """The columns that name persons."""
+        """Return the columns that name persons, with their kinds."""
         return self.with_kinds(self.run.job.columns.person)
 
     def with_kinds(self, names: Sequence[str]) -> Columns:
@@ -70,22 +72,25 @@ class KnownRecords:
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """The kind of values of each column of the source."""
+        """Return the kind of values of each source column."""
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
     def read_linkage_keys(self) -> None:
-        """Read the records by what they will be known later; nothing for a release that is made to be counted and removed again."""
+        """Compute the sketches by which later releases match this source's records.
+
+        Does nothing for a scratch job, whose release is counted and removed again.
+        """
         if not self.run.job.is_scratch:
             self.sketches(self.columns)
 
     def contents(self, by: Digested) -> list[Artifact]:
-        """Return the digests of the records of each chunk in some columns."""
+        """Return for each chunk the digests of its records in some columns."""
         if by not in self._contents:
             self._contents[by] = contents_of_chunks(self.run, self.source, by)
         return self._contents[by]
 
     def sketches(self, columns: Columns) -> Sketches:
-        """Return the sketch of what the records hold in some columns, and that of their persons."""
+        """Return the sketches of the records in some columns and of their persons."""
         if columns not in self._sketches:
             found = NO_CONTENTS
             by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
@@ -95,7 +100,7 @@ class KnownRecords:
         return self._sketches[columns]
 
     def parts(self, by: Digested) -> Sequence[Part]:
-        """Return the records with their classes and digests; none where these are kept by fragment, and in other columns."""
+        """Return the records with their classes and digests; empty if kept by fragment in other columns."""
         members: Sequence[Part] = self.run.members
         if any(part.in_fragment for part in members):
             return members if by == self.digested else ()
@@ -108,19 +113,19 @@ _ID = re.compile(r"[\w.-]{1,200}")
 
 
 class Earlier(NamedTuple):
-    """A release that is there already and shares records with the source, or may.
+    """An earlier release that shares records with the source, or may.
 
     Attributes:
         release: Its id.
-        k: What it promises.
+        k: The k that it promises.
         records: N of its source; 0 where that is not known.
         files: Plain digests of those files of the source that it is made of too.
-        is_reported: Whether these files hold all that both have in common.
-        linkage_key: Columns by which its records are known again; none where the source lacks any of them.
-        persons: Whether both name persons by the same columns, so that records are known by these too.
+        is_reported: Whether these files hold all records that both have in common.
+        linkage_key: Columns by which its records are matched; none where the source lacks any of them.
+        persons: Whether both name persons by the same columns, so that records match by these too.
         work: The work folder of its job; None where that is the one of this job, as far as is known.
         untold: Why it cannot be compared, as the end of a sentence; empty if it can, as far as is known.
-        doubtful: Whether the sketches tell of nothing in common, which so few records as are not in them may have all the same.
+        doubtful: Whether the sketches have nothing in common, although the records outside them may.
         unread: Whether its sketch was not read, so that it is only known to have the same columns.
     """
 
@@ -138,14 +143,14 @@ class Earlier(NamedTuple):
 
 
 def earlier_releases(known: KnownRecords, release: str, registry: ReleaseRegistry, most: int | None = None) -> Iterator[Earlier]:
-    """Yield other releases that are made of some of the same records, or may be, the newest first of each kind.
+    """Yield earlier releases that share records with the source, or may, the newest first of each kind.
 
     Args:
         known: The records of the source.
         release: The id of the release that is being made.
-        registry: Where the releases of the folder's jobs are known.
-        most: After so many that share records, sketches of further ones are not read, so that a run costs no more however many there were:
-            what has the columns is then yielded as ``unread``. None reads all.
+        registry: The registry of the releases of the folder's jobs.
+        most: Number of releases that share records after which no further sketches are read, which bounds the cost of a run.
+            Later ones with the same columns are yielded as ``unread``. None reads all.
     """
     job = known.run.job
     entries, damaged = registry.entries()
@@ -166,14 +171,14 @@ def earlier_releases(known: KnownRecords, release: str, registry: ReleaseRegistr
 
 
 class KeyedSketches:
-    """The sketches of a source as the registry keys them, made once for the same columns."""
+    """The sketches of a source keyed with the registry's secret, computed once for the same columns."""
 
     def __init__(self, known: KnownRecords, registry: ReleaseRegistry) -> None:
         self._known, self._registry = known, registry
         self._made: dict[Columns, tuple[Sketches, Sketches]] = {}
 
     def of(self, columns: Columns) -> tuple[Sketches, Sketches]:
-        """Return the sketches, keyed and as they are."""
+        """Return the sketches of the source in some columns, keyed and plain."""
         if columns not in self._made:
             mine = self._known.sketches(columns)
             self._made[columns] = self._registry.keyed_sketches(mine), mine
@@ -181,7 +186,10 @@ class KeyedSketches:
 
 
 def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, keyed: KeyedSketches | None) -> Earlier | None:
-    """Return what a release has in common with the source; None where it has nothing. Without sketches it may have something."""
+    """Return what a registered release shares with the source; None if nothing.
+
+    Without sketches it is returned if it may share records.
+    """
     persons = bool(entry.person) and entry.person == known.person
     found = Earlier(entry.release, entry.k, entry.records, linkage_key=entry.linkage_key, persons=persons, work=Path(entry.work))
     if entry.key != registry.key:
@@ -195,12 +203,14 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
             return found._replace(untold=OTHER_COLUMNS) if alike else None
     here = registry.keyed_files(known.source)
     if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
-        return found._replace(files=files, is_reported=_told(Counter(registry.keyed_names(known.source)), Counter(entry.files)))
+        return found._replace(
+            files=files, is_reported=_are_common_in_files(Counter(registry.keyed_names(known.source)), Counter(entry.files))
+        )
     return found._replace(unread=True) if keyed is None else _by_sketches(known, entry, registry, keyed, found)
 
 
 def _by_sketches(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, keyed: KeyedSketches, found: Earlier) -> Earlier | None:
-    """Return what the sketches tell that a release has in common with the source; None where it has nothing."""
+    """Compare the sketches of a registered release with the source's; None if they share nothing."""
     theirs = registry.sketches_of(entry)
     if theirs is None:
         return found._replace(untold="the sketch of its records is gone or damaged")
@@ -213,19 +223,22 @@ def _by_sketches(known: KnownRecords, entry: Registered, registry: ReleaseRegist
     return found._replace(doubtful=True) if (found.linkage_key and unsure[0]) or (persons and unsure[1]) else None
 
 
-def _told(mine: Counter[str], theirs: Counter[str]) -> bool:
-    """Return whether equal files hold all that two sources have in common: only one of them has others, and none is in either twice."""
+def _are_common_in_files(mine: Counter[str], theirs: Counter[str]) -> bool:
+    """Return whether the equal files of two sources hold all records that both have in common.
+
+    They do if only one source has further files and no file is in either twice.
+    """
     return max(*mine.values(), *theirs.values()) == 1 and (mine.keys() <= theirs.keys() or theirs.keys() <= mine.keys())
 
 
 def likeness(keyed: Sketch, mine: Sketch, theirs: Sketch, reach: float) -> Likeness:
-    """Return how much two sources are alike, as far as both sketches reach.
+    """Estimate how many records two sources have in common, from the overlapping range of their sketches.
 
     Args:
-        keyed: The sketch of one of them as the registry keys it.
-        mine: The same one as it is.
-        theirs: That of the other, keyed.
-        reach: How far that reaches.
+        keyed: The sketch of the first source, keyed by the registry.
+        mine: The same sketch with plain digests.
+        theirs: The keyed sketch of the other source.
+        reach: The share of all digests that ``theirs`` covers.
     """
     within = mine.digests <= np.uint64(min(reach * 2.0**64, 2.0**64 - 2048))
     _, here, there = np.intersect1d(keyed.digests, theirs.digests, return_indices=True)
@@ -242,7 +255,10 @@ def likeness(keyed: Sketch, mine: Sketch, theirs: Sketch, reach: float) -> Liken
 
 
 def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], known: set[str]) -> Iterator[Earlier]:
-    """Yield the releases of the target that the registry does not know: made before there was one, or elsewhere, or it was lost."""
+    """Yield releases in the target that the registry does not list, by their manifests.
+
+    They were made before there was a registry, or elsewhere, or the registry was lost.
+    """
     # What begins with a dot is staging, and no release.
     found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
     mine, secrets = [file.digest for file in source.files if file.rows], read_secrets(job)
@@ -263,7 +279,7 @@ def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], kno
 
 
 def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | None:
-    """Return a release of several tables that shares persons with the source, as far as the names of its columns tell."""
+    """Return a release of several tables if its quasi-identifiers are all columns of the source."""
     qids = {joined_column_name(manifest.unit, name, column) for name, table in manifest.tables.items() for column in table.levels}
     if not qids or not qids <= kinds.keys():
         return None
@@ -271,6 +287,7 @@ def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | 
 
 
 def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[FolderSecret], kinds: Mapping[str, str]) -> Earlier | None:
+    """Return an unregistered release that shares source files or quasi-identifiers with the source."""
     found = Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records)
     if files := frozenset(files_in(manifest, mine, secrets)):
         plain = len(set(mine)) == len(mine) and len({file.digest for file in manifest.sources}) == len(manifest.sources)

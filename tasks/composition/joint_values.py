@@ -1,4 +1,4 @@
-"""l-diversity and t-closeness in the joint classes of two releases, as either job promises them."""
+"""Checks of l-diversity and t-closeness in the joint classes of two releases."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ NO_ORDER = "the values of a column that t-closeness is promised of stand in no o
 
 
 class Promises(NamedTuple):
-    """What two jobs promise of sensitive values, and where the values of this one's source are.
+    """The l and t requirements of two jobs, and the domains of the current source.
 
     Attributes:
-        mine: What this job promises.
-        theirs: What the other one does.
+        mine: The requirements of this job.
+        theirs: The requirements of the other job.
         columns: The sensitive columns, in the order of the values in ``joined``.
         domain: The domain table of this source; None where it has none.
     """
@@ -59,24 +59,27 @@ class Promises(NamedTuple):
 
     @property
     def models_promised(self) -> list[tuple[PrivacyKind, str, Any, str]]:
-        """The entry of each model, its column, what is said of it, and the table of the source that promises it; equal ones once."""
+        """Return the l and t models that either job requires, without repetition.
+
+        Each is given as its kind, column, specification, and the table of the source that promises it.
+        """
         mine = [(*one, MINE) for one in models_in_job(_plain(self.mine))]
         theirs = [(*one, THEIRS) for one in models_in_job(_plain(self.theirs))]
         return mine + [one for one in theirs if (one[0].of_whole and not one[0].of_order) or one[:3] not in [other[:3] for other in mine]]
 
 
 def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, persons: bool) -> int | None:
-    """Return how many records or persons are in joint classes that break what either job promises of sensitive values.
+    """Return how many records or persons are in joint classes that violate l or t of either job.
 
     Args:
-        database: Has the tables of both releases and ``joined``.
+        database: Holds the tables of both releases and ``joined``.
         job: This job.
-        promises: What both promise.
-        store: Has the domain table.
+        promises: The requirements of both jobs.
+        store: Holds the domain table.
         persons: Whether persons are counted.
 
     Returns:
-        None where neither promises anything of the kind.
+        None where neither job requires l or t.
     """
     asked = promises.models_promised
     if not asked:
@@ -97,7 +100,10 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
 
 
 def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: str, *, persons: bool) -> tuple[Spread, Digests]:
-    """Return the values of a column in all joint classes, and the digests that their codes stand for, with that of the null last."""
+    """Return the counts of a column's values in all joint classes, and the digest of each value code.
+
+    The digest of the null comes last.
+    """
     values = database.sql(joint_values_sql(number, persons=persons)).to_arrow_table()
     if values.num_rows * BYTES_PER_VALUE > job.memory:
         raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
@@ -112,13 +118,14 @@ def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: s
 
 
 def _codes(digests: Digests, values: Digests) -> NDArray[np.int64]:
+    """Return the position of each value among the digests."""
     order = np.argsort(digests)
     found: NDArray[np.int64] = order[np.searchsorted(digests, values.astype(np.uint64), sorter=order)]
     return found
 
 
 def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, Any, str], digests: Digests, store: Store) -> PrivacyModel:
-    """Return a promise as classes are asked for it, for values that are coded by their digests."""
+    """Build a job's privacy model for values coded by their digests."""
     column, said, whose = asked
     nulls = int(bool(len(digests)) and digests[-1] == NOBODY)
     domain = Domain(column, pa.array(range(len(digests) - nulls), pa.int64()), np.zeros(len(digests) - nulls, np.int64), nulls)
@@ -133,6 +140,7 @@ def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, An
 
 
 def _own_domain(job: Job, promises: Promises, column: str, store: Store) -> Domain | None:
+    """Return the domain of a sensitive column of this source; None if it is not kept."""
     names = axis_names(job)
     if promises.domain is None or column not in names or not store.is_complete(promises.domain):
         return None
@@ -140,7 +148,7 @@ def _own_domain(job: Job, promises: Promises, column: str, store: Store) -> Doma
 
 
 def _in_order(model: Any, own: Domain, digests: Digests) -> PrivacyModel:
-    """Return a distance for codes of digests in the place of codes of a domain."""
+    """Convert an ordered t-closeness model from domain codes to digest codes."""
     mine = np.append(digests_of([own.values], len(own.values)), np.full(int(own.nulls > 0), NOBODY))
     if not np.array_equal(np.sort(mine), np.sort(digests)):
         raise UnmeasuredError(NO_ORDER)
@@ -154,21 +162,24 @@ def _in_order(model: Any, own: Domain, digests: Digests) -> PrivacyModel:
 
 
 def _plain(promised: Promised) -> dict[str, dict[str, Any]]:
-    """Return promises without the settings that are not said, of which a model would be taken for another."""
+    """Return promises without settings that are None, so that equal models compare as equal."""
     return {section: {column: _said(one) for column, one in columns.items()} for section, columns in promised.items()}
 
 
 def _said(value: Any) -> Any:
+    """Return a setting without entries that are None."""
     return {name: _said(one) for name, one in value.items() if one is not None} if isinstance(value, Mapping) else value
 
 
 def _with_numbers(value: Any) -> Any:
+    """Convert numeric strings of a setting to decimals."""
     if isinstance(value, Mapping):
         return {name: _with_numbers(one) for name, one in value.items()}
     return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
 def _spec(kind: PrivacyKind, said: Any) -> Any:
+    """Parse the stored specification of a privacy model; raise ``UnmeasuredError`` if it is invalid."""
     try:
         return kind.schema.model_validate(_with_numbers(said))
     except ValidationError:

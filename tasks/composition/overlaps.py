@@ -1,7 +1,8 @@
-"""Earlier releases that are made of some of the same records, and how many both together put at risk.
+"""Measurement of overlaps: the records at risk from this release together with earlier ones.
 
-They are known by the registry of the folder of jobs, whatever job, target, method or file they came from, and by their manifests in the
-target. What both share is told by files of equal content where these tell it; else by what the records hold.
+Earlier releases are found in the registry of the folder of jobs, whatever job, target, method or file they came from. Others are found
+by their manifests in the target. Shared records are found by source files of equal content where possible, else by digests of the
+records.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ MOST_RECORDS = 100_000_000
 
 
 def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
-    """Return what the manifest says of other releases, by field.
+    """Measure the overlaps with earlier releases; return the manifest fields ``overlaps`` and ``joined``.
+
+    Raises ``OverlapError`` if the job refuses overlaps and one is unsafe.
 
     Args:
         known: The records of the source.
         release: The id of the release.
-        registry: Where the releases of the folder's jobs are known; None where none is open, so that none is looked for.
-        joined: What its pseudonyms join it to.
+        registry: The registry of the folder's jobs; None where none is open, so that no release is looked for.
+        joined: The earlier releases that its pseudonyms link it to.
     """
     job, source = known.run.job, known.source
     if registry is None:
@@ -54,7 +57,7 @@ def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | N
 
 
 def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
-    """Return what two releases tell together; None of what turns out to have nothing in common."""
+    """Return the overlap of this release and an earlier one; None if they have no records in common."""
     job, source = known.run.job, known.source
     # The weaker of the two promises: what both keep alone is what both together must not break.
     overlap = known.overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold)
@@ -78,8 +81,8 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     return None if figures is None else overlap.model_copy(update=figures)
 
 
-def registered(known: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
-    """Enter a release in the registry before it is published."""
+def register_release(known: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
+    """Enter a release in the registry before it is published; return its entry."""
     job, source = known.run.job, known.source
     sketches = known.sketches(known.columns)
     entry = Registered(

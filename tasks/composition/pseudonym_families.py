@@ -1,9 +1,9 @@
-"""Pseudonyms that join releases: which columns have the same ones, and the index of what all releases disclose under each.
+"""Pseudonym families: columns whose pseudonyms link releases, and the index of each family.
 
-A family is a column, or several that name somebody together, published as pseudonyms of one key or vault. Of a family the registry keeps an
-index: of each pseudonym, whose it is, and digests of all that releases disclosed of it (`core.composition.pseudonym_sets`). It holds no
-pseudonym and no value; everything in it is keyed with the registry's secret. A run reads and writes this one file, however many releases
-there were. It is written anew before a release is published and takes the old one's place afterwards.
+A family is a column, or several that name a person together, published as pseudonyms of one key or vault. The registry keeps an index
+of each family (`core.composition.pseudonym_sets`). For each pseudonym it holds the person and digests of all that releases disclosed of
+it. It holds no pseudonym and no value; everything in it is keyed with the registry's secret. A run reads and writes this one file,
+however many releases there were. The new index is written before a release is published, and replaces the old one after publication.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INDEX_LOST = "the index of what earlier releases disclosed under these pseudonym
 
 
 class Disclosed(NamedTuple):
-    """What a release discloses under the pseudonyms of columns.
+    """Digests of what a release discloses under the pseudonyms of some columns.
 
     Attributes:
         columns: The columns.
@@ -52,15 +52,15 @@ class Disclosed(NamedTuple):
 
 
 class Head(BaseModel):
-    """What an index is of.
+    """Header of a family's index: its file, its releases and their least k.
 
     Attributes:
         format: Of the index.
         family: Its family.
-        key: Tells the registry's secret from another one.
+        key: Identifies the registry's secret.
         file: Name of the file with the digests; ``sha256`` of it.
         releases: The releases that it holds.
-        k: The smallest of what they promise.
+        k: The smallest k that they promise.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -76,11 +76,11 @@ class Head(BaseModel):
 
 @dataclass(frozen=True)
 class Joining:
-    """Families of a release, what it joins by each, and the indexes that are to take the place of the old ones.
+    """Pseudonym families of a release, the links found, and the new indexes that await publication.
 
     Attributes:
         families: Ids of the families.
-        joined: What was found.
+        joined: The links to earlier releases.
         pending: Heads that are written and wait for the publication.
     """
 
@@ -89,18 +89,20 @@ class Joining:
     pending: tuple[Path, ...] = ()
 
     def commit(self) -> None:
-        """Put the new indexes in the place of the old ones, once the release is published."""
+        """Replace the old pseudonym indexes by the new ones, once the release is published."""
         for path in self.pending:
             _commit(path)
 
     def withdraw(self) -> None:
-        """Remove the new indexes of a release that is not published."""
+        """Remove the new pseudonym indexes of a release that is not published."""
         for path in self.pending:
             _withdraw(path)
 
 
 def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry) -> str:
-    """Return the id of the family of columns: pseudonyms are equal where treatment, key or vault, and columns are.
+    """Return the family id of linking columns; equal ids mean equal pseudonyms.
+
+    Pseudonyms are equal where treatment, key or vault, and columns are.
 
     Args:
         job: Says how the columns are treated.
@@ -117,7 +119,7 @@ def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry:
 
 
 def join_releases(run: Run, source: ChunkedSource, release: str, registry: ReleaseRegistry, disclosed: Sequence[Disclosed]) -> Joining:
-    """Add what a release discloses to the indexes of its families, and counts whom it joins to earlier releases.
+    """Add a release's disclosures to its family indexes and count the people linked to earlier releases.
 
     Args:
         run: The run.
@@ -142,7 +144,10 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
 def _joined(
     run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], entries: Sequence[Registered]
 ) -> tuple[Joined | None, Path | None]:
-    """Return whom a release joins to earlier ones of a family, None where there are none, and the head of its new index."""
+    """Return the people that a release links to earlier ones of a family, and the header of its new index.
+
+    The first is None where there are no earlier releases.
+    """
     family, disclosed = one
     others = [entry for entry in entries if entry.release != release]
     head = _head(registry, family, {entry.release for entry in entries})
@@ -168,7 +173,7 @@ def _joined(
 def _folded(
     run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], head: Head | None
 ) -> tuple[dict[str, int], Path | None]:
-    """Return the figures of all releases of a family, and the head of the index with this one."""
+    """Merge a release into a family's index; return the figures and the path of the new header."""
     family, disclosed = one
     k = min(run.job.privacy.k, head.k if head else run.job.privacy.k)
     secret = literal(registry.secret.keyed("pseudonym sets", family))
@@ -190,7 +195,7 @@ def _folded(
 
 
 def _write(registry: ReleaseRegistry, release: str, family: str, head: Head | None, k: int, connection: duckdb.DuckDBPyConnection) -> Path:
-    """Write the index with a further release beside the old one; return its head."""
+    """Write a family's index with one more release next to the old one; return the path of its header."""
     file = registry.folder / f"{family}-{registry.secret.keyed('sets', family, release)[:12]}{SETS}"
 
     def write(part: Path) -> int:
@@ -209,6 +214,7 @@ def _write(registry: ReleaseRegistry, release: str, family: str, head: Head | No
 
 
 def _read(path: Path) -> Head | None:
+    """Read an index header; None if it is invalid or of another format."""
     try:
         found = Head.model_validate(unsealed(path))
     except ValidationError:
@@ -217,7 +223,7 @@ def _read(path: Path) -> Head | None:
 
 
 def _head(registry: ReleaseRegistry, family: str, published: set[str]) -> Head | None:
-    """Return the head of an index, after what a killed run left was put in its place or removed."""
+    """Return the header of a family's index, after completing or undoing what a killed run left."""
     for path in sorted(registry.folder.glob(f"{family}.*{NEXT}")):
         if path.name[len(family) + 1 : -len(NEXT)] in published:
             _commit(path)
@@ -227,7 +233,7 @@ def _head(registry: ReleaseRegistry, family: str, published: set[str]) -> Head |
 
 
 def _lost(registry: ReleaseRegistry, family: str, head: Head | None) -> bool:
-    """Return whether an index that was there cannot be believed."""
+    """Return whether a family's index existed and is now missing or damaged."""
     if head is None:
         return (registry.folder / f"{family}{HEAD}").exists()
     try:
@@ -237,6 +243,7 @@ def _lost(registry: ReleaseRegistry, family: str, head: Head | None) -> bool:
 
 
 def _commit(path: Path) -> None:
+    """Replace a family's index header by a new one and remove the old index."""
     new = _read(path)
     if new is None:
         path.unlink(missing_ok=True)
@@ -253,6 +260,7 @@ def _commit(path: Path) -> None:
 
 
 def _withdraw(path: Path) -> None:
+    """Remove a new index header and its index."""
     new = _read(path)
     with suppress(OSError):
         if new is not None and new.file.endswith(SETS):

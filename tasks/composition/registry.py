@@ -1,8 +1,8 @@
-"""The registry in the folder of jobs: which releases the jobs of one folder have made, and by what their records are known again.
+"""Release registry: the releases of all jobs in one folder, with keyed digests to re-link records.
 
-One job knows of another's releases by it, in whatever target. It holds names, counts and digests keyed with a secret of its own, no cell
-value and no path of a source, for its owner alone. Its lock is held from the first look into it until the release is published: of two
-runs at once the second one knows of the first.
+A job finds another job's releases in it, whatever their targets. It holds names, counts and digests keyed with a secret of its own, but
+no cell value and no path of a source. Only its owner can read it. Its lock is held from the first read until the release is published,
+so that of two simultaneous runs the second one sees the first.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ _DIGITS = 16
 
 
 class Registered(BaseModel):
-    """A release as other jobs know it.
+    """Registry entry of a release.
 
     Attributes:
         format: Of the entry and its sketch.
         release: Its id.
         place: The folder that it is in, empty for an address in an object store.
         work: The work folder of its job.
-        k: What it promises.
+        k: The k that it promises.
         records: N of its source.
         files: Keyed digest of each file of the source that holds records.
-        linkage_key: Columns by which its records are known again, each with the kind of its values.
+        linkage_key: Columns by which its records are re-linked, each with the kind of its values.
         person: Columns that name persons, in the same way; none where the job names none.
         columns: All columns of the source.
         qids: Names of the quasi-identifiers.
         sketch: SHA-256 of the sketches of its records and persons.
-        reach: Up to which share of all digests either sketch reaches.
-        key: Tells whether the registry's secret is the one that its digests were keyed with.
+        reach: Share of all digests that each sketch covers.
+        key: Identifies the registry's secret that its digests were keyed with.
         made: When, in seconds.
         published: Whether it is known to have been published.
         families: Families of its pseudonyms; None in older entries.
@@ -87,7 +87,7 @@ class Registered(BaseModel):
 
     @property
     def pseudonyms_may_be_there(self) -> bool:
-        """Whether it may publish pseudonyms, as far as its manifest says, where it is in its target."""
+        """Return whether the release may publish pseudonyms: True unless its manifest lists none."""
         folder = Path(self.place, self.release)
         if not self.place or not folder.is_dir():
             return True
@@ -99,17 +99,17 @@ class Registered(BaseModel):
 
     @property
     def is_there(self) -> bool:
-        """Whether it is in its target, as far as that can be seen here."""
+        """Return whether the release is in its target; True for a target in an object store."""
         return not self.place or Path(self.place, self.release).is_dir()
 
 
 @dataclass(frozen=True)
 class ReleaseRegistry:
-    """A registry while its lock is held.
+    """The release registry of a folder of jobs, while its lock is held.
 
     Attributes:
-        folder: Where it lies.
-        secret: What its digests are keyed with.
+        folder: Its folder.
+        secret: The secret that its digests are keyed with.
     """
 
     folder: Path
@@ -117,27 +117,34 @@ class ReleaseRegistry:
 
     @property
     def key(self) -> str:
-        """What tells this secret from another one."""
+        """Return an identifier of the registry's secret, which changes with the secret."""
         return self.secret.keyed("registry")[:_DIGITS]
 
     def keyed_files(self, source: ChunkedSource) -> dict[str, str]:
-        """Return the plain digest of each file that holds records by its keyed one."""
+        """Return a mapping from keyed to plain digests of the source files that hold records."""
         return {self.secret.keyed("file", file.digest): file.digest for file in source.files if file.rows}
 
     def keyed_names(self, source: ChunkedSource) -> list[str]:
-        """Return the keyed digest of each file that holds records, in an order that says nothing."""
+        """Return the keyed digests of the source files that hold records, sorted.
+
+        The order of the files is not disclosed.
+        """
         return sorted(self.secret.keyed("file", file.digest) for file in source.files if file.rows)
 
     def keyed_sketches(self, sketches: Sketches) -> Sketches:
-        """Return sketches as they are kept: digests keyed, in the order of the plain ones; of counts only whether there is a double."""
+        """Return sketches with keyed digests, as the registry stores them.
+
+        The digests are in the order of the plain ones. Of counts only whether there is a double is kept.
+        """
         return Sketches(self._keyed("record", sketches.records), self._keyed("person", sketches.persons))
 
     def _keyed(self, kind: str, sketch: Sketch) -> Sketch:
+        """Return a sketch with keyed digests and counts of at most two."""
         keyed = self.secret.keyed_numbers(kind, sketch.digests.tolist())
         return Sketch(np.array(keyed, np.uint64), np.minimum(sketch.counts, 2), sketch.is_complete)
 
     def entries(self) -> tuple[list[Registered], list[str]]:
-        """Return what is published as far as is known, the newest first, and the ids of releases whose entries cannot be read."""
+        """Return the entries of published releases, newest first, and the ids of unreadable entries."""
         found, damaged = [], []
         for record in sorted(self.folder.glob(f"*{RECORD}")):
             entry = _read(record)
@@ -148,7 +155,7 @@ class ReleaseRegistry:
         return sorted(found, key=lambda entry: -entry.made), damaged
 
     def sketches_of(self, entry: Registered) -> Sketches | None:
-        """Return the keyed sketches of a release; None if they are gone or not what was written."""
+        """Return the keyed sketches of a registered release; None if they are missing or damaged."""
         path = self.folder / f"{entry.release}{SKETCH}"
         try:
             if file_digest(path) != entry.sketch:
@@ -163,7 +170,10 @@ class ReleaseRegistry:
         return Sketches(*found)
 
     def enter(self, entry: Registered, sketches: Sketches) -> Registered:
-        """Enter a release before it is published, with its keyed sketches; it is not believed unless it is."""
+        """Write an entry and its keyed sketches for a release that is about to be published.
+
+        The entry counts only once the release is published.
+        """
         digests, counts = (np.concatenate([getattr(one, name) for one in sketches]) for name in ("digests", "counts"))
         person = np.arange(len(digests)) >= len(sketches.records.digests)
         table = pa.table({"person": person, "digest": digests, "count": counts.astype(np.uint8)})
@@ -178,8 +188,11 @@ class ReleaseRegistry:
         self._write(whole)
         return whole
 
-    def believe(self, entry: Registered) -> None:
-        """Notes that a release is published, so that it is known even if it is moved or removed: it may have been handed on."""
+    def record_publication(self, entry: Registered) -> None:
+        """Record in the registry that the release was published.
+
+        It then counts even if its folder is moved or removed, because it may have been handed on.
+        """
         self._write(entry.model_copy(update={"published": True}))
 
     def _write(self, entry: Registered) -> None:
@@ -189,6 +202,7 @@ class ReleaseRegistry:
 
 
 def _read(record: Path) -> Registered | None:
+    """Read a registry entry; None if it is invalid."""
     try:
         entry = Registered.model_validate(unsealed(record))
     except ValidationError:
@@ -199,9 +213,9 @@ def _read(record: Path) -> Registered | None:
 
 @contextmanager
 def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
-    """Yield the registry of a job's folder, locked; another run that holds it is waited for.
+    """Lock the release registry of a job's folder and yield it; wait while another run holds the lock.
 
-    None for a release that is made to be counted and removed again.
+    Yields None for a scratch job, whose release is counted and removed again.
     """
     if job.is_scratch:
         yield None
@@ -219,6 +233,7 @@ def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
 
 
 def _folder(job: Job) -> Path:
+    """Return the registry's folder, created if missing."""
     if job.work_address is not None:
         # Whoever goes on with the work elsewhere has another folder of jobs, or none.
         return private_folder(job.work_path / IN_WORK)
@@ -238,7 +253,7 @@ NS_OF_A_DAY = 24 * 60 * 60 * 10**9
 
 
 def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
-    """Remove the artefacts that the job's policy of retention does not keep; return how many bytes that freed.
+    """Remove the artefacts that the retention settings do not keep; return the bytes freed.
 
     The key of digests, the registry of releases and the newest release's artefacts always stay.
 
@@ -256,6 +271,7 @@ def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
 
 
 def _prune(store: Store, last: int | None, days: float | None) -> None:
+    """Remove the artefacts of a store that neither recent releases nor recent runs need."""
     recent = None if days is None else time.time_ns() - int(days * NS_OF_A_DAY)
     most = max(1, min(last or 1, MOST_RELEASES), 0 if recent is None else made_since(store, recent))
     oldest = oldest_release_kept(store, most)
@@ -266,4 +282,5 @@ def _prune(store: Store, last: int | None, days: float | None) -> None:
 
 
 def _size(folder: Path) -> int:
+    """Return the bytes of all files in a folder."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())

@@ -1,4 +1,7 @@
-"""What a run folder keeps of each release: the files it was made of, and where its recoding lies. Gone with the artefacts."""
+"""Release history of a run folder: the files, classes and recoding of each release.
+
+It is removed with the artefacts.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ Kinds = tuple[tuple[str, str], ...]
 
 
 class Recoded(BaseModel):
-    """Where the recoding of a release's cells lies: its domain table and its recoding."""
+    """Artefacts of a release's recoding: its domain table and its recoding of cells."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,24 +46,24 @@ class Recoded(BaseModel):
 
 
 class Entry(BaseModel):
-    """One release.
+    """History entry of one release.
 
     Attributes:
         release: Its id.
         files: Name, digest and records of each file of the source.
         chunks: Of each chunk that was counted, digest, first row and rows of its pieces.
-        names: Columns whose values were counted: the QIDs, then what a privacy model looks at.
+        names: Columns whose values were counted: the QIDs, then those of privacy models.
         hierarchies: Digest of each QID's hierarchy, in job order.
-        settings: Fingerprint of what its classes had to keep and of the method's settings.
+        settings: Fingerprint of its privacy requirements and the method's settings.
         recoded: Its recoding; None for methods that recode single records.
         code: Key of the code that reads its recoding.
-        people: Who is in which class; nothing where the job named no person.
-        classes: What these classes publish.
-        parts: The records of its source with their classes; what other releases are held against.
+        people: The persons of each class; empty where the job named no person.
+        classes: The values that these classes publish.
+        parts: The records of its source with their classes, compared with other releases.
         digested: Columns whose digests ``parts`` hold, as ``Digested`` has them, each with the kind of its values; None in older entries.
-        promised: What its job promises of sensitive values, by section (``l``, ``t``) and column; None in older entries.
+        promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
-        seal: Seal of its manifest: while it is kept, nobody makes a release anew without being noticed here.
+        seal: Keyed digest of its manifest; a changed release no longer matches it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -83,17 +86,17 @@ class Entry(BaseModel):
 
     @property
     def is_readable(self) -> bool:
-        """Whether its recoding means today what it meant when it was kept: what other code wrote might be misread."""
+        """Return whether the current code can read the recoding; other versions might misread it."""
         return self.code == STEP.key()
 
 
 def settings_of(job: Job) -> str:
-    """Return the fingerprint of what classes must keep and of the method's settings."""
+    """Return the fingerprint of a job's privacy requirements, method settings and person columns."""
     return fingerprint_of(privacy_content(job), job.method.canonical(), *([job.columns.person] if job.columns.person else []))
 
 
 def promised_of(job: Job) -> dict[str, dict[str, Any]]:
-    """Return what a job promises of sensitive values, by section and column, as JSON can say it."""
+    """Return a job's l and t requirements, by section and column, as JSON-compatible values."""
     content = privacy_content(job)
     return {section: content[section] for section in ("l", "t") if content.get(section)}
 
@@ -106,13 +109,15 @@ def write_entry(
     parts: Sequence[Part],
     digested: Sequence[Kinds] | None = None,
 ) -> None:
-    """Keep what a later run needs to know of a release; written before it is published, and not believed unless it is.
+    """Write the history entry of a release, for comparison with later runs.
+
+    It is written before the release is published, and counts only if the release is.
 
     Args:
         run: The run that made it.
         manifest: Its manifest.
-        source: What it was made of.
-        kept: Who is in which class.
+        source: Its source.
+        kept: The persons of each class.
         parts: Its records with their classes and digests.
         digested: The columns of these digests.
     """
@@ -137,13 +142,13 @@ def write_entry(
 
 
 def keep_entry(entry: Entry, store: Store) -> None:
-    """Write an entry beside the artefacts."""
+    """Write a history entry next to the artefacts of a store."""
     path = private_folder(store.folder / FOLDER) / f"{entry.release}.record"
     write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 
 def read_entry(release: str, store: Store) -> Entry | None:
-    """Return what is kept of a release, if anything is."""
+    """Return the history entry of a release; None if it is missing or invalid."""
     try:
         entry = Entry.model_validate(unsealed(store.folder / FOLDER / f"{release}.record"))
     except ValidationError:
@@ -153,11 +158,12 @@ def read_entry(release: str, store: Store) -> Entry | None:
 
 
 def last_entry(job: Job, store: Store) -> Entry | None:
-    """Return the entry of the release of this run folder that was published last, if it is still in the target."""
+    """Return the entry of this run folder's newest release that is still in the target."""
     return next(_published(job, store), None)
 
 
 def _published(job: Job, store: Store) -> Iterator[Entry]:
+    """Yield the entries of published releases, newest first."""
     for record in _newest_first(store):
         # An entry is written before its release is published: without the folder a kill came between, or somebody removed it.
         if (job.target_path / record.stem).is_dir() and (entry := read_entry(record.stem, store)):
@@ -165,7 +171,7 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
 
 
 def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]]:
-    """Forget all releases of this run folder but the newest; return step and key of the artefacts that these need.
+    """Remove all but the newest history entries; return step and key of the artefacts those need.
 
     Args:
         store: Of the run folder.
@@ -179,34 +185,35 @@ def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]
 
 
 def oldest_release_kept(store: Store, most: int = MOST_RELEASES) -> int | None:
-    """Return when the oldest of the newest releases was made, in ns; None where the run folder remembers fewer than ``most``."""
+    """Return when the oldest of the ``most`` newest releases was made, in ns; None if there are fewer."""
     records = _newest_first(store)
     return records[most - 1].stat().st_mtime_ns if len(records) >= most else None
 
 
 def made_since(store: Store, moment: int) -> int:
-    """Return how many remembered releases were made since a moment, in ns."""
+    """Return how many releases of the history were made since a moment, in ns."""
     return sum(record.stat().st_mtime_ns >= moment for record in _newest_first(store))
 
 
 def _newest_first(store: Store) -> list[Path]:
+    """Return the paths of history entries, newest first."""
     return sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
 
 def people_files(kept: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Return where the persons of a release are kept, and what their classes publish; None where any of it is gone."""
+    """Return the files of a release's persons and of its classes; None if any is gone."""
     if not kept.people or not all(map(store.is_complete, (*kept.people, *kept.classes))):
         return None
     return list(map(store.path, kept.people)), list(map(store.path, kept.classes))
 
 
 def seal_of_release(release: str, store: Store) -> str:
-    """Return the seal that the manifest of a release had when this run folder published it; empty where it did not, or forgot."""
+    """Return the manifest seal that the run folder recorded for a release; empty if it has none."""
     entry = read_entry(release, store)
     return entry.seal if entry else ""
 
 
 def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Return where the run folder keeps the persons of a release, if it does."""
+    """Return the files of a release's persons and of its classes, from the run folder's history."""
     entry = read_entry(release, store)
     return people_files(WrittenPersons(entry.people, entry.classes), store) if entry else None

@@ -93,15 +93,15 @@ def refuse_other_methods(function: Callable[..., Any]) -> Callable[..., Any]:
 def _run_with_events(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a job and send OpenLineage events if the environment asks for them."""
     events = RunEvents(job)
-    events.began()
+    events.send_start()
     try:
         done = _run_when_unlocked(lambda: function(*arguments))
     except BaseException as error:
         # A panic in Polars is no Exception; what interrupts or cancels is none either.
         fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
-        events.ended((error if isinstance(error, SkaldError) else sanitised_error(error)) if fault else None)
+        events.send_end((error if isinstance(error, SkaldError) else sanitised_error(error)) if fault else None)
         raise
-    events.published(done.manifest, new=done.new)
+    events.send_complete(done.manifest, new=done.new)
     return done
 
 

@@ -1,4 +1,4 @@
-"""Recodings as the store keeps them: what a run publishes by, and what is left of an earlier release to compare it with."""
+"""Recodings as the store keeps them, for a run's release and for comparison with later releases."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tasks.store.tables import read_table, write_plain
 
 
 class RecodingArtifacts(BaseModel):
-    """The outcome (JSON), the cells with their classes, the classes with their labels, and cells of later stages, if any (Parquet).
+    """Stored artefacts of a recoding: outcome (JSON), cells, classes and later stages (Parquet).
 
-    Also, where linked records are taken out of their classes, whose go from which.
+    Where linked records are withheld from their classes, ``withheld`` holds persons and classes.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,32 +37,34 @@ class RecodingArtifacts(BaseModel):
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """What the class of a record depends on."""
+        """Return the digests of the artefacts that determine the class of a record."""
         return tuple(part.sha256 for part in (self.cells, self.classes, self.later, self.withheld) if part)
 
 
 def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) -> RecodingArtifacts | None:
-    """Return a recoding if all its artefacts are there and whole; a kill between two of them leaves what is made anew, to the same bytes.
+    """Return the stored artefacts of a recoding; None if one is missing.
+
+    A kill between two of them leaves a part, which is made again with the same bytes.
 
     Args:
-        store: Has them.
-        key: Of all of them.
-        steps: The step of each, by the name of the field.
+        store: The store.
+        key: The key of all of them.
+        steps: The step of each artefact, by field name.
     """
     found = {name: store.find(step, key) for name, step in steps.items()}
     return None if None in found.values() else RecodingArtifacts.model_validate(found)
 
 
-def read_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
-    """Keep in figures what became of a source."""
+def write_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
+    """Write the outcome of a search to the store as JSON."""
     return store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json()))
 
 
-def read_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
-    """Keep a recoding of cells."""
+def write_recoding_of_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
+    """Write a recoding of cells and its outcome to the store."""
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
-        outcome=read_search_outcome(store, key, outcome),
+        outcome=write_search_outcome(store, key, outcome),
         cells=store.make("cells", key, ".parquet", partial(write_plain, cells)),
         classes=store.make("classes", key, ".parquet", partial(write_plain, classes)),
     )
@@ -74,13 +76,16 @@ Withheld = NDArray[Any]
 
 
 def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
-    """Read a recoding from its tables, once for all chunks."""
+    """Read a recoding from the store, once for all chunks."""
     key = (*coding.key, *artifacts.digests, job.intervals)
     return store.load("recoding", key, lambda: read_recoding_of(coding, artifacts, job.intervals, store))
 
 
 def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
-    """Read a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
+    """Read a recoding of cells from the store, without caching it.
+
+    It is at the node of its outcome, or at the finest node if each class has labels of its own.
+    """
     cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
     outcome = json.loads(store.path(artifacts.outcome).read_bytes())
     node = outcome.get("node", coding.finest[: len(coding.hierarchies)])
@@ -92,7 +97,7 @@ def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Li
 
 
 def load_withheld(artifacts: RecodingArtifacts, store: Store) -> Withheld | None:
-    """Return whose records go from which class, mapped and not read, with the fields ``person`` and ``class``; None where none do."""
+    """Return the withheld pairs of ``person`` and ``class`` as a memory map; None if there are none."""
     if artifacts.withheld is None:
         return None
     held: Withheld = np.load(store.path(artifacts.withheld), mmap_mode="r" if artifacts.withheld.rows else None)

@@ -1,4 +1,4 @@
-"""What a search found out about the lattice, kept beside its outcome as figures that may be shown: levels, statuses and counts."""
+"""Maps of searched lattices, stored with the outcome: levels, statuses and counts of nodes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _JSON = TypeAdapter(LatticeMap)
 
 
 def has_map(store: Store, key: Key) -> bool:
-    """Return whether the map of a search was kept."""
+    """Return whether the lattice map of a search is in the store."""
     return store.find(STEP, key) is not None
 
 
 def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -> Artifact:
-    """Keep what a picture of the lattice shows.
+    """Write the lattice map of a search to the store.
 
     Args:
         job: Gives the names.
         statuses: In the shape of the searched lattice; sensitive columns are axes of one level, after the QIDs.
         node: The chosen node.
-        store: Gets the map.
-        key: Of the search.
+        store: The store.
+        key: The key of the search.
     """
     names = [qid.name for qid in job.columns.quasi_identifiers]
 
@@ -41,11 +41,11 @@ def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -
 
 
 def read_map(outcome: Artifact, store: Store) -> LatticeMap | None:
-    """Read the map of the search that had this outcome, or None if none was kept."""
+    """Read the lattice map of the search with this outcome; None if there is none."""
     kept = store.find(STEP, outcome.key)
     return _JSON.validate_json(store.path(kept).read_bytes()) if kept else None
 
 
 def map_json(drawn: LatticeMap) -> bytes:
-    """Return a map as JSON."""
+    """Return a lattice map as JSON."""
     return _JSON.dump_json(drawn, indent=2)

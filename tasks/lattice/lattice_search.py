@@ -1,4 +1,7 @@
-"""The search of a job alone, for the picture of its lattice: from the artefacts of its run, counting only what is not there."""
+"""Search of a job's lattice without a release, for the picture of the lattice.
+
+It uses the artefacts of the job's run and counts only what is missing.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from tasks.source.sources import read_source
 
 
 def lattice_of(job: Job) -> LatticeMap:
-    """Search the lattice of a job, or read what its run kept. Publishes nothing."""
+    """Return the lattice map of a job, from its run's artefacts or a new search."""
     if not isinstance(job.method, SkaldMethod):
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)

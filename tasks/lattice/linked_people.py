@@ -1,7 +1,7 @@
-"""Levels at which linked records keep the promise: what people lose so that k of them share each set of classes, and a node for it.
+"""Linked records: which to suppress so that k people share each set of classes, and at which node.
 
-What the search finds keeps k people in every class. Where pseudonyms link the records of one person, ``method.linked: keep`` takes out
-records on top of that (`core.persons.set_tree`). If these are more than may be suppressed, coarser levels are tried, a step at a time.
+The lattice search ensures k people in every class. Where pseudonyms link the records of one person, ``method.linked: keep`` suppresses
+further records (`core.persons.set_tree`). If these are more than the limit allows, coarser levels are tried, a step at a time.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from tasks.counting.coding import Coding
 from tasks.counting.histograms import has_given_node
 from tasks.counting.person_cells import pairs_by_share
 from tasks.lattice.optimum import Sought
-from tasks.lattice.promises import most_suppressed, searched
-from tasks.lattice.replay import fails_here
+from tasks.lattice.promises import most_suppressed, searched_axes
+from tasks.lattice.replay import given_node_error
 
 Counts = NDArray[np.int64]
 WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])
@@ -41,18 +41,18 @@ WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])
 
 @dataclass(frozen=True, eq=False)
 class LinkedPeople:
-    """A node, and who loses which records at it.
+    """A node, and the records suppressed at it so that k people share each set of classes.
 
     Attributes:
         node: The node.
         at: Its cells, with all records.
         failing: Shape (cells,): cells that publish nothing.
         persons: Shape (cells,): people who keep records there.
-        persons_lost: Shape (cells,): records that go from cells that publish others.
-        loss: What it costs.
-        pairs_lost: Returns, share by share of the people, whose records go from which of the cells.
+        persons_lost: Shape (cells,): records suppressed in cells that publish others.
+        loss: The loss at the node.
+        pairs_lost: Functions, one per share of the people, that return the suppressed pairs of person and cell.
         pairs: How many such pairs there are of cells that publish other records.
-        evaluated: Nodes that were looked at.
+        evaluated: Number of nodes tried.
     """
 
     node: Node
@@ -66,24 +66,27 @@ class LinkedPeople:
     evaluated: int = 1
 
     def with_linked_loss(self, found: SearchResult) -> SearchResult:
-        """Return what a search found with what this node is and costs; its certificate holds if nothing more is suppressed there."""
+        """Return a search result with this node and its loss.
+
+        The search's certificate holds only if nothing more is suppressed here.
+        """
         if self.node == found.node and self.loss.suppressed == found.loss.suppressed:
             return found
         return replace(found, node=self.node, loss=self.loss, measured={}, evaluated=found.evaluated + self.evaluated)
 
 
 def keeps_linked(job: Job) -> bool:
-    """Return whether a job takes records out so that k people share each set of classes."""
+    """Return whether a job makes k people share each set of classes (``method.linked: keep``)."""
     return full_domain(job.method).linked == "keep"
 
 
-def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram) -> LinkedPeople:
-    """Return a node at which no more records go than the limit allows, near the best one for records by themselves.
+def best_linked_node(job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram) -> LinkedPeople:
+    """Find a node, near the search's best one, where linked records stay within the suppression limit.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: What is promised, and whose the records are.
+        sought: The privacy requirements, and the persons of the records.
         found: The best node for records by themselves.
         counted: Histogram of a root below it.
     """
@@ -93,7 +96,7 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, c
 
     def at(node: Node) -> Loss:
         if node not in known:
-            known[node] = linked_at(job, coding, sought, counted, node, shares).loss
+            known[node] = linked_people_at(job, coding, sought, counted, node, shares).loss
         return known[node]
 
     def allowed(node: Node) -> bool:
@@ -103,9 +106,9 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, c
         return at(node).dm_star, node
 
     best = found.node[: len(coding.hierarchies)]
-    taken, axes = has_given_node(job), searched(job, coding)[: len(best)]
+    taken, axes = has_given_node(job), searched_axes(job, coding)[: len(best)]
     if taken and not allowed(best):
-        raise fails_here(job, at(best).suppressed, sought.records, most)
+        raise given_node_error(job, at(best).suppressed, sought.records, most)
     better = at(best).suppressed > found.loss.suppressed and not taken
     # The top is one class of all, where everybody has the same set, unless the job leaves it out.
     while not allowed(best):
@@ -115,7 +118,7 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, c
         nearest = min(near, key=dearness, default=best)
         better = at(nearest).dm_star < at(best).dm_star
         best = nearest if better else best
-    return replace(linked_at(job, coding, sought, counted, best, shares), evaluated=len(known))
+    return replace(linked_people_at(job, coding, sought, counted, best, shares), evaluated=len(known))
 
 
 def _none_within() -> Node:
@@ -123,25 +126,25 @@ def _none_within() -> Node:
 
 
 def _steps(axes: Sequence[Hierarchy], counted: Histogram, node: Node, step: int) -> list[Node]:
-    """Return the nodes one level above or below a node that may be published and lie above a root."""
+    """Return the allowed nodes one level above (step 1) or below (step -1) a node."""
     lattice = Lattice.allowed(axes)
     least = [max(pair) for pair in zip(lattice.root, counted.node, strict=False)]
     moved = [(*node[:axis], level + step, *node[axis + 1 :]) for axis, level in enumerate(node)]
     return [other for other in moved if all(low <= level <= top for low, level, top in zip(least, other, lattice.top, strict=True))]
 
 
-def linked_at(
+def linked_people_at(
     job: Job, coding: Coding, sought: Sought, counted: Histogram, node: Node, shares: Sequence[Callable[[], Pairs]]
 ) -> LinkedPeople:
-    """Return who loses which records at a node.
+    """Compute the records to suppress at a node so that k people share each set of classes.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: What is promised, and whose the records are.
+        sought: The privacy requirements, and the persons of the records.
         counted: Histogram of a root below the node.
         node: Level of each QID.
-        shares: Return the pairs of persons and the root's cells.
+        shares: Functions that return the pairs of persons and the root's cells.
     """
     at = table_at(counted, node, coding.hierarchies, coding.sensitive, sought.source_members(counted, coding.sensitive))
     unsafe = at.classes.failing(sought.promise)
@@ -168,23 +171,25 @@ def linked_at(
 
 
 def _gone(share: Callable[[], Pairs], places: Counts, ends: NDArray[np.int32], settled: Settled, order: Counts) -> Pairs:
+    """Return the suppressed pairs of person and cell of one share of the people."""
     return pairs_withheld(_ordered(share(), places), ends, settled).moved(order)
 
 
 def _ordered(pairs: Pairs, places: Counts) -> Pairs:
-    """Return the pairs of persons and safe classes, of each person those with most people first."""
+    """Return the pairs of persons and safe classes, each person's largest classes first."""
     kept = np.flatnonzero(places[pairs.cells] >= 0)
     return Pairs.of(pairs.persons[kept], places[pairs.cells[kept]], pairs.counts[kept])
 
 
 def _loss(counts: Counts, failing: NDArray[np.bool_], removed: Counts) -> Loss:
+    """Return the loss at a node after suppression of linked records."""
     published = (counts - removed)[~failing]
     suppressed = int(counts.sum() - published.sum())
     return Loss(suppressed, sum_of_squares(published) + suppressed * suppressed, sum_of_squares(counts))
 
 
 def write_withheld(linked: LinkedPeople, path: Path) -> int:
-    """Write whose records go from which published class, by person and class; return how many such pairs there are."""
+    """Write the withheld pairs of person and published class; return their number."""
     numbers, start = np.cumsum(~linked.failing) - 1, 0
     if not linked.pairs:
         with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""The recoding of one node: what it publishes, what becomes of the rest, and what that costs."""
+"""The recoding of a node: labels, treatment of failing records, and loss."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ from tasks.counting.chunk_cells import cells_in_source_coding
 from tasks.counting.coding import Coding
 from tasks.counting.person_cells import CellPositions, PersonsOfSource, persons_among
 from tasks.lattice.linked_people import LinkedPeople
-from tasks.lattice.optimum import Sought, examine_residual
-from tasks.lattice.promises import most_suppressed, searched
+from tasks.lattice.optimum import Sought, find_residual_node
+from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.store.store import Artifact, Store
 
 
 class Local(Remainder):
-    """What became of the records that fail at the node, and the nodes of the recoding's later stages."""
+    """Figures of the local treatment of records that fail at the node, and the nodes of later stages."""
 
     stages: tuple[Node, ...]
 
 
 class CostedRecoding(NamedTuple):
-    """A recoding and what it costs.
+    """A recoding with its losses and suppressed records.
 
     Attributes:
         recoding: The recoding.
         suppressed: Records that are dropped or masked, and how many of them are ``masked``.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
-        suppressed_for: Suppressed records by what they lacked, where that was counted.
-        local: What became of the records that fail at the node, where they are not simply dropped or masked.
+        suppressed_for: Suppressed records by the requirement that they failed, where that was counted.
+        local: Figures of records treated locally; None where failing records are dropped or masked.
     """
 
     recoding: Recoding
@@ -77,16 +77,18 @@ def recode_node(
     whose: SourceMembers | None = None,
     linked: LinkedPeople | None = None,
 ) -> CostedRecoding:
-    """Make the recoding of a node; what is too rare at it is dropped or masked, and what fails though it is large enough is dropped.
+    """Recode all cells to one node; classes that fail are dropped or masked.
+
+    Only classes smaller than k may be masked, so that masks do not depend on sensitive values.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        promise: What every class must satisfy.
+        promise: The privacy requirements of every class.
         found: The node.
         counted: Histogram of a root below it.
-        whose: Whose its cells are; None where no person is named.
-        linked: What the node publishes where k people share each set of classes.
+        whose: The persons of its cells; None where no person is named.
+        linked: The node's records after suppression of linked ones; None without linking.
     """
     chosen, classes = linked.at if linked else table_at(counted, found.node, coding.hierarchies, coding.sensitive, whose)
     rare, failing, units = promise.too_few(classes.units), classes.failing(promise), classes.units
@@ -127,23 +129,23 @@ BYTES_PER_RESIDUAL_CELL = 128
 def recode_locally(
     job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram, parts: Sequence[Artifact], store: Store
 ) -> CostedRecoding:
-    """Make the recoding of a node and of what it suppresses.
+    """Recode all cells to one node, and failing records by local transformation and suppression.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: What every class must satisfy, and whose the records are.
+        sought: The privacy requirements, and the persons of the records.
         found: The node.
         counted: Histogram of a root below it.
         parts: Histograms of the chunks.
-        store: Where these are.
+        store: Their store.
     """
     evaluator = NodeEvaluator(coding.hierarchies, coding.sensitive, sought.promise)
     all_of_it = Residual(counted, sought.source_members(counted, coding.sensitive))
     first = evaluator.at(all_of_it, found.node)
     first, left = _left(job, coding, evaluator, sought, first, all_of_it, parts, store)
     few = evaluator.promise.of_size
-    levels, left = transform_locally(first, left, job.suppression.rounds, evaluator, lambda rest: examine_residual(job, coding, few, rest))
+    levels, left = transform_locally(first, left, job.suppression.rounds, evaluator, lambda rest: find_residual_node(job, coding, few, rest))
     treated = treat_suppressed(levels, left, job.suppression.treatment, evaluator, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
@@ -169,7 +171,7 @@ def recode_locally(
 
 
 def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:
-    """Return the persons of each class, shape (size,); None where no person is named."""
+    """Return the number of persons of each class, shape (size,); None where no person is named."""
     if parts[0].members is None:
         return None
     members = members_of(parts)
@@ -177,12 +179,13 @@ def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int
 
 
 def _round(part: RecodedPart) -> Round:
-    """Tells what a round published, without what was masked of it afterwards."""
+    """Return the figures of one further pass, without cells suppressed later."""
     kept = part.cells.counts[~part.suppressed_cells.any(axis=1)]
     return Round(node=part.cells.node, records=int(kept.sum()), classes=len(kept))
 
 
 def _records_with(label: str, labels: pa.ChunkedArray, sizes: NDArray[np.int64]) -> int:
+    """Return the number of records of classes with a label."""
     return int(sizes[pc.fill_null(pc.equal(labels, label), fill_value=False).to_numpy()].sum())
 
 
@@ -196,9 +199,9 @@ def _left(
     parts: Sequence[Artifact],
     store: Store,
 ) -> tuple[ResidualLevel, Residual]:
-    """Return the node and what it suppresses: where there are rounds, at the finest node that may be published, if the cells fit."""
+    """Return the node and the records that fail at it, at the finest allowed node if they fit in memory."""
     fits = most_suppressed(job, coding.records) * BYTES_PER_RESIDUAL_CELL <= job.memory // 2
-    finest = Lattice.allowed(searched(job, coding)).root
+    finest = Lattice.allowed(searched_axes(job, coding)).root
     if not job.suppression.rounds or not fits or counted.cells.node == finest:
         return first, evaluator.records_failing(counted, first)
     # A round may choose levels finer than the first root, so it starts from the chunks' own cells.
@@ -227,7 +230,10 @@ def _whose_left(
     left: Histogram,
     counted: Histogram,
 ) -> tuple[ResidualLevel, Residual]:
-    """Return a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
+    """Return the node and its failing records, with their persons indexed by cell.
+
+    The persons of the root's cells follow those of the failing cells.
+    """
 
     def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
         for part in parts:

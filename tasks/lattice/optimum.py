@@ -1,4 +1,4 @@
-"""The search over the whole lattice: from the first root's histogram, and from further roots added up from the chunks if need be."""
+"""Search of the complete lattice for the best node, from the histograms of one or more roots."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tasks.counting.histograms import ChunkSums, load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.calls import raise_if_withdrawn
 from tasks.engine.peak_memory import release_memory
-from tasks.lattice.promises import most_suppressed, searched
+from tasks.lattice.promises import most_suppressed, searched_axes
 
 MOST_QIDS = 32
 """Quasi-identifiers beyond which a node costs more than ``method.effort`` allows for: hundreds of them would take hours for as many."""
@@ -42,13 +42,13 @@ CACHED_WITH_PERSONS = 2
 
 
 class Sought(NamedTuple):
-    """What is sought of which records.
+    """The privacy requirements of a search, and the records that it is about.
 
     Attributes:
-        promise: What every class must satisfy.
+        promise: The privacy requirements of every class.
         records: How many records there are.
         k: Fewest persons or records of a published class.
-        people: Whose they are; None where no person is named.
+        people: Their persons; None where no person is named.
     """
 
     promise: Promise
@@ -61,7 +61,7 @@ class Sought(NamedTuple):
         return persons_of(self.people, root).of_cells if self.people else None
 
     def source_members(self, root: Histogram, sensitive: Sequence[Domain]) -> SourceMembers | None:
-        """Return whose the cells of a root are; None where no person is named.
+        """Return the person–cell pairs of a root as class members; None where no person is named.
 
         Args:
             root: With the sensitive columns as last axes.
@@ -72,24 +72,24 @@ class Sought(NamedTuple):
 
 
 def memory_for_cells(job: Job) -> int:
-    """Return how many bytes histograms may take; where persons count, what is known of them takes as much."""
+    """Return how many bytes histograms may take; half of the job's memory where persons count."""
     return job.memory // 2 if job.columns.person else job.memory
 
 
-def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
-    """Find the best node of the lattice, or of what the job's memory, ``method.roots`` and ``method.effort`` let it examine.
+def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
+    """Find the lattice node of least loss, as far as memory, ``method.roots`` and ``method.effort`` allow.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: What is promised, and of which records.
+        sought: The privacy requirements, and the records.
         first: Histogram of the first root.
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
     """
     memory = memory_for_cells(job)
     limit, cells = most_suppressed(job, sought.records), memory // BYTES_PER_CELL
     method, objective = full_domain(job.method), full_domain(job.method).objective
-    axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
+    axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive), weights=weights)
     if _branches(axes, first.node):
         kept, persons = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.persons_of_cells(first)
@@ -131,7 +131,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
 
 
 def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
-    """Return the column of which too many persons hold one value, if all records as one class break the promise by nothing else."""
+    """Return the column of which too many persons hold one value, if only that fails for one class of all."""
     if (whose := sought.source_members(counted, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
@@ -139,17 +139,17 @@ def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram)
     return sought.promise.column_broken_by_holders(whole.units, whole.spreads)
 
 
-def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
-    """Find the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
+def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
+    """Find the best node for suppressed records; at most half of them may be suppressed again.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        promise: What a class must satisfy.
-        left: These records.
+        promise: The privacy requirements of every class.
+        left: The suppressed records.
     """
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
-    axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
+    axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left.cells, weights)
     given = left.cells, axes, promise, most, method.objective
     if _branches(axes, left.cells.node):
@@ -162,24 +162,24 @@ def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual)
 
 
 def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:
-    """Return whether the search uses branch and bound: faster, but it does not count the passing nodes.
+    """Return whether the search uses branch and bound.
 
-    Further roots are examined as long as the lattice can be held.
+    That is faster, but does not count the passing nodes. Further roots are examined as long as the lattice can be held.
     """
     lattice = Lattice.allowed(axes)
     return lattice.nodes > LARGEST or (lattice.nodes > BRANCHED and root == lattice.root)
 
 
 def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
-    """Return how many nodes may be rolled up: a node costs as much as there are quasi-identifiers, so that what all cost is bounded."""
+    """Return how many nodes may be rolled up, fewer the more quasi-identifiers there are."""
     qids = len(coding.hierarchies)
     if qids <= FEW_QIDS and root.cells <= FEW_CELLS:
         return 2 * effort
     return max(1, effort * MOST_QIDS // max(MOST_QIDS, qids))
 
 
-def below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
-    """Return the histogram of a root that is nowhere coarser than the node that was found."""
+def root_below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
+    """Return the histogram of a root that is nowhere coarser than the node of a search result."""
     root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
     if root == first.node:
         return first

@@ -1,4 +1,4 @@
-"""What a job promises of every class, and whether its source can keep that at all."""
+"""The privacy requirements of a job, and checks that its source can satisfy them."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ from tasks.counting.person_cells import PersonsOfCells
 
 
 def most_suppressed(job: Job, records: int) -> int:
-    """Return how many records the limit allows to suppress, exactly."""
+    """Return how many records the suppression limit allows to suppress, exactly."""
     # A float product may fall just below a whole number, and one record fewer would be allowed.
     return floor(Fraction(job.suppression.limit) * records)
 
 
 def class_settings(job: Job, coding: Coding) -> tuple[object, ...]:
-    """Return what classes depend on besides the records, whichever method makes them: what a key must say of the job."""
+    """Return the job settings that determine classes, for keys of any method."""
     promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
     return coding.key, *promise, job.method.canonical(), job.intervals, job.shared_ends
 
 
 def promise_of(job: Job, coding: Coding) -> Promise:
-    """Return what every class must satisfy."""
+    """Return the privacy promise of a job: k and its models for sensitive columns."""
     domains = {domain.qid: domain for domain in coding.sensitive}
     asked_of = models_in_job(dict(job.privacy))
     return Promise(job.privacy.k, tuple(kind.model(column, spec, domains[column], job.folder) for kind, column, spec in asked_of))
 
 
 def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: PersonsOfCells) -> Promise:
-    """Return what every class must satisfy where persons count: where some have several values, who may hold them too.
+    """Return the privacy promise of a job whose k counts persons.
+
+    Where persons have several values of a column, the promise also limits who may hold each.
 
     Args:
         job: The job.
@@ -61,20 +63,20 @@ def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: Persons
 
 
 def source_value_counts(coding: Coding, position: int) -> NDArray[np.int64]:
-    """Return how many records have each value of a sensitive column, shape (values,), a null last."""
+    """Return the number of records of each value of a sensitive column, shape (values,), null last."""
     domain = coding.sensitive[position]
     return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
 
 
-def check_enough(job: Job, there: int, unit: str = "record") -> None:
-    """Refuse a source of too few records, or persons."""
+def check_at_least_k(job: Job, there: int, unit: str = "record") -> None:
+    """Raise ``PrivacyError`` if the source has fewer than k records or persons."""
     if there < job.privacy.k:
         raise PrivacyError.too_few(job.privacy.k, there, unit)
 
 
 def check_promise(job: Job, coding: Coding) -> None:
-    """Refuse a source that breaks the promise even as one class."""
-    check_enough(job, coding.records)
+    """Raise ``PrivacyError`` if all records as one class fail the job's requirements."""
+    check_at_least_k(job, coding.records)
     spreads = {}
     for position, domain in enumerate(coding.sensitive):
         whole = source_value_counts(coding, position)
@@ -87,18 +89,18 @@ def check_promise(job: Job, coding: Coding) -> None:
 
 
 def models_promised(job: Job) -> list[str]:
-    """Return the keys of the job that promise something of sensitive values."""
+    """Return the job keys, such as ``privacy.l``, that require something of sensitive values."""
     return [f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)]
 
 
 def one_class_error(job: Job, held: str | None) -> PrivacyError:
-    """Return that one class of all records breaks the promise; ``held`` as for ``no_class_error``."""
+    """Return the error that one class of all records fails; ``held`` is a column as in ``no_class_error``."""
     models = models_promised(job)
     return PrivacyError.one_class_fails(models) if held is None else HoldersError.of_one_class(models, held)
 
 
 def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
-    """Refuse to publish as intervals what is neither numbers nor dates.
+    """Raise ``SourceError`` if a QID published as intervals is neither numeric nor a date.
 
     Args:
         coding: Domains and hierarchies.
@@ -111,7 +113,9 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
 
 
 def no_class_error(job: Job, coding: Coding, held: str | None = None) -> PrivacyError:
-    """Return why no class can be published: all records together break the promise, levels are too fine, or the limit too high.
+    """Return the error that explains why no class can be published.
+
+    All records together fail, levels are too fine, or the suppression limit is too high.
 
     Args:
         job: The job.
@@ -130,8 +134,8 @@ def no_class_error(job: Job, coding: Coding, held: str | None = None) -> Privacy
     return PrivacyError.no_records_left(coding.records)
 
 
-def searched(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
-    """Return the axes of the lattice that is searched: those of the coding, within ``method.levels``."""
+def searched_axes(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
+    """Return the hierarchies that are the axes of the searched lattice, within ``method.levels``."""
     levels = full_domain(job.method).levels
     if not levels:
         return coding.axes
@@ -140,6 +144,7 @@ def searched(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
 
 
 def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
+    """Return a hierarchy bounded to some levels."""
     if levels is None:
         return hierarchy
     least, most = levels
@@ -151,7 +156,7 @@ def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
 
 
 def named_node(job: Job, coding: Coding) -> Node | None:
-    """Return the node that the job names, with the axes of sensitive columns; None if one is looked for."""
+    """Return the node named by the job, with the axes of sensitive columns; None if there is none."""
     node = full_domain(job.method).node
     if node is None:
         return None

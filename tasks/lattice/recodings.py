@@ -1,4 +1,4 @@
-"""Phase 2's second half: choose a root, search the lattice above it, and make the recoding of the node that won."""
+"""Phase 2: choice of a root, search of the lattice above it, and recoding to the best node."""
 
 from __future__ import annotations
 
@@ -25,13 +25,21 @@ from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import release_memory
 from tasks.engine.runs import Run
 from tasks.engine.steps import one, remote_takes_all_chunks
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.lattice_maps import has_map, keep_map
-from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
+from tasks.lattice.linked_people import best_linked_node, keeps_linked, write_withheld
 from tasks.lattice.node_recodings import CostedRecoding, Local, recode_locally, recode_node
-from tasks.lattice.optimum import Sought, below, column_broken_by_holders, examine, memory_for_cells
-from tasks.lattice.promises import check_enough, class_settings, named_node, no_class_error, promise_of, promise_of_people, searched
-from tasks.lattice.replay import applied, replayed_root
+from tasks.lattice.optimum import Sought, column_broken_by_holders, find_best_node, memory_for_cells, root_below
+from tasks.lattice.promises import (
+    check_at_least_k,
+    class_settings,
+    named_node,
+    no_class_error,
+    promise_of,
+    promise_of_people,
+    searched_axes,
+)
+from tasks.lattice.replay import apply_given_node, replayed_root
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
@@ -39,24 +47,24 @@ from tasks.store.tables import write_plain
 
 
 class Outcome(BaseModel):
-    """What the search found, in figures that may be published.
+    """The publishable figures of a lattice search and its recoding.
 
     Attributes:
         node: Level of each QID, in job order.
         root: The first and most precise root, and all ``roots`` in the order in which they were searched.
         suppressed: s, records in classes that fail.
         masked: How many of them are published with ``*``.
-        local: What became of records that fail at ``node``, where they are published otherwise; then they are not among ``suppressed``.
+        local: Figures of records that fail at ``node`` but are treated locally; these are not among ``suppressed``.
         classes: Published classes, the mask included.
         nodes_passing: Nodes that are known to pass, of ``nodes``, or None if they were not counted; ``evaluated`` were rolled up.
         unexamined: Nodes that could be better; 0 certifies the optimum.
-        bound: What no node above the roots is below, as the objective measures it, where that is known and tells more.
-        gap: By what share of it the node is above it.
+        bound: Lower bound on the objective of all nodes above the roots, where known and useful.
+        gap: The node's objective above ``bound``, as a share of it.
         cells: Occupied cells of the root below ``node``.
         lattice_is_complete: Whether the first root is the finest node that may be published.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
-        suppressed_for: Suppressed records by what they lacked: ``k`` records with their groups, or the ``spread`` of sensitive values.
+        suppressed_for: Suppressed records by the failed requirement: ``k``, or the ``spread`` of sensitive values.
         people: Persons of the source, and records of the one who has most; None where no person is named.
         linked: Nodes that were tried so that k people share each set of classes; 0 where the best node did it without suppressing more.
     """
@@ -86,7 +94,7 @@ class Outcome(BaseModel):
 
 
 def check_hierarchies(job: Job) -> None:
-    """Refuse hierarchies that are wrong whatever the data hold, before any of them is read."""
+    """Raise an error for hierarchies that are invalid whatever the data, before any data are read."""
     qids, faults = list(job.columns.quasi_identifiers), []
     for column, closeness in job.privacy.t.items():
         if closeness.hierarchy is not None:
@@ -104,13 +112,13 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Return the finest node whose histogram fits the job's memory; where one is replayed, or named by the job, that."""
-    check_enough(job, coding.records)
+    """Return the finest node whose histogram fits the job's memory, or the replayed or named node."""
+    check_at_least_k(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
     if node := named_node(job, coding):
         return node
-    memory, axes = memory_for_cells(job), searched(job, coding)
+    memory, axes = memory_for_cells(job), searched_axes(job, coding)
     dense = full_domain(job.method).root == "dense"
     root = dense_root(axes, memory) if dense else occupied_root(axes, memory, coding.records)
     if root is None:
@@ -119,14 +127,14 @@ def choose_root(job: Job, coding: Coding) -> Node:
 
 
 class SearchedCells(NamedTuple):
-    """What is searched.
+    """The histograms that a lattice search starts from.
 
     Attributes:
         root: The first root, and with ``root: dense`` the only one.
         histogram: Its cells.
         parts: The chunks' histograms, from which further roots are added up.
         pairs: Their pairs of person and cell; none where no person is named.
-        chunks: What further roots are asked of; the process that searches reads the chunks' histograms if it is left out.
+        chunks: Counts the cells of further roots; without it the searching process reads the chunks' histograms.
     """
 
     root: Node
@@ -137,12 +145,14 @@ class SearchedCells(NamedTuple):
 
 
 def _read(given: DomainTable, cells: SearchedCells) -> list[object]:
+    """Return the keys of a search's inputs."""
     # Chunks tell more than their sum at a root that is not the finest.
     further = [] if cells.root == given.coding.finest else fingerprints(cells.parts)
     return [cells.histogram.sha256, cells.root, further, fingerprints(cells.pairs)]
 
 
 def _settings(given: DomainTable) -> list[object]:
+    """Return the job settings that determine a search's result."""
     job = given.job
     # How much is examined, the memory decides; and the picture of the lattice has the job's name.
     return [*class_settings(job, given.coding), job.memory, job.suppression.rounds, job.replay is not None, job.name]
@@ -160,13 +170,13 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
     sought = Sought(promise, coding.records, job.privacy.k, people)
     chunks = chunks or ChunkSums(given, parts)
-    found = applied(job, coding, sought, counted) if has_given_node(job) else examine(job, coding, sought, counted, chunks)
+    found = apply_given_node(job, coding, sought, counted) if has_given_node(job) else find_best_node(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
     if found is None or found.loss.suppressed == coding.records:
         raise no_class_error(job, coding, column_broken_by_holders(coding, sought, counted))
-    counted = below(job, coding, found, counted, chunks)
+    counted = root_below(job, coding, found, counted, chunks)
     release_memory()
-    linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None
+    linked = best_linked_node(job, coding, sought, found, counted) if keeps_linked(job) else None
     sought_alone, found = found, linked.with_linked_loss(found) if linked else found
     if job.suppression.is_local:
         made = recode_locally(job, coding, sought, found, counted, parts, store)
@@ -180,7 +190,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
         keep_map(job, found.statuses, outcome.node, store, key)
     later = store.make("later", key, ".parquet", partial(write_plain, stages_table(made.recoding.later))) if made.local else None
     withheld = store.make("withheld", key, ".npy", partial(write_withheld, linked)) if linked else None
-    return read_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
+    return write_recoding_of_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
 
 
 SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
@@ -190,7 +200,7 @@ SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
 def search_lattice(
     run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact]
 ) -> RecodingArtifacts:
-    """Phase 2: the best node and its recoding."""
+    """Find the best node of the lattice and make its recoding (phase 2)."""
     job, cells = run.job, SearchedCells(root, histogram, parts, pairs)
     # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
     # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
@@ -201,11 +211,14 @@ def search_lattice(
 
 
 def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
-    """Return how many persons there are, and the records of the one who has most; None where no person is named."""
+    """Return the number of persons and the most records of one; raise ``PrivacyError`` if fewer than k.
+
+    None where no person is named.
+    """
     if people is None:
         return None
     whose = persons_of(people, root)
-    check_enough(job, whose.number, "person")
+    check_at_least_k(job, whose.number, "person")
     return whose.number, whose.most_records
 
 
@@ -215,6 +228,7 @@ def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
 
 
 def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedRecoding) -> Outcome:
+    """Collect the outcome of a search and its recoding."""
     qids = len(coding.hierarchies)
     return Outcome(
         node=found.node[:qids],
@@ -239,5 +253,5 @@ def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedR
 
 
 def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
-    """Read what the search found."""
+    """Read the outcome of a lattice search from the store."""
     return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

@@ -1,4 +1,7 @@
-"""Replays: the classes of an earlier release, applied to other data instead of a search, as long as they mean the same and are safe."""
+"""Replays: the levels of an earlier release applied to other data, without a search.
+
+They must mean the same in both jobs and satisfy the requirements.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,16 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
 from tasks.lattice.optimum import Sought
-from tasks.lattice.promises import most_suppressed, searched
+from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.release.manifest import hierarchies_as_in, is_of_job, read_manifest
 from tasks.store.secret import read_secrets
 
 
-def replayed(job: Job) -> Manifest:
-    """Return the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed."""
+def replayed_manifest(job: Job) -> Manifest:
+    """Return the manifest of the release that a job replays, checked to have the same hierarchies.
+
+    For a replay of a replay it is the manifest of the original.
+    """
     assert job.replay is not None
     folder, seen = job.replay_path, set[str]()
     while True:
@@ -53,7 +59,7 @@ def replayed(job: Job) -> Manifest:
 
 def replayed_root(job: Job, coding: Coding) -> Node:
     """Return the node of the release that the job replays, with the axes of sensitive columns."""
-    manifest = replayed(job)
+    manifest = replayed_manifest(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
     if differing := [qid for qid, top in manifest.tops.items() if tops.get(qid) != top]:
@@ -61,13 +67,13 @@ def replayed_root(job: Job, coding: Coding) -> Node:
     return manifest.node + (0,) * len(coding.sensitive)
 
 
-def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
-    """Return what a node that is replayed, or named by the job, does to these data.
+def apply_given_node(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
+    """Return the search result for a node that is replayed or named by the job.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: What is promised.
+        sought: The privacy requirements.
         counted: The cells of the node.
     """
     whose = sought.source_members(counted, coding.sensitive)
@@ -75,13 +81,13 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Sea
     loss = loss_of(classes.records, classes.failing(sought.promise))
     most = most_suppressed(job, sought.records)
     if loss.suppressed > most:
-        raise fails_here(job, loss.suppressed, sought.records, most)
-    nodes = Lattice.allowed(searched(job, coding)).nodes
+        raise given_node_error(job, loss.suppressed, sought.records, most)
+    nodes = Lattice.allowed(searched_axes(job, coding)).nodes
     return SearchResult(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
 
 
-def fails_here(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:
-    """Return that a node which was not looked for would suppress more than the limit."""
+def given_node_error(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:
+    """Return the error that a replayed or named node suppresses more than the limit."""
     if job.replay is None:
         return LevelsError.node_fails(suppressed, records, most)
     return PrivacyError.replay_fails(job.replay.name, suppressed, records, most)

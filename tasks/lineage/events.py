@@ -1,8 +1,8 @@
-"""Events of OpenLineage: that a run began and how it ended, of which sources a release was made, and what it promises. No cell value.
+"""OpenLineage events: start and end of a run, sources and figures of the release, but no cell value.
 
-They are sent where the environment names a place for them, by the variables of OpenLineage's own client: whoever runs the program decides
-that, and not whoever writes the job. A place that cannot be reached is warned of, and neither stops nor delays a run: a release does not
-depend on it.
+They are sent where the environment names an endpoint, by the variables of OpenLineage's own client. So the person who runs the program
+decides that, and not the author of the job. If the endpoint cannot be reached, there is a warning. The run neither stops nor waits,
+because a release does not depend on it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNFIT = re.compile(r"[\s\0#?&%\"'<>\[\]{}|\\^`]")
 
 
 class Lineage(NamedTuple):
-    """What a release is made of.
+    """Addresses of a release and its sources, and figures of its manifest.
 
     Attributes:
         release: Address of its folder.
@@ -40,7 +40,7 @@ class Lineage(NamedTuple):
 
 
 def lineage_of(job: Job, manifest: Manifest) -> Lineage:
-    """Return the lineage of a release; a pattern counts as the folder above its first wildcard, so that there are few sources."""
+    """Return the lineage of a release; a pattern counts as the folder above its first wildcard."""
     facts: dict[str, str | int] = {
         "release": manifest.release,
         "method": manifest.method,
@@ -65,7 +65,10 @@ def sources_of(job: Job) -> tuple[str, ...]:
 
 
 def asset_address(path: str) -> str:
-    """Return a path as an address of at most 500 characters: Prefect's keys of assets know no escapes, so that others become ``_``."""
+    """Return a path as an address for Prefect, of at most 500 characters.
+
+    Prefect's asset keys know no escapes, so unfit characters become ``_``. A longer address ends in a digest.
+    """
     text = _UNFIT.sub("_", path if "://" in path else f"file://{PurePath(path).as_posix()}")
     # Paths that are long differ at the end most of all, which is cut off: the digest tells them apart.
     digest = hashlib.sha256(path.encode(errors="surrogatepass")).hexdigest()[:32]
@@ -73,7 +76,7 @@ def asset_address(path: str) -> str:
 
 
 def _plain_part(pattern: str, *, hive: bool) -> str:
-    """Return a path above its first wildcard and, of a partitioned source, above the first folder that is called by a value."""
+    """Return a path up to its first wildcard, or up to its first partition folder (``name=value``)."""
     parts = pattern.split("/")
     ends = re.compile(r"[*?\[=]" if hive else r"[*?\[]")
     plain = next((number for number, part in enumerate(parts) if ends.search(part)), len(parts))
@@ -90,17 +93,17 @@ _COUNT = re.compile(r"(?<![\w.'/-])[0-9][0-9,]*(\.[0-9]+)?(?![\w'/-])")
 
 
 def events_are_enabled() -> bool:
-    """Return whether the environment names a place for events; OpenLineage's own switch takes that back."""
+    """Return whether the environment enables OpenLineage events."""
     if os.environ.get("OPENLINEAGE_DISABLED", "").lower() in {"true", "1"}:
         return False
     return any(name in {URL, CONFIGURATION} or name.startswith(TRANSPORT) for name in os.environ)
 
 
 class RunEvents:
-    """The events of one run.
+    """The OpenLineage events of one run.
 
     Args:
-        job: What is run.
+        job: The job that is run.
     """
 
     def __init__(self, job: Job) -> None:
@@ -108,12 +111,12 @@ class RunEvents:
         client = _client() if events_are_enabled() else None
         self._sender = Sender(client) if client else None
 
-    def began(self) -> None:
-        """Send START."""
+    def send_start(self) -> None:
+        """Send the event START."""
         self._send("START", {}, {})
 
-    def published(self, manifest: Manifest, *, new: bool) -> None:
-        """Send COMPLETE with the release, be it new or one that was there."""
+    def send_complete(self, manifest: Manifest, *, new: bool) -> None:
+        """Send the event COMPLETE with the release, be it new or an existing one."""
         release: dict[str, Any] = {
             "release": manifest.release,
             "new": new,
@@ -130,8 +133,8 @@ class RunEvents:
         self._send("COMPLETE", {"exit": 0}, release, manifest)
         self._close(SECONDS)
 
-    def ended(self, error: SkaldError | None) -> None:
-        """Send FAIL with the exit code and the sentence of an error of ours, or ABORT of a run that was interrupted."""
+    def send_end(self, error: SkaldError | None) -> None:
+        """Send the event FAIL with an error's exit code and message, or ABORT after an interruption."""
         told = {"exit": error.exit_code, "sentence": without_counts(str(error))} if error else {"exit": INTERRUPTED}
         self._send("FAIL" if error else "ABORT", told, {})
         self._close(SECONDS if error else SECONDS_INTERRUPTED)
@@ -160,12 +163,12 @@ class RunEvents:
 
 
 def without_counts(sentence: str) -> str:
-    """Return a sentence without its numbers: whoever runs a job may know how few fail, and whoever collects events need not."""
+    """Replace the numbers in an error message by "some", as they could disclose small counts."""
     return _COUNT.sub("some", sentence)
 
 
 def dataset_of(address: str) -> tuple[str, str]:
-    """Return namespace and name of a dataset as OpenLineage names files and buckets: ``file`` and a path, ``s3://bucket`` and a key."""
+    """Return OpenLineage's namespace and name of an address: ``file`` and path, or bucket and key."""
     parts = urlsplit(address)
     if parts.scheme == "file":
         return "file", parts.path
@@ -173,9 +176,9 @@ def dataset_of(address: str) -> tuple[str, str]:
 
 
 def _unaliased(client: Callable[[], Client]) -> Client:
-    """Make a client of the environment, which it leaves as it was.
+    """Create an OpenLineage client and restore the environment variables that it adds.
 
-    The client writes further names of its address there. They would outlive this run, and ask for the events of later ones.
+    They would outlive this run and enable the events of later ones.
     """
     before = {name for name in os.environ if name.startswith(TRANSPORT)}
     try:

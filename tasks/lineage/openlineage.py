@@ -1,4 +1,4 @@
-"""An event of OpenLineage, put together with the classes of its client: names, counts and addresses."""
+"""Construction of an OpenLineage event from names, counts and addresses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMESPACE, PRODUCER = "OPENLINEAGE_NAMESPACE", "urn:skald:"
 
 @attr.define
 class SkaldRunFacet(RunFacet):
-    """What was run and how it ended; ``exit`` is the exit code of the command line, None while it runs."""
+    """Run facet with method, k, exit code and release; ``exit`` is None during the run."""
 
     method: str
     k: int
@@ -43,13 +43,13 @@ def event(
     manifest: Manifest | None,
     places: tuple[list[tuple[str, str]], tuple[str, str]],
 ) -> RunEvent:
-    """Return an event.
+    """Build an OpenLineage run event.
 
     Args:
-        state: One of OpenLineage's.
+        state: A run state of OpenLineage, such as ``START``.
         run: Id of the run; a new one if it is empty.
         name: Of the job.
-        said: Method, k, and of a run that ended its exit code and sentence.
+        said: Method and k, and for an ended run exit code and message.
         release: Figures of the release; empty where there is none.
         manifest: Of the release.
         places: Namespace and name of each source, and of the target.

@@ -1,6 +1,6 @@
-"""Events are sent by a thread of their own, in order: an endpoint that is slow keeps no run waiting, and at its end only so long.
+"""Sending of OpenLineage events by a thread, so that a slow endpoint does not delay the run.
 
-All that could not be sent is told in one line, when the run is over.
+The end of a run waits for a limited time. Unsent events are reported in one line, when the run is over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SECONDS, SECONDS_INTERRUPTED = 10.0, 3.0
 
 
 class Sender:
-    """Sends events until it is closed.
+    """Background sender of OpenLineage events.
 
     Args:
         client: OpenLineage's.
@@ -35,17 +35,17 @@ class Sender:
         self._thread.start()
 
     def send(self, event: Any) -> None:
-        """Leave an event to the thread."""
+        """Queue an event for sending."""
         self._asked += 1
         self._events.put(event)
 
     def failed(self, error: Exception) -> None:
-        """Count an event that could not even be made."""
+        """Count an event that could not be built."""
         self._asked += 1
         self._faults.append(type(error).__name__)
 
     def close(self, seconds: float = SECONDS) -> None:
-        """Wait until all are sent, no longer than so many seconds, and say how many were not."""
+        """Wait at most so many seconds until all events are sent, and log how many were not."""
         self._events.put(None)
         self._thread.join(seconds)
         self._given_up.set()

@@ -1,4 +1,4 @@
-"""Mondrian on the cells of the whole source, and what its fragments share with that."""
+"""Mondrian on the cells of the complete source, and functions shared with Mondrian on fragments."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tasks.counting.endpoints import ends_of
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.person_cells import BYTES_PER_PAIR, PersonsOfSource, pairs_at
 from tasks.counting.source_sizes import Sizes, read_sizes
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.promises import (
-    check_enough,
+    check_at_least_k,
     check_intervals,
     check_promise,
     class_settings,
@@ -36,35 +36,35 @@ from tasks.store.store import Artifact, Store
 
 BYTES_PER_ROW, BYTES_PER_CODE = 160, 24
 DEEPEST = "levels"
-"""The one figure of an algorithm that does not add up: how deep it came."""
+"""The one figure of an algorithm that does not add up: its depth."""
 NAMES_IN_FRAGMENTS = {"merged": "merged_partitions"}
 
 
 class Costs(Protocol):
-    """Losses and penalties of a fragment, summed over its records, and what was counted in it."""
+    """Losses, penalties and figures of a fragment, summed over its records."""
 
     @property
     def losses(self) -> Mapping[str, int | float]:
-        """By name."""
+        """Return the losses by name."""
 
     @property
     def penalties(self) -> Mapping[str, float]:
-        """By QID."""
+        """Return the summed NCP by QID."""
 
     @property
     def figures(self) -> Mapping[str, int]:
-        """By name."""
+        """Return the algorithm's counts by name."""
 
 
 def method_of(job: Job) -> MondrianMethod:
-    """Return Mondrian's settings: the job's own or, where another algorithm works on its fragments, the usual ones."""
+    """Return the job's Mondrian settings, or the defaults for a job with another algorithm on fragments."""
     if isinstance(job.method, MondrianMethod):
         return job.method
     return MondrianMethod(fragments=getattr(job.method, "fragments", Fragments()))
 
 
 def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
-    """Return how the job asks for rows to be cut and published, or how it would by another score."""
+    """Build the cutting rules of a job for its records, optionally with another score."""
     method, qids = method_of(job), job.columns.quasi_identifiers
     if score is not None:
         method = method.model_copy(update={"score": score})
@@ -85,14 +85,14 @@ def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
 
 
 def order_of(method: MondrianMethod) -> Order:
-    """Return the order of siblings: at the ends where cuts are priced, ascending where they are made at medians."""
+    """Return the order of siblings for cuts: listed, at the ends (NCP score), or ascending (medians)."""
     if not method.learns_order:
         return "listed"
     return "ends" if method.score == "ncp" else "ascending"
 
 
 def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
-    """Return for how many QIDs the order of siblings was learnt, by the name of the figure; nothing if for none."""
+    """Return the number of QIDs with a learnt sibling order as figure ``orders_learnt``; empty for none."""
     if not method_of(job).learns_order:
         return {}
     free = sum(is_order_free(*of) for of in zip(job.columns.quasi_identifiers, coding.domains, strict=True))
@@ -100,28 +100,31 @@ def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
 
 
 def check_job_can_be_cut(job: Job, coding: Coding) -> None:
-    """Refuse what cannot be cut: see ``check_promise``; and intervals of what is no number."""
+    """Raise an error if the source fails the job's requirements or intervals are of non-numbers."""
     check_promise(job, coding)
     check_intervals(coding, cutting_of(job, coding).ways)
 
 
 def bytes_of_rows(coding: Coding, rows: int) -> int:
-    """Return about how much memory Mondrian takes for so many cells or records."""
+    """Return about how many bytes Mondrian takes for so many cells or records."""
     return rows * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
 
 
 def bytes_of_people(job: Job, records: int) -> int:
-    """Return about how much memory the persons of so many records take; none where no person is named."""
+    """Return about how many bytes the persons of so many records take; 0 where no person is named."""
     return records * BYTES_PER_PAIR if job.columns.person else 0
 
 
 def on_cells(job: Job) -> bool:
-    """Return whether the job's method works on cells; others hold every single record."""
+    """Return whether the job's method works on cells rather than on single records."""
     return isinstance(job.method, MondrianMethod) and job.method.mode != "relaxed"
 
 
 def in_fragments(job: Job, coding: Coding) -> bool:
-    """Return whether records are cut in fragments: asked for, needed for memory, or because equal records may come into two classes."""
+    """Return whether records are divided into fragments, by request, for memory, or in relaxed mode.
+
+    In relaxed mode equal records may come into two classes.
+    """
     method = method_of(job)
     cells = most_cells(coding.axes, coding.finest, coding.records)
     needed = bytes_of_rows(coding, cells) + bytes_of_people(job, coding.records)
@@ -129,11 +132,11 @@ def in_fragments(job: Job, coding: Coding) -> bool:
 
 
 class CutCells(NamedTuple):
-    """What is cut.
+    """The histogram and counts that Mondrian cuts.
 
     Attributes:
         histogram: The cells at full resolution.
-        sizes: How many of them there are by their records.
+        sizes: Number of cells by their size.
         parts: The chunks' histograms.
         pairs: Their pairs of person and cell; none where no person is named.
     """
@@ -144,13 +147,13 @@ class CutCells(NamedTuple):
     pairs: Sequence[Artifact]
 
     @property
-    def read(self) -> list[object]:
-        """What the cuts are made of."""
+    def inputs(self) -> list[object]:
+        """Return the keys of the inputs that determine the cuts."""
         return [self.histogram.sha256, self.sizes and self.sizes.sha256, fingerprints(self.pairs)]
 
 
 def _cut(given: DomainTable, cells: CutCells) -> RecodingArtifacts:
-    """Cut the cells of the whole source and make their recoding."""
+    """Cut the cells of the complete source and make their recoding."""
     job, coding, store, key = given.job, given.coding, given.store, CUTS.key(given, cells)
     if kept := read_recoding_artifacts(store, key, OF_CELLS):
         return kept
@@ -160,13 +163,13 @@ def _cut(given: DomainTable, cells: CutCells) -> RecodingArtifacts:
     recoding, published = recode_cells(cutting, counted, rows.unit)
     check_cut(job, cutting, rows, published)
     figures, before = {"cells": counted.cells, "fragments": 1}, read_sizes(cells.sizes, store)
-    return read_cells(store, key, recoding, outcome_of(job, coding, [published], figures, before, rows.unit.figures()))
+    return write_recoding_of_cells(store, key, recoding, outcome_of(job, coding, [published], figures, before, rows.unit.figures()))
 
 
 CUTS = FilesStep(
     "cuts",
     make=_cut,
-    reads=lambda _given, cells: cells.read,
+    reads=lambda _given, cells: cells.inputs,
     settings=lambda given: class_settings(given.job, given.coding),
 )
 """The cuts of the cells of the whole source, and the recoding by them."""
@@ -175,7 +178,7 @@ CUTS = FilesStep(
 def rows_of_cells(
     job: Job, coding: Coding, cells: Histogram, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
 ) -> RowTable:
-    """Return the cells of the whole source as the rows that are cut, with their persons where these are named."""
+    """Return the cells of the complete source as rows to cut, with their persons if named."""
     unit = None
     if job.columns.person:
         unit = RowPersons.of_pairs(pairs_at(PersonsOfSource(coding, parts, pairs, store, job.memory), cells), cells.cells)
@@ -183,17 +186,19 @@ def rows_of_cells(
 
 
 def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
-    """Return how rows are cut where persons are counted, if they are; refuses rows that break the promise even as one class.
+    """Return the cutting rules that count persons if the rows have them.
+
+    Raises an error if all rows as one class fail the requirements.
 
     Args:
         job: The job.
-        cutting: How rows are cut where records are counted.
+        cutting: The cutting rules where records are counted.
         rows: All rows.
     """
     figures = rows.unit.figures()
     if figures is None:
         return cutting
-    check_enough(job, figures[0], "person")
+    check_at_least_k(job, figures[0], "person")
     found = cutting_by_persons(cutting, rows)
     if not one_class_keeps(found, rows) and column_broken_by_holders(found, rows) is None:
         raise one_class_error(job, None)
@@ -201,13 +206,13 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
 
 
 def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedClasses) -> None:
-    """Refuse rows in which too many persons hold a value, and that no cut has parted.
+    """Raise ``PrivacyError`` if rows were not cut and too many persons of the one class hold one value.
 
     Args:
         job: The job.
-        cutting: How rows were cut, as ``cutting_by`` returns it.
+        cutting: The cutting rules, as returned by ``cutting_by``.
         rows: All rows.
-        published: What was made of them.
+        published: Their classes.
     """
     if rows.unit.adds_up or len(published.sizes) > 1:
         return
@@ -216,11 +221,11 @@ def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedCl
 
 
 def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
-    """Cut rows and labels their classes; refuse what breaks the promise as the one class that it is.
+    """Cut rows into classes and label them; raise ``PrivacyError`` if they fail as one class.
 
     Args:
         job: The job.
-        cutting: How rows are cut where records are counted.
+        cutting: The cutting rules where records are counted.
         rows: All rows.
     """
     cutting = cutting_by(job, cutting, rows)
@@ -232,7 +237,7 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
 def outcome_of(
     job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int], before: Sizes, people: tuple[int, int] | None = None
 ) -> LocalOutcome:
-    """Add up what fragments cost, and what was counted in them; ``people`` as in ``LocalOutcome``."""
+    """Add up the losses and counts of fragments to a run's outcome; ``people`` as in ``LocalOutcome``."""
     qids = [hierarchy.qid for hierarchy in coding.hierarchies]
     loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
     ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}
@@ -242,7 +247,10 @@ def outcome_of(
 
 
 def _added(figures: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Add up what an algorithm counted in fragments; ``merged`` is what became of fragments there, so that of partitions is told apart."""
+    """Add up the algorithm's counts over fragments.
+
+    Its count ``merged`` gets another name, since fragments have a figure of that name too.
+    """
     names = dict.fromkeys(name for one in figures for name in one)
     found = {name: (max if name == DEEPEST else sum)(one.get(name, 0) for one in figures) for name in names}
     return {NAMES_IN_FRAGMENTS.get(name, name): count for name, count in found.items()}

@@ -1,4 +1,4 @@
-"""Distributed Mondrian before the workers begin: a sample, thresholds, and the records of every chunk apart by fragment."""
+"""Preparation of distributed Mondrian: sampling, cuts between fragments, division of chunks."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ LARGER = 4
 
 
 def most_records(job: Job, coding: Coding, source: ChunkedSource) -> int:
-    """Return how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
-    # One column more: what records are known again by.
+    """Return how many records a fragment may hold so that concurrent fragments fit the memory."""
+    # One column more, for linkage keys.
     each = bytes_of_rows(coding, 1) + bytes_of_people(job, 1) + BYTES_PER_COLUMN * (len(source.payload) + 1)
     return max((job.task_memory - job.task_memory // RESERVED) // (AT_A_TIME * each), 1)
 
 
 def sample_share(job: Job, coding: Coding, attempt: int) -> float:
-    """Return the share of the records that the sample takes: the job's, more if fragments came out too large, no more than fits."""
+    """Return the share of records to sample: the job's, raised after failed attempts, limited by memory."""
     fits = job.memory / 2 / bytes_of_rows(coding, coding.records)
     share = min(float(method_of(job).fragments.sample) * LARGER**attempt, max(fits, 1 / coding.records), 1.0)
     return float(share)
@@ -65,13 +65,13 @@ def sample_share(job: Job, coding: Coding, attempt: int) -> float:
 
 @dataclass(frozen=True)
 class SampleReading(DomainTable):
-    """What a sample is drawn by: the share of the records that it takes, beside the domain table."""
+    """The inputs of sampling: the domain table and the share of records to draw."""
 
     share: float
 
 
 def _sample(given: SampleReading, chunk: Chunk, path: Path) -> int:
-    """Count the cells of a chunk that are in the sample."""
+    """Count the sampled cells of a chunk."""
     coder, seed = CellCoder.at(given.coding, given.coding.finest), method_of(given.job).fragments.seed
     found: list[PackedWords] = [tuple(np.empty(0, np.int64) for _ in coder.packing.words)]
     try:
@@ -96,7 +96,7 @@ SAMPLES = FileStep(
 
 
 def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-    """Return the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,)."""
+    """Merge the samples of all chunks: codes of shape (cells, axes) and counts of shape (cells,)."""
     packing = packing_of(coding.finest, coding.axes)
     tables = [read_table(store, sample) for sample in samples]
     words = tuple(np.concatenate([table[f"cell_{word}"].to_numpy() for table in tables]) for word in range(len(packing.words)))
@@ -104,54 +104,64 @@ def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) ->
     return packing.unpack(words), counts
 
 
-def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store) -> Planted:
-    """Return the cuts between fragments.
+def choose_fragment_cuts(
+    job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store
+) -> FragmentCuts:
+    """Choose the cuts between fragments from a sample.
 
     Args:
-        job: Says how, and into how many.
-        coding: Of the run.
-        samples: Of all chunks.
-        share: Of the records that they are.
+        job: Gives the kind of cuts and the number of fragments.
+        coding: Domains and hierarchies.
+        samples: The samples of all chunks.
+        share: Share of the records that they hold.
         attempt: How often fragments came out too large.
         most: Records that a fragment may hold.
-        store: Has the samples.
+        store: Holds the samples.
     """
     codes, counts = gather_samples(coding, samples, store)
     cutting, asked, sampled = cutting_of(job, coding), method_of(job).fragments, int(counts.sum())
     needed = -(-coding.records // int(max(most * MARGIN, 1)))
     if asked.cut == "quantile":
-        return Planted(cut_tree_by_quantiles(cutting, codes, counts, max(asked.count, needed) << attempt), sampled)
-    return Planted(cut_tree_by_mondrian(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt)), sampled)
+        return FragmentCuts(cut_tree_by_quantiles(cutting, codes, counts, max(asked.count, needed) << attempt), sampled)
+    return FragmentCuts(cut_tree_by_mondrian(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt)), sampled)
 
 
-class Planted(NamedTuple):
-    """The cuts between fragments, and how many records were in the sample that they were chosen by."""
+class FragmentCuts(NamedTuple):
+    """The cut tree between fragments, and the number of sampled records."""
 
     tree: CutTree
     sampled: int
 
 
-def plant_tree_on_worker(table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> list[list[int]]:
-    """Return the cuts as JSON says them, and how many records were in the sample: for the task of a worker, which reads the sample."""
-    tree, sampled = plant(table.job, table.coding, samples, share, attempt, most, table.store)
+def choose_fragment_cuts_on_worker(
+    table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int
+) -> list[list[int]]:
+    """Choose the cuts between fragments on a worker; return them as lists of integers for JSON.
+
+    The last list holds the number of sampled records.
+    """
+    tree, sampled = choose_fragment_cuts(table.job, table.coding, samples, share, attempt, most, table.store)
     return [[int(number) for number in numbers] for numbers in (tree.qids, tree.ranks, tree.lefts, [sampled])]
 
 
 @dataclass(frozen=True)
 class PartReading(DomainTable):
-    """What records are set apart by: the source and the cuts between fragments, beside the domain table."""
+    """The inputs of dividing chunks by fragment: domain table, source and cut tree."""
 
     source: ChunkedSource
     tree: CutTree
 
     @property
     def contents(self) -> ContentReading:
-        """By what records are digested."""
+        """Return the inputs of the digests of records."""
         return ContentReading(self.job, self.source.columns, self.store, digested_by(self.job, self.source.payload))
 
 
 class Parted(BaseModel):
-    """What is made of a chunk: its records by leaf, how many these are, and whose; the last is nothing where no person is named."""
+    """Artefacts of a chunk divided by leaf: its records, its counts, and its person–leaf pairs.
+
+    The pairs are None where no person is named.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -161,11 +171,11 @@ class Parted(BaseModel):
 
 
 def _part(given: PartReading, chunk: Chunk) -> Parted:
-    """Set the records of a chunk apart by the leaves of the tree, and counts them.
+    """Divide the records of a chunk by the leaves of the cut tree, and count them.
 
     Returns:
-        One record batch per leaf, of cells, payload, what records are known again by and, where they are named, the digests of persons;
-        the records per leaf and, of somebody, per leaf and sensitive value; the persons per leaf.
+        One record batch per leaf, of cells, payload, linkage keys and, where they are named, the digests of persons.
+        Then the records per leaf and, for records with a person, per leaf and sensitive value. Last come the persons per leaf.
     """
     store, key, person = given.store, PARTED.key(given, chunk), bool(given.job.columns.person)
     run, census, pairs = (store.find(step, key) for step in ("runs", "census", "pairs"))
@@ -173,7 +183,7 @@ def _part(given: PartReading, chunk: Chunk) -> Parted:
     if run and census and (pairs or not person):
         return Parted(run=run, leaf_counts=census, pairs=pairs)
     leaf, cell, codes, payload = _led(given, chunk)
-    # Kept, because what the source is known again by is told of the same.
+    # Kept, because the linkage keys of the source are computed from the same digests.
     known = pq.read_table(store.path(CONTENTS.result(given.contents, chunk))).combine_chunks()
     digests = known["person"].to_numpy() if person else None
     columns = [*payload.columns, *(column.combine_chunks() for column in known.columns)]
@@ -198,14 +208,17 @@ PARTED = FilesStep("part", make=_part, reads=lambda given, chunk: [chunk.key, gi
 
 
 def known_leaf_counts(given: PartReading) -> list[Artifact] | None:
-    """Return the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
+    """Return the stored leaf counts of all chunks for this cut tree; None if any is missing.
+
+    They are there if an earlier attempt or an interrupted run counted them.
+    """
     kept = [given.store.find("census", PARTED.key(given, chunk)) for chunk in given.source.chunks]
     found = [artifact for artifact in kept if artifact]
     return found if len(found) == len(kept) else None
 
 
 def _led(given: PartReading, chunk: Chunk) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.integer]], pa.RecordBatch]:
-    """Return the leaf, the first word of the cell and the sensitive codes of each record of a chunk, and its other words and payload."""
+    """Return leaf, cell, sensitive codes and payload of each record of a chunk."""
     job, coding, source, tree = given.job, given.coding, given.source, given.tree
     coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)
     names = list(dict.fromkeys([*axis_names(job), *source.payload]))
@@ -228,11 +241,11 @@ def _led(given: PartReading, chunk: Chunk) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def batches_of_runs(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:
-    """Return the runs of all chunks, neighbours together as long as they hold no more than so many records of a fragment.
+    """Group neighbouring chunks' runs so that a group has at most ``most`` of a fragment's records.
 
     Args:
-        runs: The records of every chunk, apart by leaf.
-        censuses: How many those are, in the same order.
+        runs: The records of every chunk, divided by leaf.
+        censuses: Their leaf counts, in the same order.
         group: The leaves of the fragment.
         most: Records that are worked on at a time; a single chunk may hold more.
     """

@@ -1,4 +1,4 @@
-"""How many records, sensitive values and persons the leaves of a tree of cuts hold, and whether that keeps what is promised."""
+"""Counts of records, sensitive values and persons in the leaves of a cut tree, and thin leaves merged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
 from tasks.counting.person_cells import Numbers, PersonsOfCells, in_file, in_memory, shared_persons, shares_of
-from tasks.lattice.promises import check_enough, promise_of
+from tasks.lattice.promises import check_at_least_k, promise_of
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
@@ -30,7 +30,7 @@ PEOPLE, MERGED = StepCode("people of leaves", __name__), StepCode("merged leaves
 
 
 class Merged(BaseModel):
-    """Which leaves make a fragment.
+    """Groups of leaves that make fragments.
 
     Attributes:
         groups: The leaves of each.
@@ -44,9 +44,9 @@ class Merged(BaseModel):
 
 
 def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer]], digests: Digests | None) -> pa.Table:
-    """Return how many records each leaf holds (``column`` -1), and how many of each value of each sensitive column.
+    """Count a chunk's records by leaf (``column`` -1), and by leaf and value of each sensitive column.
 
-    Where persons are named, values are those of somebody: what nobody has is nothing that a class could be promised by.
+    Where persons are named, values count only for records with a person, since no class can rely on others.
     """
     rows = []
     somebody = slice(None) if digests is None else digests != NOBODY
@@ -63,7 +63,7 @@ def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer
 
 @dataclass(frozen=True, eq=False)
 class LeafStatistics:
-    """How many records and sensitive values each leaf holds.
+    """Number of records and sensitive values of each leaf.
 
     Attributes:
         records: Shape (leaves,).
@@ -75,7 +75,7 @@ class LeafStatistics:
 
     @classmethod
     def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> LeafStatistics:
-        """Add up the censuses of all chunks."""
+        """Add up the leaf counts of all chunks."""
         table = pa.concat_tables(tables)
         column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
         made = []
@@ -86,12 +86,15 @@ class LeafStatistics:
         return cls(made[0][:, 0], tuple(made[1:]))
 
     def is_large(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
-        """Return what tells whether some leaves together have k units; arguments as for ``keeps``."""
+        """Return a predicate: whether a group of leaves has at least k units.
+
+        Arguments are those of ``keeps``.
+        """
         units = self._units_of(unit)
         return lambda leaves: not promise.too_few(units(leaves))[0]
 
     def _units_of(self, unit: Unit) -> Callable[[Group], NDArray[np.int64]]:
-        """Return what returns the units of some leaves together, shape (1,)."""
+        """Return a function from a group of leaves to their number of units together, shape (1,)."""
         alone = unit.per_class(np.arange(len(self.records)))
 
         def units(leaves: Group) -> NDArray[np.int64]:
@@ -104,10 +107,12 @@ class LeafStatistics:
         return units
 
     def keeps(self, promise: Promise, columns: Sequence[str], unit: Unit) -> Callable[[Group], bool]:
-        """Return what tells whether some leaves together keep what is promised, as far as it holds for unions where persons count.
+        """Return a predicate: whether a group of leaves satisfies the privacy requirements.
+
+        Where persons count, only requirements that hold for unions of classes are checked.
 
         Args:
-            promise: What is promised.
+            promise: The privacy requirements.
             columns: The sensitive columns, in the order of ``values``.
             unit: What k counts in the leaves.
         """
@@ -126,15 +131,15 @@ class LeafStatistics:
 
 
 def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
-    """Merge leaves that are too thin to fragments.
+    """Merge thin leaves with their neighbours to fragments that satisfy the privacy requirements.
 
     Args:
-        job: Says what is promised.
+        job: Gives the privacy requirements.
         domain: The domain table.
         tree: The cuts.
-        counted: Censuses of all chunks.
-        pairs: Of person and leaf of all chunks; none where no person is named.
-        store: Has them.
+        counted: Leaf counts of all chunks.
+        pairs: Person–leaf pairs of all chunks; none where no person is named.
+        store: Holds them.
     """
     coding = load_coding(job, domain, store)
     census = LeafStatistics.of(coding, tree.leaves, [read_table(store, one) for one in counted])
@@ -147,12 +152,12 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
 
 
 def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
-    """Return the visits of persons to the leaves, from the pairs of all chunks."""
+    """Merge the person–leaf pairs of all chunks to the persons of each leaf."""
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:
         return in_memory(person_cells) if holds else in_file(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
 
     found = shared_persons(pairs, None, leaves, shares, store, keep)
-    check_enough(job, found.number, "person")
+    check_at_least_k(job, found.number, "person")
     return found

@@ -1,4 +1,7 @@
-"""A partition of Mondrian replayed: the cuts of the earlier release, found again from its counts, applied to the cells of this source."""
+"""Replay of a Mondrian partition: the cuts of an earlier release applied to the cells of this source.
+
+The cuts are rebuilt from the earlier release's counts.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,9 @@ from tasks.counting.histograms import HISTOGRAM, RootTable, fingerprints, load_h
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import one
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.promises import class_settings, most_suppressed
-from tasks.lattice.replay import replayed
+from tasks.lattice.replay import replayed_manifest
 from tasks.mondrian.cells import (
     CUTS,
     CutCells,
@@ -48,22 +51,22 @@ from tasks.writing.people import WrittenPersons
 
 
 class CountedChunks(NamedTuple):
-    """What was counted of the chunks of a release: their histograms, and pairs of person and cell, none where no person is named."""
+    """Histograms of a release's chunks, and their person–cell pairs, empty where no person is named."""
 
     parts: Sequence[Artifact]
     pairs: Sequence[Artifact]
 
 
 def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[Sequence[Artifact], LocalOutcome, WrittenPersons]:
-    """Apply the cuts of the release that the job replays.
+    """Anonymise a source by the cuts of the release that the job replays.
 
     Returns:
-        The files of the release, what it cost, and who is in which class.
+        The files of the release, its losses, and the persons of its classes.
     """
     job, store = run.job, run.store
     coding = load_coding(job, domain, store)
     if in_fragments(job, coding):
-        raise ReplayError.in_fragments(replayed(job).release)
+        raise ReplayError.in_fragments(replayed_manifest(job).release)
     with run.phase("histogram"):
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
@@ -80,8 +83,8 @@ def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tup
 
 
 def _earlier(job: Job, source: ChunkedSource, store: Store) -> tuple[Entry, CountedChunks]:
-    """Return what is kept of the release that is replayed, and what was counted of its chunks."""
-    release = replayed(job).release
+    """Return the history entry of the replayed release and the stored counts of its chunks."""
+    release = replayed_manifest(job).release
     entry = read_entry(release, store)
     if entry is None or not entry.is_readable:
         raise ReplayError.without_counts(release)
@@ -103,12 +106,12 @@ def _earlier(job: Job, source: ChunkedSource, store: Store) -> tuple[Entry, Coun
 
 
 class ReplayedCells(NamedTuple):
-    """What is cut as before.
+    """The cells of this source, and the counts of the earlier release.
 
     Attributes:
         now: The cells of this source.
         domain: The domain table of the earlier release.
-        before: What was counted of its chunks.
+        before: The counts of its chunks.
     """
 
     now: CutCells
@@ -117,7 +120,7 @@ class ReplayedCells(NamedTuple):
 
 
 def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
-    """Cut the cells of the earlier release again, leads those of this source through the same cuts, and make their recoding."""
+    """Rebuild the earlier cuts, apply them to the cells of this source, and make their recoding."""
     job, store, key, now = given.job, given.store, REPLAYED.key(given, cells), cells.now
     if kept := read_recoding_artifacts(store, key, OF_CELLS):
         return kept
@@ -130,7 +133,7 @@ def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
     made = replay_cells(cutting, counted, leaves, job.suppression.treatment, rows.unit)
     most = most_suppressed(job, coding.records)
     if made.suppressed > most:
-        raise PrivacyError.replay_fails(replayed(job).release, made.suppressed, coding.records, most)
+        raise PrivacyError.replay_fails(replayed_manifest(job).release, made.suppressed, coding.records, most)
     search = {"partitions": made.partitions, "cells": counted.cells, "fragments": 1, "failing": made.failing} | orders_learnt(job, before)
     outcome = LocalOutcome(
         suppressed=made.suppressed,
@@ -141,13 +144,18 @@ def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
         before=read_sizes(now.sizes, store),
         people=rows.unit.figures(),
     )
-    return read_cells(store, key, made.recoding, outcome)
+    return write_recoding_of_cells(store, key, made.recoding, outcome)
 
 
 REPLAYED = FilesStep(
     "replayed cuts",
     make=_recode,
-    reads=lambda _given, cells: [*cells.now.read, cells.domain.sha256, fingerprints(cells.before.parts), fingerprints(cells.before.pairs)],
+    reads=lambda _given, cells: [
+        *cells.now.inputs,
+        cells.domain.sha256,
+        fingerprints(cells.before.parts),
+        fingerprints(cells.before.pairs),
+    ],
     settings=lambda given: class_settings(given.job, given.coding),
     phase="cuts",
 )
@@ -155,7 +163,7 @@ REPLAYED = FilesStep(
 
 
 def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, CutTree]:
-    """Return the coding and the cuts of the earlier release, made again from what was counted of its chunks."""
+    """Rebuild the coding and the cut tree of the earlier release from the counts of its chunks."""
     job, store, coding = table.job, table.store, table.coding
     cells = load_histogram(HISTOGRAM.result(RootTable.at(table, coding.finest), Merge(counted.parts)), coding, coding.finest, store)
     rows = rows_of_cells(job, coding, cells, *counted, store)
@@ -164,12 +172,12 @@ def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, CutTree]:
 
 
 def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:
-    """Return where the values of each QID stand in the order in which the earlier release was cut."""
+    """Return the rank of each value of this source in the earlier release's order, per QID."""
     places, order = [], order_of(method_of(job))
     qids = job.columns.quasi_identifiers
     for qid, before, hierarchy, now in zip(qids, old.domains, old.hierarchies, coding.domains, strict=True):
         if before.values.type != now.values.type:
-            raise ReplayError.levels_differ(replayed(job).release, [qid.name])
+            raise ReplayError.levels_differ(replayed_manifest(job).release, [qid.name])
         both = union_of_domains(before, now)
         axis = axis_of(qid, both, build_hierarchy(qid, both, job.folder), job.folder, order)
         places.append(ranks_of_new_values(before, axis_of(qid, before, hierarchy, job.folder, order), now, both, axis))

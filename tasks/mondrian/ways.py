@@ -1,4 +1,4 @@
-"""The two ways of Mondrian as its flow calls them: all cells at once, or fragment by fragment."""
+"""The two flows of Mondrian: on all cells at once, or fragment by fragment."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ATTEMPTS = 4
 
 
 def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Cut the cells of the whole source; chunks are counted and rewritten as for the lattice.
+    """Anonymise a source by cutting the cells of all its records at once.
 
     Returns:
-        The files of the release, what it cost, and who is in which class.
+        The files of the release, its losses, and the persons of its classes.
     """
     table = DomainTable.of(run, domain)
     with run.phase("histogram"):
@@ -53,10 +53,10 @@ def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[
 
 
 def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Share the records out and let workers anonymise a fragment each, as they become free (Fig. 3).
+    """Anonymise a source fragment by fragment, on workers as they become free (Fig. 3).
 
     Returns:
-        The files of the release, fragment after fragment, what it cost, the sum of what the fragments cost, and who is in which class.
+        The files of the release, fragment after fragment, the sum of the fragments' losses, and the persons of the classes.
     """
     job, store, table = run.job, run.store, DomainTable.of(run, domain)
     if shared_columns(job):
@@ -77,10 +77,10 @@ def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tu
 
 
 class FragmentBatches(NamedTuple):
-    """Which leaves make a fragment, and its runs in lots that fit the memory; how many fragments fit it at a time, how many leaves there
-    are and records in the sample.
+    """The leaves and run batches of each fragment, and how many fragments fit the memory at a time.
 
-    ``people`` are the persons of the source, and the records of the one who has most; None where no person is named.
+    ``leaves`` counts all leaves and ``sampled`` the sampled records. ``people`` are the persons of the source, and the records of the one
+    who has most; None where no person is named.
     """
 
     groups: list[Group]
@@ -92,7 +92,7 @@ class FragmentBatches(NamedTuple):
 
 
 def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentBatches:
-    """Cut a sample and shares out all records; where a fragment comes out too large, once more with a larger sample and finer cuts."""
+    """Divide all records into fragments by cuts from a sample; retry with finer cuts if one is too large."""
     coding = table.coding
     most = fragments.most_records(run.job, coding, source)
     for attempt in range(ATTEMPTS):
@@ -117,24 +117,27 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
 
 
 def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float) -> list[Artifact]:
-    """The sample of every chunk."""
+    """Draw a sample of every chunk."""
     return each(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
 
 
 def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> tuple[CutTree, int]:
-    """Return the cuts between fragments, and the records of the sample; on a cluster a task reads that, because it is of records."""
+    """Choose the cuts between fragments and return them with the number of sampled records.
+
+    On a cluster a task does it, because samples hold records.
+    """
     if not count_remote_workers():
-        return fragments.plant(run.job, table.coding, samples, share, attempt, most, run.store)
+        return fragments.choose_fragment_cuts(run.job, table.coding, samples, share, attempt, most, run.store)
     # A few numbers, which no later run need find.
     call = Call.once(fragments.PLANTED, "cuts between fragments", (table, samples, share, attempt, most))
-    qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.plant_tree_on_worker, call)
+    qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.choose_fragment_cuts_on_worker, call)
     return CutTree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
 
 
 def _grouped(
     run: Run, table: DomainTable, tree: CutTree, census: LeafStatistics, parts: Sequence[Parted], most: int, sampled: int
 ) -> FragmentBatches:
-    """Merge leaves that are too thin to fragments."""
+    """Merge thin leaves to fragments and group the fragments' runs in batches that fit the memory."""
     job, store = run.job, run.store
     groups, people = _merged(run, table.domain, tree, parts)
     largest = max(int(census.records[list(group)].sum()) for group in groups)
@@ -149,7 +152,10 @@ def _grouped(
 
 
 def _merged(run: Run, domain: Artifact, tree: CutTree, parts: Sequence[Parted]) -> tuple[list[Group], tuple[int, int] | None]:
-    """Merge thin leaves; on a cluster a task does it where persons are named, whose pairs with leaves are as many as records."""
+    """Merge thin leaves; on a cluster a task does it where persons are named.
+
+    Their pairs with leaves are as many as records.
+    """
     pairs = [part.pairs for part in parts if part.pairs]
     arguments = (domain, tree, [part.leaf_counts for part in parts], pairs, run.store)
     if not pairs or not count_remote_workers():

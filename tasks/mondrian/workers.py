@@ -1,4 +1,4 @@
-"""What a worker of distributed Mondrian does: it reads its fragment, anonymises it alone, writes it, and tells its losses."""
+"""A worker of distributed Mondrian: it reads one fragment, anonymises it, and writes files and losses."""
 
 from __future__ import annotations
 
@@ -46,13 +46,15 @@ from tasks.writing.rewriting import count_additional_columns, write_class_record
 
 
 class FragmentLosses(BaseModel):
-    """Sums over the records of a fragment; they add up (papers/distributed-mondrian.txt, section 6).
+    """Losses and figures of a fragment, summed over its records.
+
+    They add up over fragments (papers/distributed-mondrian.txt, section 6).
 
     Attributes:
         losses: By name.
         penalties: NCP by QID.
         files: How many files the fragment fills; some may be without a record.
-        figures: What the algorithm counted, by name.
+        figures: The algorithm's counts, by name.
         before: Class sizes of its records as they are.
     """
 
@@ -66,8 +68,10 @@ class FragmentLosses(BaseModel):
 
 
 class FragmentArtifacts(BaseModel):
-    """What a worker leaves: the losses (JSON), the files of the release, the classes of its records and, where persons are named, who is in
-    which class."""
+    """The artefacts of an anonymised fragment: losses (JSON), release files, and classes of its records.
+
+    Where persons are named, it also has the persons of each class.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -79,21 +83,21 @@ class FragmentArtifacts(BaseModel):
 
 
 def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
-    """Read what a fragment cost."""
+    """Read the losses of a fragment from the store."""
     return FragmentLosses.model_validate_json(store.path(artifact).read_bytes())
 
 
 OF_FRAGMENT = 32
-"""Bits of a class's number within its fragment, where persons are kept; those above tell the fragment, by its first leaf."""
+"""Bits of a class's number within its fragment, where persons are kept; the bits above are the fragment's first leaf."""
 
 MOSTLY = 0.5
 """The share of different combinations among records above which these are cut one by one."""
 
 
 class FragmentRecords(NamedTuple):
-    """Records of a fragment: their cells, what else they publish, and their digests as ``contents_table`` has them.
+    """Records of a fragment: packed cells, payload, and digests as in ``contents_table``.
 
-    Those of their persons are None where none is named.
+    The digests of persons are None where none is named.
     """
 
     packed_codes: PackedWords
@@ -102,7 +106,7 @@ class FragmentRecords(NamedTuple):
 
     @property
     def digests(self) -> Digests | None:
-        """The digests of their persons."""
+        """Return the digest of each record's person; None where no person is named."""
         persons: Digests | None = self.other_columns["person"].to_numpy() if "person" in self.other_columns.column_names else None
         return persons
 
@@ -112,17 +116,17 @@ Part = tuple[NDArray[np.int32], FragmentRecords]
 
 @dataclass(frozen=True)
 class FragmentReading(DomainTable):
-    """What fragments are anonymised by: the source says what is published, beside the domain table."""
+    """The inputs of anonymising fragments: domain table and source."""
 
     source: ChunkedSource
 
 
 class FragmentShare(NamedTuple):
-    """The records of a fragment.
+    """The leaves of a fragment, and the runs with its records.
 
     Attributes:
         group: The leaves that the fragment is made of.
-        batches_of_runs: The records of every chunk, apart by leaf; of several lots one is held at a time.
+        batches_of_runs: The records of every chunk, divided by leaf; of several batches one is in memory at a time.
     """
 
     group: Group
@@ -168,7 +172,7 @@ FRAGMENT = FilesStep(
 
 
 def _values(coding: Coding, words: PackedWords) -> list[pa.Array]:
-    """Return the values of records, given by their cells, in the sensitive columns that promises look at: arrays of shape (n,)."""
+    """Return the sensitive values of records, given by their cells: arrays of shape (n,)."""
     codes, found = coding.packing.unpack(words), []
     for column, domain in enumerate(coding.sensitive, start=len(coding.domains)):
         mine = codes[:, column].astype(np.int32)
@@ -177,7 +181,7 @@ def _values(coding: Coding, words: PackedWords) -> list[pa.Array]:
 
 
 def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.Table], store: Store) -> dict[str, Artifact]:
-    """Keep who is in which class of a fragment, and what these publish; their numbers are those of no other fragment's."""
+    """Write the persons and labels of a fragment's classes, with class numbers unique over all fragments."""
     first = group[0] << OF_FRAGMENT
     numbers = {"class": np.arange(first, first + len(labels))}
     listed = pa.table(numbers | {f"label_{number}": column for number, column in enumerate(labels.columns)})
@@ -198,10 +202,10 @@ def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int
 def _classified(
     job: Job, coding: Coding, source: ChunkedSource, group: Group, batches_of_runs: Sequence[Sequence[Path]]
 ) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
-    """Make classes of a fragment and labels them.
+    """Make and label the classes of a fragment.
 
     Returns:
-        What is published, the class sizes of the records as they are, and lot by lot the class of each record.
+        The labelled classes, the class sizes of the original records, and batch by batch the class of each record.
     """
     gather = partial(_gathered, coding, group, contents_columns(job, digested_by(job, source.payload)))
     if len(batches_of_runs) > 1:
@@ -226,7 +230,7 @@ def _written(key: Key, number: int, labels: pa.Table, source: ChunkedSource, run
 
 
 def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Sequence[Path]) -> FragmentRecords:
-    """Return a fragment's records of some runs, whose last columns are the digests of the given names."""
+    """Read a fragment's records from some runs; the last columns are digests with the given names."""
     batches = []
     for path in runs:
         with pa.memory_map(str(path)) as mapped:
@@ -245,13 +249,13 @@ def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Seque
 
 
 def _published(job: Job, coding: Coding, lot: FragmentRecords, before: Sizes) -> tuple[PublishedClasses, NDArray[np.int32]]:
-    """Make classes of a fragment and labels them; return the class of each record as well, shape (records,).
+    """Make and label the classes of a batch of records; return each record's class too, shape (records,).
 
     Args:
         job: Says how.
         coding: Of the run.
         lot: The records.
-        before: How many combinations of QIDs there are among them, by size.
+        before: The number of their QID combinations, by size.
     """
     packing = packing_of(coding.finest, coding.axes)
     if not isinstance(job.method, MondrianMethod):
@@ -279,7 +283,7 @@ def _published(job: Job, coding: Coding, lot: FragmentRecords, before: Sizes) ->
 def _classified_cells(
     job: Job, coding: Coding, gather: Callable[[Sequence[Path]], FragmentRecords], batches_of_runs: Sequence[Sequence[Path]]
 ) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
-    """Do the same on the cells of a fragment whose records do not fit the memory."""
+    """Make and label the classes of a fragment by its cells, where its records do not fit the memory."""
     packing = packing_of(coding.finest, coding.axes)
 
     def gathered() -> Iterator[FragmentRecords]:

@@ -1,4 +1,4 @@
-"""The figures of columns that are published untreated, over the whole source: added up out of core, and their samples looked at."""
+"""Figures of untreated columns over the complete source, counted out of core, and checks of samples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
 COMPRESSION = {"column": "lz4", "digest": "none", "count": "lz4", "value": "lz4"}
 """Digests are as good as random."""
 BYTES = "bytes"
-"""Names what such a table says of all values of each column: how many bytes they take, where they are text."""
+"""Metadata key of the bytes that all texts of each column take."""
 AT_A_TIME = 1_000_000
 """Values of which digests are held at most, about: 12 MB, and as much again while they are sorted."""
 CODED_TEXT = 6
@@ -46,7 +46,7 @@ CODED_TEXT = 6
 
 @dataclass(frozen=True)
 class ValueReading:
-    """What values are counted by: the columns of the source, and the names of those that are counted."""
+    """The columns to count: the source's schema and the names."""
 
     columns: pa.Schema
     names: tuple[str, ...]
@@ -54,7 +54,10 @@ class ValueReading:
 
 
 def _count(given: ValueReading, chunk: Chunk, path: Path) -> int:
-    """Count the values of the named columns in one chunk; a column stands in the table by its place among the names."""
+    """Count the values of some columns in one chunk by digest, with samples.
+
+    A column's number in the table is its position among the names.
+    """
     rows, sizes = 0, [0] * len(given.names)
     with pq.ParquetWriter(
         path, SCHEMA, compression=COMPRESSION, write_statistics=["column", "count"], use_dictionary=["column", "count"]
@@ -76,7 +79,10 @@ VALUES = FileStep(
 
 
 def _tables(names: Sequence[str], chunk: Chunk, sizes: list[int]) -> Iterator[pa.Table]:
-    """Yield tables of a few columns at a time, since each may hold a value of its own in every record; return the bytes of their texts."""
+    """Yield tables of value counts and samples, a few columns at a time, and fill in ``sizes``.
+
+    ``sizes`` gets the bytes of each text column. Each column may hold a distinct value in every record.
+    """
     many, plain = max(AT_A_TIME // max(chunk.rows, 1), 1), _own_texts(chunk)
     for first in range(0, len(names), many):
         counters = {first + place: ValueCounter() for place in range(len(names[first : first + many]))}
@@ -92,9 +98,9 @@ def _tables(names: Sequence[str], chunk: Chunk, sizes: list[int]) -> Iterator[pa
 
 
 def _own_texts(chunk: Chunk) -> list[str]:
-    """Return the columns of text in which nearly every value is another, as far as the first row group of the first file tells.
+    """Return text columns with mostly distinct values, judged by the first row group of the first file.
 
-    Read as dictionaries they cost more than they save; what is found of them is the same.
+    Dictionaries of them cost more than they save. The counts are the same either way.
     """
     file = chunk.pieces[0].file
     if file.path is None or not file.texts:
@@ -122,11 +128,11 @@ where it fits."""
 
 
 class ColumnInspection(BaseModel):
-    """What was found of columns that are published as they are.
+    """Figures of untreated columns, and the bytes of their texts.
 
     Attributes:
         columns: Figures by column.
-        bytes: What all values of each column take, where they are text.
+        bytes: Bytes of all values of each text column.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -136,7 +142,7 @@ class ColumnInspection(BaseModel):
 
 
 class Group(NamedTuple):
-    """A row group of a chunk's table: its file, its number, and its rows; and the file's footer, where files are few."""
+    """A row group of a chunk's value table, with the file's footer where files are few."""
 
     path: str
     number: int
@@ -149,7 +155,7 @@ Figures = dict[int, tuple[int, ...]]
 
 
 class Summed(NamedTuple):
-    """What tasks summed up of all chunks.
+    """Value figures and samples that tasks summed up over all chunks.
 
     Attributes:
         figures: By column.
@@ -162,13 +168,13 @@ class Summed(NamedTuple):
 
 @dataclass(frozen=True)
 class FigureReading:
-    """What figures of columns are made by.
+    """The inputs of the figures of untreated columns.
 
     Attributes:
         job: Gives memory and threads.
         names: The columns that were counted.
-        persons: The one among them that tells persons apart, which others are compared with.
-        store: Has the tables.
+        persons: The column among them that identifies persons, with which others are compared.
+        store: Holds the tables.
         spill: Folder for what does not fit into memory.
     """
 
@@ -180,19 +186,19 @@ class FigureReading:
 
 
 class ColumnCounts(NamedTuple):
-    """Tables of the chunks, and what tasks summed up of them, so that these are not read."""
+    """Value tables of the chunks, and their sums where tasks have summed them up."""
 
     parts: Sequence[Artifact]
     summed: Summed | None = None
 
 
 def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
-    """Add up the values of all chunks and look at a sample of each column."""
+    """Sum up the values of all chunks and check a sample of each column."""
     summed, persons = values.summed, given.persons
     files = [str(given.store.path(part)) for part in (summed.samples if summed else values.parts)]
     counted, sampled = groups_of(files)
     sums, nobody = summed.figures if summed else _sums(given.job, files, counted, given.spill), (0, 0, 0)
-    samples: dict[int, list[str]] = {number: sample_of(groups)[1].to_pylist() for number, groups in sampled.items()}
+    samples: dict[int, list[str]] = {number: merge_samples(groups)[1].to_pylist() for number, groups in sampled.items()}
     people = sums.get(given.names.index(persons), nobody)[0] if persons is not None else None
     found: dict[str, PassedColumn] = {}
     for number, name in enumerate(given.names):
@@ -216,14 +222,14 @@ FIGURES = FileStep(
 
 
 def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
-    """Read the figures of columns, in the order in which these were counted."""
+    """Read the figures of untreated columns from the store, in the order of counting."""
     return ColumnInspection.model_validate_json(store.path(artifact).read_bytes())
 
 
 def sums_sql() -> str:
-    """Return the statement that counts, by column, distinct values, those of one record, and all.
+    """Return SQL that counts distinct values, values of one record, and all values, by column.
 
-    A value stands in the table of each chunk that holds it, so that counts are added up by digest before any is called unique.
+    A value is in the table of each chunk that holds it, so that counts are added up by digest before any is called unique.
     """
     return """
         SELECT "column", count(*), count(*) FILTER (records = 1), sum(records)::BIGINT FROM (
@@ -233,13 +239,16 @@ def sums_sql() -> str:
 
 
 def bytes_of(files: Sequence[str]) -> list[int]:
-    """Return what all values of each column take, where they are text."""
+    """Return the size of each text column in bytes, from the metadata of value tables."""
     sizes: list[int] = np.sum([json.loads(pq.read_metadata(file).metadata[BYTES.encode()]) for file in files], axis=0).tolist()
     return sizes
 
 
 def groups_of(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
-    """Return by column the row groups that count its values, and those that sample them: each is of one column."""
+    """Return by column the row groups of value counts, and those of samples.
+
+    Each row group is of one column.
+    """
     counted: dict[int, list[Group]] = defaultdict(list)
     sampled: dict[int, list[Group]] = defaultdict(list)
     few = len(files) <= FEW_FILES
@@ -254,15 +263,15 @@ def groups_of(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, l
 
 
 def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]], spill: Path) -> Figures:
-    """Return by column how many distinct values there are, those of one record, and all."""
+    """Return by column the numbers of distinct values, of values of one record, and of all."""
     largest = max((sum(group.rows for group in groups) for groups in counted.values()), default=0)
     if len(files) <= FEW_FILES and largest * BYTES_PER_VALUE <= job.memory // 4:
         return {number: _summed(groups) for number, groups in counted.items()}
-    return summed_in(job, files, spill)
+    return sum_in_database(job, files, spill)
 
 
-def summed_in(job: Job, files: Sequence[str], spill: Path) -> Figures:
-    """Return by column how many distinct values there are, those of one record, and all, summed up by a database.
+def sum_in_database(job: Job, files: Sequence[str], spill: Path) -> Figures:
+    """Sum up value tables in DuckDB: by column distinct values, those of one record, and all.
 
     Args:
         job: Gives memory and threads.
@@ -284,8 +293,8 @@ def _read(group: Group, columns: Sequence[str]) -> pa.Table:
         return file.read_row_group(group.number, list(columns), use_threads=False)
 
 
-def sample_of(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
-    """Return the smallest digests of a column with their values, both of shape (values,): the smallest of all are among those of each."""
+def merge_samples(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
+    """Merge samples of a column: the smallest digests with their values, both of shape (values,)."""
     digests, values = np.empty(0, np.uint64), pa.array([], pa.string())
     for group in groups:
         table = _read(group, ["digest", "value"])

@@ -1,4 +1,4 @@
-"""The phase that looks at what a release would publish untreated, before anything else of the source is counted."""
+"""Phase that inspects untreated columns, before anything else of the source is counted."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from tasks.passthrough.figures import (
     ValueReading,
     bytes_of,
     groups_of,
+    merge_samples,
     read_figures,
-    sample_of,
-    summed_in,
+    sum_in_database,
 )
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import ENOUGH, database, literal
@@ -46,7 +46,7 @@ MOST_SHARES = 64
 
 
 def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
-    """Have tasks sum up the values of all chunks.
+    """Sum up the values of all chunks by tasks, a share of the digests each.
 
     Args:
         run: The run.
@@ -75,7 +75,7 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
 
 
 def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
-    """Sum the values of some chunks and sets them apart by share; the last artefact is their sample."""
+    """Sum the values of some chunks and divide them by share of digests; the last artefact is a sample."""
     files = [store.path(part) for part in parts]
     statement = f"""
         CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {shares:d})::INTEGER AS share
@@ -97,12 +97,12 @@ def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[
 
 
 def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
-    """Write the values of least digest of each column, as a chunk's table has them: a row group is of one column."""
+    """Write the values of least digest of each column as a chunk's table, one row group per column."""
     rows, names = 0, [str(file) for file in files]
     _, sampled = groups_of(names)
     with pq.ParquetWriter(path, SCHEMA, write_statistics=["column", "count"], use_dictionary=["column", "count"]) as writer:
         for number in range(columns):
-            digests, values = sample_of(sampled.get(number, []))
+            digests, values = merge_samples(sampled.get(number, []))
             kinds = pa.array([number] * len(digests), pa.uint16()), pa.array([0] * len(digests), pa.uint32())
             writer.write_table(pa.table([kinds[0], pa.array(digests), kinds[1], values], schema=SCHEMA))
             rows += len(digests)
@@ -111,9 +111,9 @@ def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
 
 
 def sum_of_share(job: Job, pieces: Sequence[Artifact], key: Key, store: Store) -> str:
-    """Counts, by column, the distinct values of a share, those of one record, and all; returns that as text."""
+    """Count distinct values, values of one record, and all values of a share by column; return JSON."""
     spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
-    figures = summed_in(job, [str(store.path(piece)) for piece in pieces], spill)
+    figures = sum_in_database(job, [str(store.path(piece)) for piece in pieces], spill)
     return json.dumps([[column, *found] for column, found in figures.items()])
 
 
@@ -124,17 +124,20 @@ OWN = 4
 
 
 def check_published(run: Run, source: ChunkedSource) -> None:
-    """Refuse a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on."""
+    """Raise ``PolicyError`` if the release would publish columns that the policy forbids.
+
+    The columns of ``insensitive: rest`` are known by now.
+    """
     policy = run.policy
     if policy and (faults := banned_faults(policy, source.payload)):
         raise PolicyError.below(run.job.name, policy.path, faults)
 
 
 def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
-    """Measure every column that is published as it is, and looks at what its values are.
+    """Measure every untreated column; raise ``PassthroughError`` for identifying ones under ``rest``.
 
     Returns:
-        Figures by column, in the order of the release; and the source, which knows how long its texts are.
+        Figures by column, in the order of the release; and the source with the lengths of its texts.
     """
     columns = run.job.columns
     untreated = untreated_columns(run, source)
@@ -157,7 +160,7 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
 
 
 def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
-    """Add the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
+    """Sum up the values of all chunks; on a cluster by tasks."""
     elsewhere, values = count_remote_workers() > 0, ColumnCounts(parts)
     given = FigureReading(run.job.with_task_memory() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
@@ -166,5 +169,5 @@ def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence
 
 
 def untreated_columns(run: Run, source: ChunkedSource) -> list[str]:
-    """Return the columns that are published as they are in the source, in the order of the release."""
+    """Return the columns that are published unchanged, in the order of the release."""
     return [name for name in source.payload if name not in source.treatments]

@@ -31,7 +31,7 @@ from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
 from tasks.counting.chunk_cells import cells_in_source_coding
 from tasks.counting.coding import Coding
-from tasks.lattice.promises import searched
+from tasks.lattice.promises import searched_axes
 from tasks.mondrian.cells import cutting_of
 from tasks.store.store import Artifact, Store
 
@@ -149,7 +149,7 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
 
 def _of_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> float:
     """Return the GCP of the best node; 1 if no node passes within the job's levels."""
-    axes = searched(job, coding)[: len(coding.hierarchies)]
+    axes = searched_axes(job, coding)[: len(coding.hierarchies)]
     promise, most = Promise(job.privacy.k), floor(Fraction(job.suppression.limit) * sample.records)
     # What may not be published is finer than this.
     root = roll_up(sample, Lattice.allowed(axes).root, coding.hierarchies)

@@ -74,7 +74,7 @@ def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: C
     if parted:
         # The sample that the run would draw, and its cuts.
         samples = draw_samples(run, source, domain, share)
-        leaves = fragments.plant(job, coding, samples, share, 0, most, run.store).tree.leaves
+        leaves = fragments.choose_fragment_cuts(job, coding, samples, share, 0, most, run.store).tree.leaves
     sampled = int(counts.sum())
     rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.on_cells(job) else coding.records
     of_rows = isinstance(job.method, MondrianMethod)

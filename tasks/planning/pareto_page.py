@@ -23,7 +23,7 @@ from tasks.counting.person_cells import PersonsOfSource
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.lattice.optimum import Sought, memory_for_cells
-from tasks.lattice.promises import promise_of, searched
+from tasks.lattice.promises import promise_of, searched_axes
 from tasks.lattice.recodings import check_hierarchies, check_persons, choose_root
 from tasks.report.page import page, percent
 from tasks.source.extracts import open_run
@@ -74,7 +74,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
         source = read_source(run)
         domain = merge_domains(run, source, count_domains(run, source, cells=True))
         coding = load_coding(job, domain, run.store)
-        axes = searched(job, coding)
+        axes = searched_axes(job, coding)
         if Lattice.allowed(axes).nodes > LARGEST:
             raise NoLatticeError.too_large(LARGEST)
         root = choose_root(job, coding)

@@ -26,7 +26,7 @@ from tasks.planning.forecast import WRITE, Way, expected_gcp
 from tasks.planning.open_sources import OpenSource
 from tasks.planning.profiles import strictest_kinds
 from tasks.records.coding import JobRecords
-from tasks.records.recodings import recoded
+from tasks.records.recodings import recode_with_method
 from tasks.store.database import quote
 
 CASTS: dict[Kind, str] = {"integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
@@ -188,7 +188,7 @@ def _clustered(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -
             return None
         plain = replace(coding, sensitive=())
         records = JobRecords.of(plain, codes, record_hashes([], len(codes[0])), None, (len(codes[0]),), ())
-        return float(recoded(job, plain, records)[0].loss["gcp"])
+        return float(recode_with_method(job, plain, records)[0].loss["gcp"])
     except (SkaldError, duckdb.Error):
         return None
 

@@ -25,7 +25,7 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
 from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, uniqueness
 from tasks.engine.runs import Run, policy_in_force
-from tasks.lattice.promises import most_suppressed, searched
+from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.untreated import check_published, measure_untreated_columns
 from tasks.planning.forecast import Forecast, forecast_of
@@ -281,7 +281,7 @@ def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, An
     root = choose_root(run.job, coding)
     return {
         "histograms_to_scan": _uncounted(run, source, HISTOGRAMS),
-        "nodes": Lattice.allowed(searched(run.job, coding)).nodes,
+        "nodes": Lattice.allowed(searched_axes(run.job, coding)).nodes,
         # The axes of sensitive columns come after those of the QIDs and always stay at level 0: of no interest in a plan.
         "root": root[: len(coding.hierarchies)],
         "cells": most_cells(coding.axes, root, source.records),

@@ -1,4 +1,7 @@
-"""Keys and the places of vaults: read where they are used, refused where they are weak or could leak, held by nothing that is kept."""
+"""Keys and vault paths of pseudonym treatments: reading, and checks of strength and location.
+
+A key is read where it is used, and no artefact holds it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read_key(job: Job, place: Secret) -> bytes:
-    """Return a key: the bytes of its file but for one line end, or its text in UTF-8."""
+    """Read a key from its file, environment variable or Prefect block; raise ``RefusedError`` if weak.
+
+    It is the bytes of the file but for one line end, or the text in UTF-8.
+    """
     key = _file_of(job, place) if place.file is not None else text_of(place).encode()
     if not key:
         raise RefusedError(f"the {place.words} holds no key; put one there")
@@ -32,10 +38,11 @@ def read_key(job: Job, place: Secret) -> bytes:
 
 
 def _file_of(job: Job, place: Secret) -> bytes:
+    """Read a key file that only its owner can read."""
     path = checked_secret_path(job, job.resolve(place.file or Path()), place)
     if not path.exists():
         raise RefusedError(f"the {place.words} does not exist; put the key there")
-    only_its_owners(path, place)
+    check_only_owner_reads(path, place)
     try:
         content = content_of(path, MOST_BYTES)
     except OSError:
@@ -45,7 +52,7 @@ def _file_of(job: Job, place: Secret) -> bytes:
 
 
 def text_of(place: Secret) -> str:
-    """Return the text in an environment variable or a block of Prefect."""
+    """Return the secret text of an environment variable or of a Prefect block."""
     if place.env is not None:
         if not (found := os.environ.get(place.env, "")):
             raise RefusedError(f"the {place.words} is not set; set it where the run and its workers start")
@@ -61,7 +68,7 @@ def text_of(place: Secret) -> str:
 
 
 def checked_secret_path(job: Job, path: Path, place: Secret) -> Path:
-    """Return the real path of a key or vault."""
+    """Return the real path of a key or vault; raise ``RefusedError`` inside target or work folder."""
     # Where it really is, because a link may lead into the folder that is handed on.
     real = real_path(path)
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
@@ -70,7 +77,7 @@ def checked_secret_path(job: Job, path: Path, place: Secret) -> Path:
     return real
 
 
-def only_its_owners(path: Path, place: Secret) -> None:
-    """Check that nobody but the owner of a file may read or write it."""
+def check_only_owner_reads(path: Path, place: Secret) -> None:
+    """Raise ``RefusedError`` if others than the owner may read or write a file."""
     if path.stat().st_mode & OTHERS:
         raise RefusedError(f"others may read the {place.words}; run chmod 600 on it")

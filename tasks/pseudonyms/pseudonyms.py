@@ -1,6 +1,6 @@
-"""Pseudonyms in the place of identifiers, wherever the published columns of a chunk are read: one way for every algorithm.
+"""Pseudonyms in place of identifiers, made wherever the published columns of a chunk are read.
 
-A key is read where a chunk is, and what it is must be what the run began with. The job, which goes to tasks, knows only where it lies.
+A key is read where a chunk is read, and must be the key that the run began with. The job, which goes to tasks, holds only its location.
 """
 
 from __future__ import annotations
@@ -23,19 +23,22 @@ from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.pseudonyms.treatments import Secret, TreatmentSpec
 from tasks.pseudonyms.keys import read_key
-from tasks.pseudonyms.vaults import issue, tokens_of, vault_id, vault_path
+from tasks.pseudonyms.vaults import issue_tokens, tokens_of, vault_id, vault_path
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk
 
 
 def in_prefect(job: Job) -> bool:
-    """Return whether a key or the path of a vault is kept by Prefect."""
+    """Return whether Prefect stores a key or the path of a vault of the job."""
     secrets = (one.treatment.secret for one in job.columns.pseudonyms)
     return any(secret is not None and secret.prefect_block is not None for secret in secrets)
 
 
 def key_fingerprints(job: Job) -> dict[str, str]:
-    """Return what tells keys and vaults from others, by column, without revealing them; columns that need none are left out."""
+    """Return the fingerprint of each treated column's key or vault, by column.
+
+    Columns that need none are left out. A fingerprint does not reveal the key.
+    """
     found, faults = {}, []
     for one in job.columns.pseudonyms:
         try:
@@ -60,7 +63,7 @@ def with_keys(job: Job, source: ChunkedSource) -> ChunkedSource:
 
 
 def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
-    """Give tokens to all values that have none yet, and returns the source with the ids of the vaults."""
+    """Give tokens to all values without one, and return the source with the ids of the vaults."""
     if not job.columns.pseudonyms:
         return source
     key_fingerprints(job)
@@ -71,13 +74,14 @@ def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
             vaults.setdefault(vault_path(job, secret), []).append(one.name)
     for path, names in vaults.items():
         try:
-            issue(job, path, _values(source, names), spill)
+            issue_tokens(job, path, _values(source, names), spill)
         except RefusedError as error:
             raise PseudonymError.refused([f"{listed(names)}: {error}"]) from None
     return with_keys(job, source)
 
 
 def _values(source: ChunkedSource, names: Sequence[str]) -> Iterator[pa.Array]:
+    """Yield the distinct values of some columns as texts."""
     for chunk in source.chunks:
         for batch in read_chunk(chunk, names):
             for column in batch.columns:
@@ -87,14 +91,14 @@ def _values(source: ChunkedSource, names: Sequence[str]) -> Iterator[pa.Array]:
 def read_published(
     job: Job, source: ChunkedSource, chunk: Chunk, columns: Sequence[str], plain: Sequence[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a chunk as ``read_chunk`` does, with pseudonyms in the place of the identifiers that are published.
+    """Yield the rows of a chunk as ``read_chunk`` does, with pseudonyms in place of identifiers.
 
     Args:
-        job: Says how identifiers are treated.
-        source: Knows the keys.
-        chunk: What is read.
-        columns: Which of its columns.
-        plain: Those whose text comes plain.
+        job: Gives the treatments of identifiers.
+        source: Holds the fingerprints of the keys.
+        chunk: The chunk to read.
+        columns: The columns to read.
+        plain: Columns whose text is not dictionary-encoded.
     """
     treated = [one for one in job.columns.pseudonyms if one.name in columns]
     if not treated:
@@ -145,14 +149,14 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _distinct(table: pa.Table, name: str) -> tuple[pa.Array, pa.Array]:
-    """Return the distinct values of a column, and which of them each record has, null where it has none."""
+    """Return the distinct values of a column, and each record's position among them, null for a null."""
     coded = table[name].dictionary_encode().combine_chunks()
     coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
     return coded.dictionary, coded.indices
 
 
 def _of_records(job: Job, source: ChunkedSource, one: Identifier, table: pa.Table, chunk: Chunk) -> pa.Array:
-    """Return the pseudonyms of all records, which take their subjects too."""
+    """Return the pseudonyms of all records for a treatment that needs their subjects too."""
     assert one.treatment.subject is not None
     subjects, values = (table[name].combine_chunks() for name in (one.treatment.subject, one.name))
     if lacking := pc.sum(pc.and_(subjects.is_null(), values.is_valid())).as_py():
@@ -161,11 +165,11 @@ def _of_records(job: Job, source: ChunkedSource, one: Identifier, table: pa.Tabl
 
 
 def pseudonyms_of_key(job: Job, source: ChunkedSource, one: Identifier, values: pa.Array) -> pa.Array:
-    """Return the pseudonym of each value of a column that names rows, shape (n,), as large text.
+    """Return the pseudonym of each value of a table's key column, shape (n,), as large text.
 
     Args:
-        job: Says where keys and vaults are.
-        source: Knows them by their fingerprints.
+        job: Gives the locations of keys and vaults.
+        source: Holds their fingerprints.
         one: The column and its treatment.
         values: Shape (n,).
     """
@@ -181,7 +185,7 @@ def _made(one: Identifier, values: pa.Array, means: TreatmentInputs) -> pa.Array
 
 
 def _means(job: Job, source: ChunkedSource, one: Identifier) -> TreatmentInputs:
-    """Return the key of a treatment, or what looks up its vault."""
+    """Return the key of a treatment, or the function that looks up its vault."""
     secret = one.treatment.secret
     if secret is None:
         return TreatmentInputs()
@@ -199,7 +203,7 @@ def _means(job: Job, source: ChunkedSource, one: Identifier) -> TreatmentInputs:
 
 
 def _key(job: Job, source: ChunkedSource, column: str, secret: Secret) -> bytes:
-    """Read a key once more and make sure that it is the one that the run began with."""
+    """Read a key again; raise ``PseudonymError`` unless it is the one that the run began with."""
     try:
         key = read_key(job, secret)
     except RefusedError as error:

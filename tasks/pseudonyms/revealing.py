@@ -1,4 +1,7 @@
-"""Originals of pseudonyms, for those who hold the key or the vault: encryption, tokens and shifted dates can be undone."""
+"""Recovery of originals from pseudonyms, for holders of the key or the vault.
+
+Encryption, tokens and shifted dates can be undone.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,10 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
     """Return the original of each pseudonym as text, None where there is none.
 
     Args:
-        job: Says how the column was treated, and where key or vault lies.
+        job: Gives the column's treatment and the location of key or vault.
         column: A column of pseudonyms.
         pseudonyms: As text; dates as 2020-01-31 or 2020-01-31 12:00:00.
-        subjects: Whose dates they are, original values as text; for shifted dates alone.
+        subjects: The subjects of the dates, original values as text; for shifted dates only.
     """
     known = {one.name: one for one in job.columns.pseudonyms}
     if column not in known:
@@ -48,7 +51,7 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
 
 
 def needs_subjects(job: Job, column: str) -> bool:
-    """Return whether a column's pseudonyms were made with their subjects."""
+    """Return whether a column's pseudonyms can be undone only with their subjects."""
     return any(one.name == column and one.treatment.subject is not None for one in job.columns.pseudonyms)
 
 
@@ -72,7 +75,7 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
 
 
 def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], list[str] | None]:
-    """Return the pseudonyms of a list, one in each line as CSV writes it, and the subjects before them where there are any."""
+    """Read pseudonyms from CSV lines, one per line, each after its subject if ``with_subjects``."""
     fields = 2 if with_subjects else 1
     try:
         rows = [row for row in csv.reader(lines, strict=True) if row]
@@ -87,7 +90,7 @@ def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], lis
 def write_originals(
     job: Job, path: Path, pseudonyms: Sequence[str], originals: Sequence[str | None], subjects: Sequence[str] | None
 ) -> None:
-    """Write a CSV file that only its owner may read: pseudonym and original, the subject before them where there is one."""
+    """Write pseudonyms, originals and any subjects to a CSV file that only its owner may read."""
     if real_path(path).is_relative_to(real_path(job.target_path)):
         raise PseudonymError.originals_not_writable(str(path), "it lies inside the target, which is handed on")
     try:

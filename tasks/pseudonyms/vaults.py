@@ -1,8 +1,9 @@
-"""Vaults: which value has which random token. One Parquet file (0600) that grows by one atomic rename and belongs to no release.
+"""Vaults: Parquet files (0600) that map values to random tokens.
 
-Tokens say nothing of values and do not depend on them, on chunks or on the order of the source. They are given out once, before any chunk
-is read for the release, under a lock that the system drops when the process ends. Looked up are the values of one chunk at a time, in one
-scan of the vault, so that memory depends on the chunk; the distinct values of a source are sorted out of core.
+A vault grows by one atomic rename and belongs to no release. Tokens are independent of values, of chunks and of the order of the
+source. They are given out once, before any chunk is read for the release, under a lock that the system drops when the process ends. The
+values of one chunk are looked up at a time, in one scan of the vault, so that memory depends on the chunk. The distinct values of a
+source are sorted out of core.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from core.pseudonyms.keyed_hash import fixed_width
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.treatments import TOKEN_DIGITS, Secret
-from tasks.pseudonyms.keys import checked_secret_path, only_its_owners, text_of
+from tasks.pseudonyms.keys import check_only_owner_reads, checked_secret_path, text_of
 from tasks.source.object_store import Stat
 from tasks.source.stable_files import file_stat
 from tasks.store.database import connect, literal
@@ -39,7 +40,10 @@ RESTORE = "restore it from a copy, or name another file if new tokens for all va
 
 
 class VaultState(NamedTuple):
-    """What tells one state of a vault from all others; generation 0 and no digest where an earlier version wrote it."""
+    """Identity, generation and digest of a vault.
+
+    A vault of an earlier version has generation 0 and no digest.
+    """
 
     identity: str
     generation: int
@@ -47,14 +51,14 @@ class VaultState(NamedTuple):
 
 
 class RowDigest:
-    """The digest of a vault's rows, however they are cut into batches."""
+    """Digest of a vault's rows, independent of how they are cut into batches."""
 
     def __init__(self, identity: str, generation: int) -> None:
         self._begin = f"{identity} {generation}"
         self._streams = [hashlib.sha256() for _ in range(2 * len(SCHEMA))]
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows of the columns of ``SCHEMA``."""
+        """Add rows with the columns of ``SCHEMA`` to the digest."""
         for number, column in enumerate(batch.columns):
             lengths = pc.fill_null(pc.binary_length(column), -1).to_numpy(zero_copy_only=False)
             self._streams[2 * number].update(np.ascontiguousarray(lengths, "<i8").data)
@@ -71,7 +75,10 @@ _verified: dict[Path, tuple[Stat, VaultState]] = {}
 
 
 def state_of(path: Path) -> VaultState:
-    """Return the state of a vault that is there, after reading all of it, unless this process did so since it last changed."""
+    """Read a vault, verify its digest, and return its state.
+
+    A vault that did not change is verified once per process.
+    """
     stat = file_stat(path)
     if path in _verified and _verified[path][0] == stat:
         return _verified[path][1]
@@ -95,7 +102,10 @@ def state_of(path: Path) -> VaultState:
 
 
 def checked_state(job: Job, path: Path) -> VaultState | None:
-    """Return the state of a vault, if it is not behind the one that it was last used in; None where there never was one."""
+    """Return a vault's state; raise ``RefusedError`` if it is older or other than the one last used.
+
+    None where there never was one.
+    """
     # First: what is remembered is written after the vault, so that another run that makes it grow meanwhile is no older vault.
     known = list(_remembered(job, path))
     if not path.exists():
@@ -116,8 +126,8 @@ def checked_state(job: Job, path: Path) -> VaultState | None:
     return state
 
 
-def remember(job: Job, path: Path, state: VaultState) -> None:
-    """Keep in which state a vault was used, beside it and in the work folder."""
+def record_state(job: Job, path: Path, state: VaultState) -> None:
+    """Record the state of a vault, next to it and in the work folder."""
     beside, within = _memories(job, path)
     if job.work_path.is_dir():
         private_folder(within.parent)
@@ -127,6 +137,7 @@ def remember(job: Job, path: Path, state: VaultState) -> None:
 
 
 def _remembered(job: Job, path: Path) -> Iterator[VaultState]:
+    """Yield the recorded states of a vault."""
     for memory in _memories(job, path):
         kept = unsealed(memory)
         if isinstance(kept, list) and len(kept) == len(VaultState._fields):
@@ -134,43 +145,44 @@ def _remembered(job: Job, path: Path) -> Iterator[VaultState]:
 
 
 def _memories(job: Job, path: Path) -> tuple[Path, Path]:
+    """Return the two files that record a vault's state."""
     # The second because a vault's folder may be lost as a whole.
     named = hashlib.sha256(str(path).encode()).hexdigest()[:32]
     return path.with_name(f".{path.name}.state"), job.work_path / "vaults" / f"{named}.json"
 
 
 MISSING = "new"
-"""What stands for the id of a vault that is not there yet."""
+"""The id of a vault that does not exist yet."""
 
 
 def vault_path(job: Job, place: Secret) -> Path:
-    """Return where a vault lies or will lie."""
+    """Return the path of a vault; raise ``RefusedError`` if its folder is missing or others may read it."""
     named = place.file if place.file is not None else Path(text_of(place))
     path = checked_secret_path(job, job.resolve(named), place)
     if not path.parent.is_dir():
         raise RefusedError(f"the {place.words} names a vault in a folder that does not exist; make the folder")
     if path.exists():
-        only_its_owners(path, place)
+        check_only_owner_reads(path, place)
     return path
 
 
 def vault_id(job: Job, path: Path) -> str:
-    """Return what tells this vault from every other; it stays while tokens are added."""
+    """Return the identity of a vault, which stays while tokens are added; ``new`` without one."""
     state = checked_state(job, path)
     return MISSING if state is None else state.identity
 
 
-def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
-    """Give a token to every value that has none yet; make the vault where there is none.
+def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
+    """Give a random token to every value without one, and create the vault if missing.
 
     Args:
         job: Gives the memory.
         path: The vault.
         values: Large text without nulls, piece by piece.
-        spill: For what does not fit the memory.
+        spill: Folder for data that do not fit the memory.
 
     Returns:
-        How many tokens are new.
+        The number of new tokens.
     """
     with _locked(path), connect(job, spill) as connection:
         state = checked_state(job, path)
@@ -186,12 +198,12 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
             generation = state.generation + 1 if state else 1
             write_atomically(path, lambda part: _grown(part, path, generation, connection))
             _flush(path)
-        remember(job, path, state_of(path))
+        record_state(job, path, state_of(path))
         return int(count)
 
 
 def _grown(part: Path, path: Path, generation: int, connection: duckdb.DuckDBPyConnection) -> int:
-    """Write the old vault and the new tokens behind it, as the next generation."""
+    """Write the old vault's rows followed by new tokens, as the next generation."""
     # The writer would make it with whatever mode the process has; so it is there and private when it opens it.
     os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     old = pq.ParquetFile(path) if path.exists() else None
@@ -249,6 +261,7 @@ def values_of(job: Job, path: Path, tokens: pa.Array, spill: Path) -> pa.Array:
 
 
 def _looked_up(job: Job, path: Path, wanted: pa.Array, columns: tuple[str, str], spill: Path) -> pa.Array:
+    """Look up values or tokens in a vault under a shared lock."""
     given, sought = columns
     # DuckDB opens the file more than once, and another run may put a longer one in its place meanwhile.
     with _locked(path, fcntl.LOCK_SH), connect(job, spill) as connection:

@@ -17,7 +17,7 @@ from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms, Unreported
 from tasks.composition.earlier import KnownRecords
-from tasks.composition.overlaps import overlaps_of, registered
+from tasks.composition.overlaps import overlaps_of, register_release
 from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import ReleaseRegistry, open_registry
 from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
@@ -27,7 +27,7 @@ from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
-from tasks.lattice.replay import replayed
+from tasks.lattice.replay import replayed_manifest
 from tasks.lineage.events import lineage_of
 from tasks.passthrough.untreated import check_published, measure_untreated_columns
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
@@ -104,7 +104,7 @@ class PublishedRelease:
 def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
     """Read the source; return with it the release that this job has made of it already, if it has."""
     if run.job.replay is not None:
-        replayed(run.job)
+        replayed_manifest(run.job)
     # A key that cannot be used is told of before hours are spent on what it was to sign.
     signer_of(run.job)
     with run.phase("source"):
@@ -255,7 +255,7 @@ def _finished(
         # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
         parts, digested = (known.parts(known.digested), tuple(map(known.with_kinds, known.digested))) if registry else ((), None)
         write_entry(run, whole, source, people, parts, digested)
-        entry = registered(known, whole.release, registry, joining.families) if registry else None
+        entry = register_release(known, whole.release, registry, joining.families) if registry else None
         # So that whoever goes on from here on another machine knows of it, and nothing is published by a run that was taken over.
         run.work.keep()
         run.work.check()
@@ -266,7 +266,7 @@ def _finished(
         _keep_untold(run)
         publication.undone = "the registry of the folder of jobs could not be written, so that others know of it only while it is there"
         if registry and entry:
-            registry.believe(entry)
+            registry.record_publication(entry)
             joining.commit()
         publication.undone = "its run could not be ended"
         return whole

@@ -1,4 +1,4 @@
-"""The records of a source as codes, for algorithms that recode single records: coded per chunk, then gathered and put in order."""
+"""Coding of a source's single records, per chunk, then gathered and put in canonical order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
-from tasks.lattice.promises import check_enough, source_value_counts
+from tasks.lattice.promises import check_at_least_k, source_value_counts
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FileStep
@@ -37,16 +37,16 @@ BYTES_PER_RECORD, BYTES_PER_CODE, BYTES_PER_PERSON = 72, 14, 24
 
 @dataclass(frozen=True, eq=False)
 class JobRecords:
-    """All records, ordered by their QIDs and what else they publish, so that nothing depends on where they stood.
+    """All records as codes, in an order that does not depend on their order in the source.
 
     Attributes:
         codes: Shape (n, QIDs), the code of each value.
         sensitive: Shape (n,) per sensitive column that a privacy model looks at: the code of each value.
-        order: Shape (n,), where each record stands in the source, chunk after chunk.
+        order: Shape (n,), the position of each record in the source, chunk after chunk.
         chunks: Number of records of each chunk.
         source_counts: Shape (values,) per sensitive column: how many records of the whole source have each value, or persons where they
             are named.
-        unit: Whose each one is.
+        unit: The unit that k counts, with the persons of the records.
     """
 
     codes: NDArray[np.unsignedinteger]
@@ -66,7 +66,7 @@ class JobRecords:
         chunks: tuple[int, ...],
         wholes: tuple[NDArray[np.int64], ...] | None = None,
     ) -> JobRecords:
-        """Put records in order.
+        """Build the records in canonical order from columns of codes.
 
         Args:
             coding: Of the run.
@@ -74,7 +74,7 @@ class JobRecords:
             marked: Shape (n,), from ``record_hashes``.
             digests: Shape (n,), the digest of each record's person; None where no person is named.
             chunks: Number of records of each chunk.
-            wholes: As the attribute; counted if left out, where these are all records.
+            wholes: As ``source_counts``; counted from these records if left out.
         """
         qids = len(coding.domains)
         order = canonical_record_order(columns[:qids], [domain.size for domain in coding.domains], marked, digests)
@@ -87,12 +87,12 @@ class JobRecords:
 
 
 def source_counts_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], unit: Unit) -> tuple[NDArray[np.int64], ...]:
-    """Return how many records have each value of each sensitive column, or where persons are named how many persons.
+    """Return the number of records, or persons, of each value of each sensitive column.
 
     Args:
         coding: Of the run.
         sensitive: Shape (n,) per column, the value of each record of the whole source.
-        unit: Whose they are.
+        unit: The unit that k counts.
     """
     if unit.adds_up:
         return tuple(source_value_counts(coding, position) for position in range(len(sensitive)))
@@ -101,15 +101,15 @@ def source_counts_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], u
 
 @dataclass(frozen=True)
 class RecordReading(DomainTable):
-    """What records are coded by: the source, beside the domain table."""
+    """The inputs of coding records: domain table and source."""
 
     source: ChunkedSource
 
 
 def _code(given: RecordReading, chunk: Chunk, path: Path) -> int:
-    """Codes the QIDs of a chunk, and the sensitive columns that a privacy model looks at, and marks its records; in the chunk's order.
+    """Code the QIDs and modelled sensitive columns of a chunk, in the chunk's order, with record hashes.
 
-    Where persons are named, each record has the digest of its own beside it.
+    Where persons are named, each record also has the digest of its person.
     """
     job, source, names = given.job, given.source, axis_names(given.job)
     wanted = list(dict.fromkeys([*names, *source.payload]))
@@ -146,20 +146,23 @@ CODED = FileStep(
 
 
 def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Artifact]:
-    """The records of all chunks as codes."""
+    """Code the records of all chunks."""
     return each(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 
 def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
-    """Return about how much memory an algorithm takes for so many records, labels included: measured, twice the records' own."""
+    """Return about how many bytes an algorithm takes for so many records, labels included.
+
+    Measured: twice the bytes of the records.
+    """
     each = BYTES_PER_RECORD + BYTES_PER_CODE * (len(coding.domains) + len(coding.sensitive))
     return 2 * records * (each + (BYTES_PER_PERSON if job.columns.person else 0))
 
 
-def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> JobRecords:
-    """Put the records of all chunks into one matrix."""
+def gather_records(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> JobRecords:
+    """Gather the coded records of all chunks in one matrix."""
     count = sum(part.rows for part in parts)
-    check_enough(job, count)
+    check_at_least_k(job, count)
     needed = bytes_of_records(job, coding, count)
     if needed > job.memory:
         raise PrivacyError.too_many_records(job.method.name, count, needed)
@@ -177,17 +180,17 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     records = JobRecords.of(coding, columns, marked, digests, tuple(part.rows for part in parts))
     whose = records.unit.figures()
     if whose:
-        check_enough(job, whose[0], "person")
+        check_at_least_k(job, whose[0], "person")
     return records
 
 
 def axes_of(job: Job, coding: Coding, order: Order = "listed") -> CutAxes:
-    """Return how each QID is cut.
+    """Return the axes of cuts, one per QID.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        order: Of siblings, where it is free.
+        order: Order of siblings, where the hierarchy leaves it open.
     """
     qids = job.columns.quasi_identifiers
     of_qids = zip(qids, coding.domains, coding.hierarchies, strict=True)

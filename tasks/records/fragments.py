@@ -1,4 +1,7 @@
-"""Records that do not fit the memory: fragments as distributed Mondrian makes them, each anonymised alone by the job's own algorithm."""
+"""Fragments of records that do not fit the memory, each anonymised alone by the job's algorithm.
+
+They are made as in distributed Mondrian.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from tasks.counting.coding import Coding
 from tasks.lattice.promises import check_intervals, check_promise, source_value_counts
 from tasks.records.coding import JobRecords, bytes_of_records
 from tasks.records.partitions import ways_of
-from tasks.records.recodings import recoded
+from tasks.records.recodings import recode_with_method
 
 
 def need_fragments(job: Job, coding: Coding) -> bool:
-    """Return whether the records are to be shared out: asked for, or too many for the memory."""
+    """Return whether the records are divided into fragments, by request or because memory is short."""
     check_promise(job, coding)
     check_intervals(coding, ways_of(job))
     needed = bytes_of_records(job, coding, coding.records)
@@ -38,22 +41,22 @@ def need_fragments(job: Job, coding: Coding) -> bool:
 def published_fragment(
     job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None = None
 ) -> tuple[PublishedClasses, NDArray[np.int32]]:
-    """Anonymise the records of a fragment.
+    """Anonymise the records of a fragment by the job's algorithm and label the classes.
 
     Args:
         job: The job.
-        coding: Of the whole source, so that distances and losses are relative to that.
+        coding: Domains of the complete source, to which distances and losses are relative.
         codes: Shape (records, axes), the QIDs and the sensitive columns that a privacy model looks at.
-        payload: What else the records publish.
+        payload: The records' other published columns.
         digests: Shape (records,), the digests of their persons; None where no person is named.
 
     Returns:
-        What is published, with losses that add up over fragments, and the class of each record, shape (records,).
+        The labelled classes, with losses that add up over fragments, and the class of each record, shape (records,).
     """
     # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
     wholes = None if digests is not None else tuple(source_value_counts(coding, position) for position in range(len(coding.sensitive)))
     records = JobRecords.of(coding, list(codes.T), record_hashes(payload.columns, len(codes)), digests, (len(codes),), wholes)
-    made, found = recoded(job, coding, records)
+    made, found = recode_with_method(job, coding, records)
     sets = Sets.of(found.classes)
     distinct = 0.0
     for position, domain in enumerate(coding.domains):

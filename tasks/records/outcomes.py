@@ -1,4 +1,4 @@
-"""What an algorithm on single records found, as figures: read by whoever publishes it, whether or not the algorithms are loaded."""
+"""Published figures of algorithms on single records, readable without loading the algorithms."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tasks.store.store import Store
 
 
 class LocalOutcome(BaseModel):
-    """What the algorithm found, in figures that may be published.
+    """The publishable figures of an algorithm's recoding.
 
     Attributes:
         suppressed: Records in no class.
         masked: How many of them are published with ``*``.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
-        search: What the algorithm counted: partitions, outliers, how many left, were recovered, partitions merged.
+        search: Counts of the algorithm: partitions, outliers, records left, records recovered, partitions merged.
         before: Class sizes of the source as it is.
         people: Persons of the source, and records of the one who has most; None where no person is named.
     """
@@ -34,5 +34,5 @@ class LocalOutcome(BaseModel):
 
 
 def read_local_outcome(artifacts: RecodingArtifacts, store: Store) -> LocalOutcome:
-    """Read what the algorithm found."""
+    """Read the figures of an algorithm's recoding from the store."""
     return LocalOutcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

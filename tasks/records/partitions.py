@@ -1,4 +1,4 @@
-"""Which algorithm the job asks for, and the classes that it makes of the records."""
+"""The partitioning algorithms for single records, as jobs call them."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ MANY_EXCHANGED = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Partitioned:
-    """The outcome of an algorithm.
+    """Classes of records made by an algorithm.
 
     Attributes:
         classes: Shape (n,), int32, dense from 0; negative for suppressed records.
-        figures: What it counted on the way, by name.
+        figures: The algorithm's counts, by name.
         least: Shape (classes,), the finest level that a class may publish for categorical QIDs; None for any.
     """
 
@@ -48,14 +48,14 @@ class Partitioned:
     least: NDArray[np.int64] | None = None
 
 
-def partition(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD) -> Partitioned:
-    """Make classes of records by the job's method.
+def partition_by_method(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD) -> Partitioned:
+    """Divide records into classes by the job's method.
 
     Args:
         job: The job.
         codes: Shape (n, QIDs), in the order that decides ties; n ≥ k.
         coding: Domains and hierarchies.
-        unit: Whose the records are; k persons or more where persons are named.
+        unit: The unit that k counts; there are at least k of it.
     """
     entry = METHODS[job.method.name]
     by = entry.partition
@@ -68,15 +68,16 @@ def partition(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD)
 
 
 def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partitioned) -> Partitioned:
-    """Let records of finished classes move and change places as long as what is published costs less; who is suppressed stays so.
+    """Improve finished classes by moving and swapping records while the loss falls.
 
-    Classes far larger than others stay as they are: they hold equal records, or one person's, and looking at them costs by their square.
+    Suppressed records stay so. Classes far larger than others stay as they are: they hold equal records, or one person's, and the time for
+    them grows with their square.
 
     Args:
         job: The job.
         codes: Shape (n, QIDs).
         coding: Domains and hierarchies.
-        unit: Whose the records are.
+        unit: The unit that k counts.
         made: The classes.
     """
     published = made.classes[made.classes >= 0]
@@ -102,13 +103,16 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
 
 
 def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> list[LabelPrices]:
-    """Return what classes publish, QID by QID."""
+    """Return the label prices of classes, QID by QID."""
     ends = ends_of(job, coding) or (None,) * len(ways)
     return [LabelPrices(*label) for label in zip(ways, coding.domains, coding.hierarchies, ends, strict=True)]
 
 
 def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Make classes by a VP-tree on Gower distance, outliers set apart (papers/rayden.txt, Algorithms 1 to 3)."""
+    """Divide records by a VP-tree on Gower distance and handle outliers (RAYDEN).
+
+    See papers/rayden.txt, Algorithms 1 to 3.
+    """
     method = job.method
     assert isinstance(method, RaydenMethod)
     points = _points(codes, coding, method)
@@ -122,7 +126,7 @@ def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> P
 
 
 def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Make classes by a VP-tree on the distance of the numerical QIDs."""
+    """Divide records by a VP-tree on the distance of the numerical QIDs."""
     method = job.method
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):
@@ -133,7 +137,7 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Pa
 
 
 def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Make Mondrian's classes, their outliers set apart and cut again."""
+    """Divide records by Mondrian, then set outliers apart and cut again."""
     method = job.method
     assert isinstance(method, MondrianCofMethod)
     cut = MondrianCut(codes, axes_of(job, coding), job.privacy.k, unit)
@@ -141,7 +145,7 @@ def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit
 
 
 def partition_by_clustering(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Make classes level by level (papers/semantic-clustering.txt)."""
+    """Cluster records level by level (papers/semantic-clustering.txt)."""
     method = job.method
     assert isinstance(method, ClusteringMethod)
     clustering = Clustering(job.privacy.k, method.start, method.distance == "scaled")
@@ -151,7 +155,7 @@ def partition_by_clustering(job: Job, codes: Codes, coding: Coding, unit: Unit) 
 
 
 def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Make classes by greedy k-member clustering and local exchange, priced by what they publish."""
+    """Divide records by greedy k-member clustering and local exchange, priced by the labels."""
     method = job.method
     assert isinstance(method, KMemberMethod)
     # In the order that cuts learn: they are what it is measured by.
@@ -161,7 +165,7 @@ def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> 
 
 
 def ways_of(job: Job) -> tuple[Generalisation | None, ...]:
-    """Return how each QID is published, None for the usual way; nothing where the method has one way for all."""
+    """Return the way of generalisation of each QID, None for the default; empty for other methods."""
     method = job.method
     return tuple(method.way_of(qid.name) for qid in job.columns.quasi_identifiers) if isinstance(method, Generalising) else ()
 

@@ -1,4 +1,7 @@
-"""The recoding of single records: the algorithm is run, its classes labelled, the class of each record kept in the order of the source."""
+"""Recoding of single records: the algorithm is run, and its classes are labelled and stored.
+
+The class of each record is stored in the order of the source.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,11 @@ from tasks.counting.endpoints import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import one, remote_takes_all_chunks
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, read_search_outcome
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_search_outcome
 from tasks.lattice.promises import class_settings, most_suppressed, no_class_error, promise_of
-from tasks.records.coding import JobRecords, gather
+from tasks.records.coding import JobRecords, gather_records
 from tasks.records.outcomes import LocalOutcome
-from tasks.records.partitions import Partitioned, partition, ways_of
+from tasks.records.partitions import Partitioned, partition_by_method, ways_of
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_plain
@@ -40,14 +43,14 @@ OF_RECORDS = OF_CELLS | {"cells": "assigned"}
 
 
 class LabelledClasses(NamedTuple):
-    """What the classes publish, one row per class in the order of the release, and how many records they hold."""
+    """Labels of the classes, one row per class in the order of the release, and their sizes."""
 
     labels: pa.Table
     sizes: NDArray[np.int64]
 
 
 def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
-    """Run the job's algorithm on all records.
+    """Run the job's algorithm on all records and store the recoding.
 
     Args:
         given: The domain table; its store gets the recoding.
@@ -59,8 +62,8 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
     job, coding, store, key = given.job, given.coding, given.store, RECODE.key(given, parts)
     if kept := read_recoding_artifacts(store, key, OF_RECORDS):
         return kept
-    records = gather(job, coding, parts, store)
-    made, found = recoded(job, coding, records)
+    records = gather_records(job, coding, parts, store)
+    made, found = recode_with_method(job, coding, records)
     most = most_suppressed(job, coding.records)
     if made.suppressed > most:
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
@@ -68,7 +71,7 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
         raise no_class_error(job, coding)
     outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combination_numbers(records.codes))), records.unit.figures())
     return RecodingArtifacts(
-        outcome=read_search_outcome(store, key, outcome),
+        outcome=write_search_outcome(store, key, outcome),
         cells=store.make(OF_RECORDS["cells"], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
         classes=store.make(OF_RECORDS["classes"], key, ".parquet", lambda path: _write_classes(path, made)),
     )
@@ -85,14 +88,17 @@ RECODE = FilesStep(
 
 
 def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> RecodingArtifacts:
-    """The job's algorithm on all records."""
+    """Run the job's algorithm on all records, as a step of the run."""
     return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
-def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
-    """Run the job's algorithm, merge what fails its other privacy models, and labels the classes."""
+def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
+    """Run the job's algorithm on records in memory and label the classes.
+
+    Classes that fail the job's privacy models are merged first.
+    """
     criteria, unit = _criteria(job, coding, records), records.unit
-    found = accepted(partition(job, records.codes, coding, unit), records, coding, criteria)
+    found = satisfy_models(partition_by_method(job, records.codes, coding, unit), records, coding, criteria)
     while True:
         if (found.classes < 0).all():
             raise no_class_error(job, coding, criteria.column_broken_by_holders() if criteria else None)
@@ -102,11 +108,11 @@ def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecodi
         if unit.adds_up or criteria is None or not criteria.fails(published).any():
             return made, found
         # Safe classes that publish the same are one, which with persons need not be safe: those with a rare value may be in each of them.
-        found = accepted(replace(found, classes=published, least=None), records, coding, criteria)
+        found = satisfy_models(replace(found, classes=published, least=None), records, coding, criteria)
 
 
-def accepted(found: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
-    """Pool classes so that they keep the job's other privacy models, and suppress what fails even so."""
+def satisfy_models(found: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
+    """Merge classes until they satisfy the job's privacy models, and suppress those that still fail."""
     if criteria is None:
         return found
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
@@ -119,7 +125,10 @@ def accepted(found: Partitioned, records: JobRecords, coding: Coding, criteria: 
 
 
 def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
-    """Return what classes must keep besides k, which every algorithm keeps by itself; k persons are counted once more all the same."""
+    """Return the requirements of classes besides k; None if there are none.
+
+    Every algorithm ensures k, but k persons are counted once more.
+    """
     if not coding.sensitive and records.unit.adds_up:
         return None
     names = [domain.qid for domain in coding.sensitive]
@@ -131,7 +140,7 @@ def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
 
 
 def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:
-    """Return how suppressed records are treated: as the job says, but a mask that is no safe class itself is dropped."""
+    """Return how suppressed records are treated; masks that would be no safe class are dropped."""
     if criteria is None or not job.suppression.masks or (classes >= 0).all():
         return job.suppression.treatment
     mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
@@ -171,15 +180,15 @@ def _write_classes(path: Path, recoded: RecordRecoding) -> int:
     return write_plain(pa.table({"records": recoded.sizes} | labels), path)
 
 
-def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:
-    """Return the class of each record of a chunk, by the number of the chunk."""
+def read_record_classes(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:
+    """Read the class of each record of a chunk, by the chunk's number."""
     with pa.memory_map(str(store.path(artifacts.cells))) as mapped:
         classes: NDArray[np.int32] = ipc.open_file(mapped).get_batch(number).column(0).to_numpy()
     return classes
 
 
 def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> LabelledClasses:
-    """Read what the classes publish, once for all chunks."""
+    """Read labels and sizes of the classes from the store, once for all chunks."""
 
     def read() -> LabelledClasses:
         table = read_table(store, artifacts.classes)

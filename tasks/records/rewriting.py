@@ -1,4 +1,4 @@
-"""The last phase for recodings of single records: a chunk's records take the class that was kept for their place in the source."""
+"""Writing of a release from a recoding of single records: each record takes its stored class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.errors.base import SourceError
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.pseudonyms.pseudonyms import read_published
-from tasks.records.recodings import LabelledClasses, assigned, load_classes
+from tasks.records.recodings import LabelledClasses, load_classes, read_record_classes
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.people import Assigned, WrittenPersons
@@ -22,30 +22,30 @@ from tasks.writing.rewriting import ChunkPosition, Rewriting, count_additional_c
 
 @dataclass(frozen=True)
 class RecordRewriting(Rewriting):
-    """What a release of a recoding of single records is written by."""
+    """The rewriting of chunks by a recoding of single records."""
 
     @property
     def published(self) -> LabelledClasses:
-        """What the classes publish, as ``Rewriting`` has it."""
+        """Return labels and sizes of the classes."""
         return load_classes(self.job, self.coding, self.recoding, self.store)
 
-    def read(self, place: ChunkPosition) -> list[object]:
-        """Return what the classes of a chunk's records depend on."""
+    def class_inputs(self, place: ChunkPosition) -> list[object]:
+        """Return the keys of the inputs that determine the classes of a chunk's records."""
         return [place.chunk.key, place.number, self.recoding.digests]
 
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative for one that is not released."""
-        return assigned(self.recoding, place.number, self.store)
+        """Return the class of each record of a chunk, shape (rows,), negative for suppressed records."""
+        return read_record_classes(self.recoding, place.number, self.store)
 
     def assigned(self, place: ChunkPosition) -> Assigned:
-        """Return the classes of a chunk's records, and what these publish beside labels."""
+        """Return the classes of a chunk's records and the additional columns of the released ones."""
         classes = self.classes(place)
         if not self.source.payload:
             return classes, {}
         return classes, count_additional_columns(self.job, self.source, self.labels, *_published(self, classes, place.chunk))
 
     def write_run(self, place: ChunkPosition, path: Path) -> int:
-        """Write the released records of a chunk apart by output file; return how many there are."""
+        """Write a chunk's released records grouped by output file; return their number."""
         classes, payload = _published(self, self.classes(place), place.chunk)
         return write_class_records(path, self.job, self.source, self.labels, self.sizes, classes, payload)
 
@@ -53,7 +53,7 @@ class RecordRewriting(Rewriting):
 def rewrite_records(
     run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts
 ) -> tuple[list[Artifact], WrittenPersons]:
-    """Every chunk joined to the classes of its records, as ``rewrite`` has it."""
+    """Write the files of a release from a recoding of single records."""
     return rewrite(run, RecordRewriting(run.job, domain, run.store, run.spill, source, recoding))
 
 

@@ -1,8 +1,8 @@
-"""Published records that a report shows, so that people see what they hand on: what k share of them and nothing else.
+"""Example records that a report shows, limited to values that k records share.
 
-A report is read by more people than the files are. So no more is shown of a record than what k records of the files share as a whole: the
-combination of its quasi-identifiers, which every class promises, and of the other columns as many values as still leave k records behind
-all that is shown. Which records they are follows from the files alone, whose order says nothing of the source's.
+A report has more readers than the files. So no more is shown of a record than k records of the files share together. That is the
+combination of its quasi-identifiers, which every class promises, and as many values of other columns as still leave k records. The
+choice follows from the files alone, whose order discloses nothing of the source's.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ LONG = 256
 
 
 def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
-    """Return up to three published records, from the first, the middle and the last file, the same whatever the source's order was.
+    """Return up to three example records of a release, one each from its first, middle and last classes.
+
+    They are the same whatever the order of the source.
 
     Args:
         what: How the release is called in a message.
         files: Its data files, in order.
-        manifest: Says k, what k counts, and how CSV is read.
-        terms: Say under which columns the quasi-identifiers are published.
+        manifest: Gives k, its unit, and the format of CSV files.
+        terms: Give the columns under which the quasi-identifiers are published.
     """
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
     some = example_files(files)
@@ -51,12 +53,15 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
 
 
 def example_files(files: Sequence[File]) -> list[File]:
-    """Return the first file, the middle one and the last: they bound what is counted, and k records in them are k records of all."""
+    """Return the first, the middle and the last file, which bound what is counted.
+
+    k records in them are k records of all files.
+    """
     return list({place: files[place] for place in (0, len(files) // 2, len(files) - 1)}.values())
 
 
 def _short(connection: duckdb.DuckDBPyConnection, source: str, files: Sequence[Path], names: Sequence[str]) -> Sequence[str]:
-    """Return the columns whose values are short, as the files alone tell: whoever makes the report again must find the same ones."""
+    """Return the columns whose values are short, by the files alone, so that rebuilt reports agree."""
     if files[0].suffix != ".parquet":
         [(records,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
         return names if sum(path.stat().st_size for path in files) <= LONG * MOST_COLUMNS * int(records) else ()
@@ -98,15 +103,15 @@ def _cut(value: str | None) -> str | None:
 
 
 def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str:
-    """Return the statement that chooses classes: of each third of them, in the order of their labels, the one with most records.
+    """Return SQL that chooses the largest class of each third of the classes, in label order.
 
     It is right because GROUP BY takes nulls as equal, so that a class is exactly the records that share one combination; and because ties
     are broken by the labels, which no two classes share.
 
     Args:
-        source: What is read.
+        source: The relation of the files.
         qids: The published columns of quasi-identifiers.
-        k: What a class must have in the files that are read.
+        k: Least records of a class in these files.
         masked: Whether ``*`` in all of them is the mark of suppressed records.
     """
     own = ", ".join(f"{quote(name)} AS q{place}" for place, name in enumerate(qids))
@@ -122,12 +127,15 @@ def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str
 
 
 def members_sql(source: str, qids: Sequence[str], others: Sequence[str]) -> str:
-    """Return the statement that reads other columns, as text, of records in the classes of table ``chosen``, nulls being equal."""
+    """Return SQL that reads other columns, as text, of the records in the chosen classes.
+
+    Nulls count as equal.
+    """
     same = " AND ".join(f"files.{quote(name)} IS NOT DISTINCT FROM chosen.q{place}" for place, name in enumerate(qids))
     own = "".join(f", files.{quote(name)}::VARCHAR AS o{place}" for place, name in enumerate(others))
     return f"SELECT chosen.third{own} FROM {source} AS files JOIN chosen ON {same}"
 
 
 def most_shared_sql(place: int) -> str:
-    """Return the statement that finds the value that most records of a class share, of equally many the first."""
+    """Return SQL that finds the value shared by most records of a class; ties go to the first."""
     return f"SELECT o{place}, count(*) FROM examples WHERE third = ? GROUP BY ALL ORDER BY count(*) DESC, o{place} NULLS LAST LIMIT 1"

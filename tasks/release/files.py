@@ -1,4 +1,4 @@
-"""The data files of a release, of whatever format, as DuckDB reads them back."""
+"""Reading of a release's data files (Parquet, CSV or DuckDB) by DuckDB."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ DATA = "data"
 
 
 class Csv(NamedTuple):
-    """How CSV is read back.
+    """Delimiter and column types of a release's CSV files.
 
     Attributes:
-        delimiter: What separates fields.
+        delimiter: The character between fields.
         types: DuckDB's type of each column; text where nothing is known.
     """
 
@@ -40,7 +40,7 @@ TEXT = Csv()
 
 
 def data_files(release: Path) -> list[Path]:
-    """Return the data files of a release folder."""
+    """Return the data files of a release folder, sorted."""
     check_no_links(release)
     found = sorted(path for path in (release / DATA).rglob("*") if path.suffix in SUFFIXES and path.is_file()) if release.is_dir() else []
     if not found and (release / "manifest.json").is_file():
@@ -53,7 +53,9 @@ def data_files(release: Path) -> list[Path]:
 
 
 def is_listed(path: Path, digest: str, size: int | None, most: int = MOST_LISTED) -> bool:
-    """Return whether a file of a release is the one that its manifest lists; one of another size is not read.
+    """Return whether a file of a release has the digest and size that its manifest lists.
+
+    A file of another size is not read.
 
     Args:
         path: The file.
@@ -69,7 +71,7 @@ def is_listed(path: Path, digest: str, size: int | None, most: int = MOST_LISTED
 
 
 def partition_of(path: Path) -> Partition:
-    """Return the columns that the folders between ``data`` and a file name, as text; those above are none of the release's."""
+    """Return the partition columns named by the folders between ``data`` and a file, as text."""
     folders = path.parts[:-1]
     # The last one of that name: the release itself may lie below a folder called data.
     below = len(folders) - folders[::-1].index(DATA) if DATA in folders else len(folders)
@@ -77,7 +79,7 @@ def partition_of(path: Path) -> Partition:
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv = TEXT) -> str:
-    """Return what DuckDB reads data files as; a DuckDB file is attached for it, to read only."""
+    """Return the SQL relation of data files; a DuckDB file is attached read-only."""
     match files[0].suffix:
         case ".csv":
             return _csv_relation(files, layout)
@@ -90,10 +92,9 @@ def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], la
 
 
 def _check_table(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Refuse what is no table, such as a view, and a table that is more than columns of types.
+    """Raise ``VerificationError`` unless a DuckDB file holds a plain table, of typed columns only.
 
-    A view is what its statement makes when it is read, of whatever there is then; and in a column that takes no notice of capitals classes
-    would be counted as one that others, who copy the file, see apart.
+    A view's rows depend on when it is read. A case-insensitive column would merge classes that others, who copy the file, see as two.
     """
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {TABLE} (nothing INTEGER)")
     own = "SELECT sql FROM duckdb_tables() WHERE database_name = '{}' AND schema_name = 'main' AND table_name = '{}'"
@@ -109,12 +110,12 @@ def _check_table(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = ",") -> Csv:
-    """Return how the CSV files of a release are read.
+    """Return delimiter and types of a release's CSV files.
 
     Args:
         files: Of any format.
         types: By column, as the manifest has them; empty without one.
-        delimiter: What is believed where no other makes the first line that of the manifest's columns.
+        delimiter: Used where no delimiter makes the first line match the manifest's columns.
     """
     if files[0].suffix != ".csv" or not types:
         return Csv(delimiter, types)
@@ -129,7 +130,7 @@ def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = 
 
 
 def csv_names(path: Path, delimiter: str) -> list[str]:
-    """Return the columns that the first line of a CSV file names."""
+    """Return the column names in the first line of a CSV file."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [unescape_csv_text(name) for name in next(csv.reader(lines_within(file, MOST_HEADER), delimiter=delimiter), [])]
 
@@ -158,7 +159,7 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
 
 @contextmanager
 def file_error(what: str) -> Iterator[None]:
-    """Say in words of ours that data files cannot be counted.
+    """Convert DuckDB's errors on data files to ``VerificationError``, without any value.
 
     Args:
         what: How the release is called.

@@ -1,4 +1,7 @@
-"""The manifest of a release that is there, read in bounded memory: whoever can write in a target may have put anything under its name."""
+"""Reading of a release's manifest, with limits on its size and paths.
+
+Any person who can write in a target may have put a file of that name there.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ from tasks.store.secret import FolderSecret
 
 
 def check_names(release: str, names: Iterable[str]) -> None:
-    """Check that names relative to a release, of objects or of a manifest, stay in it, and that none is a folder of another one.
+    """Raise ``EscapeError`` if a name leads out of a release or is the folder of another name.
 
     Args:
-        release: What the release is called.
+        release: The name of the release.
         names: With ``/`` between folders.
     """
     listed = list(names)
@@ -37,7 +40,7 @@ def _leads_out(name: str) -> bool:
 
 
 def check_no_links(release: Path) -> None:
-    """Check that all that is in a release folder is there itself."""
+    """Raise ``EscapeError`` if a release folder holds symbolic links."""
     if links := sum(path.is_symlink() for path in release.rglob("*")):
         raise EscapeError.links(str(release), links)
 
@@ -47,14 +50,14 @@ MOST_BYTES, MOST_PARTS = 64_000_000, 2_000_000
 
 
 def is_readable(content: bytes) -> bool:
-    """Return whether a manifest is small enough to be read."""
+    """Return whether a manifest is small enough to be parsed."""
     return len(content) <= MOST_BYTES and sum(map(content.count, (b",", b"[", b"{"))) <= MOST_PARTS
 
 
 def is_release_of_tables(release: Path) -> bool:
-    """Return whether a folder holds a release of several tables, by its manifest.
+    """Return whether the manifest in a folder is that of a release of several tables.
 
-    Whether it is whole is looked at later: a damaged one is no release of one table for that.
+    Whether it is complete is checked later.
     """
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
@@ -66,7 +69,7 @@ def is_release_of_tables(release: Path) -> bool:
 
 
 def manifest_content(release: Path) -> bytes:
-    """Return what the manifest's file of a release holds."""
+    """Return the bytes of a release's manifest file."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
     except OSError as error:
@@ -78,10 +81,10 @@ def manifest_content(release: Path) -> bytes:
 
 
 def manifest_of(content: bytes, place: str) -> Manifest:
-    """Return the manifest that a file holds.
+    """Parse the manifest of a release of one table.
 
     Args:
-        content: What the file holds.
+        content: The bytes of the file.
         place: Folder or address of the release, for messages.
     """
     try:
@@ -94,7 +97,7 @@ def manifest_of(content: bytes, place: str) -> Manifest:
 
 
 def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
-    """Return the manifest of several tables that a file holds; arguments and what is raised as of ``manifest_of``."""
+    """Parse the manifest of a release of several tables; arguments and errors as of ``manifest_of``."""
     try:
         if is_readable(content):
             return TablesManifest.model_validate_json(content)
@@ -104,12 +107,12 @@ def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
 
 
 def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
-    """Return the manifest that a file holds, of one table or of several; arguments and what is raised as of ``manifest_of``."""
+    """Parse a manifest of one table or of several; arguments and errors as of ``manifest_of``."""
     return tables_manifest_of(content, place) if b"histories" in content else manifest_of(content, place)
 
 
 def read_manifest(release: Path) -> Manifest | None:
-    """Return the manifest of a release, or None if it has none."""
+    """Read the manifest of a release folder; None if it has none."""
     # Of a link that leads nowhere, too, it is said that it is one.
     if not (release / MANIFEST).exists() and not (release / MANIFEST).is_symlink():
         return None
@@ -119,42 +122,42 @@ def read_manifest(release: Path) -> Manifest | None:
 
 
 OF_HIERARCHY = 32
-"""Digits that tell a hierarchy."""
+"""Digits of a hierarchy's digest."""
 
 
 def keyed_job(job: Job, secret: FolderSecret) -> str:
-    """Return the digest of a job as a manifest bears it."""
+    """Return the keyed digest of a job, as in a manifest."""
     return secret.keyed("job", job_digest(job))
 
 
 def keyed_file(digest: str, secret: FolderSecret) -> str:
-    """Return the digest of a file of the source as a manifest bears it."""
+    """Return the keyed digest of a source file, as in a manifest."""
     return secret.keyed("file", digest)
 
 
 def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
-    """Return the digest of each quasi-identifier with its hierarchy, in job order, as a manifest bears it."""
+    """Return the keyed digest of each quasi-identifier with its hierarchy, in job order, as in a manifest."""
     return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchies_of(job).items()}
 
 
 def is_of_job(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> bool:
-    """Return whether a manifest is of this job, as far as secrets that are known can tell."""
+    """Return whether a manifest is of a job, tried with all known secrets."""
     return manifest.job in {job_digest(job), *(keyed_job(job, secret) for secret in known)}
 
 
 def hierarchies_as_in(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> Mapping[str, str]:
-    """Return the job's hierarchies as a manifest would bear them: keyed with the secret by which most are alike."""
+    """Return the job's hierarchy digests, keyed with the secret that matches a manifest best."""
     mine = [hierarchies_of(job), *(keyed_hierarchies(job, secret) for secret in known)]
     return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
 
 
 def files_in(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> set[str]:
-    """Return those of some plain digests whose files a release is made of, as far as secrets that are known can tell."""
+    """Return the plain digests of files that a release was made of, tried with all known secrets."""
     theirs, secrets = {file.digest for file in manifest.sources}, list(known)
     return {one for one in digests if not theirs.isdisjoint({one, *(keyed_file(one, secret) for secret in secrets)})}
 
 
 def is_of_files(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> bool:
-    """Return whether a manifest is of files of these plain digests, as far as secrets that are known can tell."""
+    """Return whether a release was made of exactly the files of some digests, by known secrets."""
     plain, theirs = list(digests), sorted(file.digest for file in manifest.sources)
     return any(sorted(mine) == theirs for mine in (plain, *([keyed_file(one, secret) for one in plain] for secret in known)))

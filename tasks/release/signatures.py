@@ -1,6 +1,7 @@
-"""Signs releases and checks signatures: Ed25519, the private key in a file of its owner's that ``SKALD_SIGNING_KEY`` names.
+"""Signing of releases and checks of signatures (Ed25519).
 
-Imported where something is signed or checked alone: the library behind it takes longer to load than a small job's counts.
+``SKALD_SIGNING_KEY`` names the file of the private key. This module is imported only to sign or check, because the library behind it
+takes longer to load than a small job's counts.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Signer:
-    """A private key that signs releases; neither its text nor its representation tells anything of it."""
+    """A private key that signs releases; its text and representation reveal nothing of it."""
 
     def __init__(self, key: Ed25519PrivateKey) -> None:
         self._key = key
 
     @property
     def name(self) -> str:
-        """The public key, as manifest and envelope name it."""
+        """Return the public key, as manifest and envelope name it."""
         return SCHEME + self._public.hex()
 
     @property
@@ -47,13 +48,13 @@ class Signer:
         return self._key.public_key().public_bytes_raw()
 
     def signature(self, manifest: Signable, content: bytes) -> str:
-        """Return what ``manifest.sig`` holds for a manifest, of which ``content`` is the file."""
+        """Return the text of ``manifest.sig`` for a manifest and its file's ``content``."""
         payload = statement_of(manifest, content)
         return Envelope(payload, self._public, self._key.sign(signed_bytes(payload))).text()
 
 
 def read_signer(job: Job) -> Signer:
-    """Return the key that ``SKALD_SIGNING_KEY`` names."""
+    """Read the private key that ``SKALD_SIGNING_KEY`` names."""
     path = Path(os.environ[SIGNING_KEY]).resolve()
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
         if path.is_relative_to(folder.resolve()):
@@ -75,7 +76,7 @@ def read_signer(job: Job) -> Signer:
 
 
 def read_public_key(path: Path) -> bytes:
-    """Return the 32 bytes of a public key."""
+    """Read the 32 bytes of a public key from a PEM file."""
     try:
         content = content_of(path, MOST_BYTES)
     except OSError:
@@ -92,13 +93,13 @@ def read_public_key(path: Path) -> bytes:
 
 
 def signature_faults(manifest: Signable, content: bytes, signature: bytes, trusted: bytes | None) -> list[str]:
-    """Return what is wrong with a signature.
+    """Return the faults of a manifest's signature; empty if it is valid.
 
     Args:
-        manifest: What it should be of.
-        content: The manifest's file.
-        signature: The file beside it.
-        trusted: The key that must have signed; any where it is None.
+        manifest: The manifest.
+        content: The bytes of the manifest's file.
+        signature: The bytes of ``manifest.sig``.
+        trusted: The public key that must have signed; None for any.
     """
     envelope = read_envelope(signature)
     if envelope is None:

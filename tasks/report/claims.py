@@ -1,4 +1,7 @@
-"""Which maximum risk a release claims, and why none: by whatever it publishes, and not by its quasi-identifiers alone."""
+"""Report texts on attacks, untreated columns, and the maximum risk that a release claims.
+
+No maximum risk is claimed where untreated columns single people out.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ UNPLAYED = "This release was not attacked: the job turned attacks off, or a vers
 
 
 def attack_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Return how a release was attacked, a sentence or more each."""
+    """Return sentences on how a release was attacked and with what verdict."""
     basis = manifest.attacked
     if basis is None:
         return (UNPLAYED,)
@@ -70,7 +73,7 @@ def _drawn(basis: AttackBasis) -> str:
 
 
 def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
-    """Return the attacks with words, those that break the release first."""
+    """Return a manifest's attack figures with titles and explanations, successful attacks first."""
     order = sorted(manifest.attacks, key=lambda one: one.verdict != "broken")
     return tuple(
         ReportedAttack(title=TITLES[one.name], attacker=ATTACKERS[one.name], meaning=attack_meaning(one), figures=one) for one in order
@@ -78,7 +81,7 @@ def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
 
 
 def attack_meaning(one: AttackFigures) -> str:
-    """Return what an attack means for whoever hands a release on, in a sentence."""
+    """Explain the verdict of an attack in one sentence."""
     if one.verdict == "broken":
         if not one.guesses:
             return "Breaks the release. Its figures follow from the source and stand in the run folder alone."
@@ -94,7 +97,7 @@ def attack_meaning(one: AttackFigures) -> str:
 
 
 def attack_warning(manifest: Manifest) -> str:
-    """Return the warning of attacks that break a release; empty where none does."""
+    """Return a warning of attacks that won more than the job accepts; empty if there are none."""
     broken = broken_attacks(manifest.attacks)
     if not broken:
         return ""
@@ -104,52 +107,55 @@ def attack_warning(manifest: Manifest) -> str:
 
 
 def unclaimed(manifest: Manifest) -> str:
-    """Return why what is published as in the source leaves no maximum risk to claim; empty where it does not."""
+    """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
     said = unclaimed_together(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.untreated)
     return said or unclaimed_because(manifest.passthrough)
 
 
 def is_accepted_untreated(manifest: Manifest) -> bool:
-    """Return whether the job accepts that fewer than k share what untreated columns publish together."""
+    """Return whether the job accepts combinations of untreated columns shared by fewer than k."""
     return bool(manifest.asked and manifest.asked.accept_untreated)
 
 
 def accepted_below_k(manifest: Manifest) -> Together | None:
-    """Return what the job accepts of untreated columns together, where there is something to accept and it does."""
+    """Return the figures of untreated columns together if the job accepts some below k, else None."""
     together = manifest.passthrough_together
     return together if together and together.below_k and is_accepted_untreated(manifest) else None
 
 
 def first_warning(manifest: Manifest) -> str:
-    """Return what is said before anything else of a release; empty where nothing stands out."""
+    """Return the most important warning of a release, on attacks or untreated columns; empty if none."""
     return attack_warning(manifest) or untreated_warning(manifest)
 
 
 def untreated_warning(manifest: Manifest) -> str:
-    """Return the warning of untreated columns that single people out together; empty where none do."""
+    """Return a warning of untreated columns that together single people out; empty if none do."""
     return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), accepted=is_accepted_untreated(manifest))
 
 
 def together_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Return who stands out by columns of each kind together, a sentence each."""
+    """Return a sentence for each kind of columns on the records that they single out together."""
     k = int(manifest.privacy["k"])
     return tuple(one.sentence(kind, k) for kind in KINDS if (one := manifest.together(kind)))
 
 
 def maximum_risk(manifest: Manifest) -> str:
-    """Return the strictest published maximum that a release keeps, in a sentence, or why none is claimed; empty without a risk."""
+    """Return a sentence on the strictest published risk maximum that a release keeps.
+
+    Where untreated columns rule out a claim, it says why. Empty where no risk was measured.
+    """
     # By the smallest class that was counted: k is only what no class may fall below.
     least = int(manifest.risk.get("after", {}).get("min_class", 0))
     return unclaimed(manifest) or (_limited(manifest, UnitWording.of_release(manifest).maximum_risk(least)) if least else "")
 
 
 def maximum_risk_in_short(manifest: Manifest, unit: UnitWording, least: int) -> str:
-    """Return the same as the command line says it.
+    """Return the claim of a maximum risk in short form for the command line.
 
     Args:
         manifest: Of the release.
-        unit: What classes are counted in.
+        unit: The unit that classes are counted in.
         least: The smallest class.
     """
     return unclaimed(manifest) or _limited(manifest, unit.maximum_risk_in_short(least))

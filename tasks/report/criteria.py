@@ -1,6 +1,7 @@
-"""Singling out, linkability and inference: the three questions of the Article 29 Working Party (Opinion 05/2014), answered by figures.
+"""The report's answers on singling out, linkability and inference (Article 29 WP, Opinion 05/2014).
 
-A question is answered with no more than was measured. Where something speaks against a release, or was not measured, the answer says so.
+A question is answered with no more than was measured. Where something speaks against a release, or was not measured, the answer says
+so.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from tasks.report.terms import UnitWording
 
 
 def criteria_of(manifest: Manifest, terms: Terms) -> tuple[Criterion, ...]:
-    """Return the three questions with their answers.
+    """Answer the questions of singling out, linkability and inference for a release.
 
     Args:
         manifest: Of the release.
-        terms: What was asked.
+        terms: The requirements of the job.
     """
     return _singling_out(manifest), _linkability(manifest), _inference(manifest, terms)
 
 
 def _singling_out(manifest: Manifest) -> Criterion:
+    """Answer whether the record of one person can be singled out."""
     unit, before = UnitWording.of_release(manifest), manifest.risk.get("before", {})
     told = [
         f"By the quasi-identifiers: the smallest class, of records that look alike, has {counted(manifest.min_class, unit.one)}; "
@@ -66,6 +68,7 @@ def _singling_out(manifest: Manifest) -> Criterion:
 
 
 def _linkability(manifest: Manifest) -> Criterion:
+    """Answer whether records of one person can be joined, within the release or with other data."""
     after, unit = manifest.risk.get("after", {}), UnitWording.of_release(manifest)
     told = []
     if "marketer" in after:
@@ -107,7 +110,7 @@ def _linkability(manifest: Manifest) -> Criterion:
 
 
 def _overlaps(manifest: Manifest) -> list[str]:
-    """Return how many other releases hold some of the same records, and how much they tell together with this one at worst."""
+    """Return sentences on other releases with some of the same records, and the risk of the worst one."""
     overlaps = manifest.overlaps or ()
     found = len(overlaps) + manifest.unmeasured_overlaps
     if not found:
@@ -125,11 +128,15 @@ def _overlaps(manifest: Manifest) -> list[str]:
 
 
 def _worst(proof: Proof) -> str:
-    """Return how much was measured at worst; how far a class is from the source follows from records that no file holds."""
+    """Return the worst measured figure of a requirement as words.
+
+    How far a class is from the source follows from records that no file holds, so it may have no figure.
+    """
     return f"{proof.measured} was measured at worst" if proof.measured else "and every class keeps it"
 
 
 def _inference(manifest: Manifest, terms: Terms) -> Criterion:
+    """Answer whether sensitive values of a person known to be in the data can be inferred."""
     found, told = manifest.one_value, []
     for name, one in found.items():
         told.append(
@@ -175,9 +182,9 @@ MONDRIAN, MANY_TIMES = "mondrian", 50
 
 
 def advice_sentences(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
-    """Return which columns one node withholds, or nearly so, and what to write to keep more of them; empty if it keeps enough.
+    """Advise how to lose less where columns are withheld or too coarse; empty if little is lost.
 
-    ``objective`` is what the search minimised, if that is known.
+    ``objective`` is the loss that the search minimised, if that is known.
     """
     if kept := _kept_whole(manifest):
         return kept
@@ -195,7 +202,7 @@ def advice_sentences(manifest: Manifest, objective: str | None) -> tuple[str, ..
 
 
 def _kept_whole(manifest: Manifest) -> tuple[str, ...]:
-    """Return what to write where l or t refused the best cut of a class that is far larger than k asks for; empty if none did so."""
+    """Return advice where l or t refused cuts of classes far larger than k; empty elsewhere."""
     guarded = any(manifest.privacy.get(kind) for kind in ("l", "t"))
     if manifest.method != MONDRIAN or not guarded or not manifest.asked or manifest.asked.tries_next or not manifest.released:
         return ()
@@ -205,15 +212,15 @@ def _kept_whole(manifest: Manifest) -> tuple[str, ...]:
 
 
 def uncut_classes_advice(size: float, k: int, sampled: int | None = None) -> str | None:
-    """Return what to write where classes stay whole because l or t refuse their best cuts.
+    """Return advice where classes are far larger than k because l or t refuse their best cuts.
 
     Args:
-        size: Records of the class of a record, on average.
-        k: That was asked for.
-        sampled: Of how many records that is, where these are but a sample; None for all.
+        size: Mean size of the class of a record.
+        k: The k of the job.
+        sampled: Number of sampled records; None if all records were used.
 
     Returns:
-        Nothing where classes are not far larger than k.
+        None where classes are not far larger than k.
     """
     if size < MANY_TIMES * 2 * k:
         return None
@@ -230,7 +237,7 @@ def _are(names: list[str]) -> str:
 
 
 def _for_one_node(objective: str | None, names: list[str]) -> tuple[str, ...]:
-    """Return what keeps more with levels for whole columns, as far as the job does not ask for it already."""
+    """Return advice on objective or weights for full-domain recoding."""
     if objective is None:
         return ()
     if not OBJECTIVES[objective].weighed:

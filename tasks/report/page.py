@@ -1,4 +1,7 @@
-"""The page of a report: one HTML file that needs nothing else, neither network nor scripts, on a screen, a phone or paper."""
+"""The HTML page of a report: one file without scripts or network access.
+
+It is made for a screen, a phone and paper.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ TABLE_NOTE = "The table below says the same."
 
 
 def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Return the share of records or persons by the size of their class, before and after."""
+    """Draw the share of records or persons by class size, in source and release, as an SVG chart."""
     rows = size_rows(report)
     sides = {SOURCE: [source for _, source, _ in rows], RELEASE: [after for _, _, after in rows]}
     # A side that was not counted is left out: drawn, it would look like one that has nothing.
@@ -41,7 +44,7 @@ def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
 
 
 def size_rows(report: Report) -> list[tuple[str, Band | None, Band | None]]:
-    """Return every band of class sizes: its label, and what the source and the release have of it."""
+    """Return the bands of class sizes: label, band of the source, band of the release."""
     before, after = ({band.least: band for band in bands} for bands in (report.came_out.source_bands, report.came_out.bands))
     starts = sorted(before.keys() | after.keys())
     # The last band of one side is open only if it is the last of all.
@@ -51,16 +54,18 @@ def size_rows(report: Report) -> list[tuple[str, Band | None, Band | None]]:
 
 
 def _shares(bands: Sequence[Band | None]) -> list[float | None]:
+    """Return the share of all records in each band; None for an empty band."""
     total = sum(band.records for band in bands if band)
     return [band.records / total if band and band.records else None for band in bands]
 
 
 def _range(least: int, most: int | None) -> str:
+    """Format the bounds of a class size band."""
     return f"{least:,}" + (" or more" if most is None else "" if most == least else f" to {most:,}")
 
 
 def risk_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Return the risks that are shares, before and after; empty where none was counted."""
+    """Draw the re-identification risks of source and release as an SVG chart; empty if none was counted."""
     shares = [risk for risk in report.risk if risk.share]
     sides: dict[str, Callable[[RiskFigure], float | None]] = {SOURCE: lambda risk: risk.before, RELEASE: lambda risk: risk.after}
     series = {side: [value(risk) for risk in shares] for side, value in sides.items()}
@@ -69,7 +74,7 @@ def risk_chart(report: Report, percent: Callable[[float | None], str]) -> str:
 
 
 def loss_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Return what each quasi-identifier lost; empty where it was not counted."""
+    """Draw the NCP loss of each quasi-identifier as an SVG chart; empty if it was not counted."""
     known = [qid for qid in report.qids if qid.ncp is not None]
     return (
         _shares_chart("Loss of each quasi-identifier (NCP)", [qid.name for qid in known], {RELEASE: [q.ncp for q in known]}, percent)
@@ -81,14 +86,14 @@ def loss_chart(report: Report, percent: Callable[[float | None], str]) -> str:
 def _shares_chart(
     title: str, names: Sequence[str], series: Mapping[str, Sequence[float | None]], percent: Callable[[float | None], str]
 ) -> str:
-    """Return lying bars from 0 to 100 %, under the heading that the page has for them."""
+    """Draw horizontal bars from 0 to 100 % as inline SVG; the page has the heading."""
     # Always up to 100 %, so that the charts of two releases can be held against each other.
     chart = Chart(title, TABLE_NOTE, series, percent, CHART_STYLES, missing="")
     return bar_chart(chart, names, most=1.0, headed=False).inline()
 
 
 def lattice_charts(drawn: LatticeMap, width: int) -> tuple[str, str]:
-    """Return the pictures of the lattice, its heights and its nodes around the chosen one, at most so many pixels wide."""
+    """Draw the lattice's heights and the nodes around the chosen one, at most ``width`` pixels wide."""
     return heights_picture(drawn, width).inline("lattice"), nodes_picture(drawn, width).inline("lattice")
 
 
@@ -96,13 +101,16 @@ DIGEST = hashlib.sha256().digest_size
 
 
 class TemplateCache(BytecodeCache):
-    """Compiled templates in a folder, each after a digest of it; what is damaged is compiled anew, and no page fails for it."""
+    """Cache folder of compiled Jinja templates, each stored with its digest.
+
+    A damaged file is compiled again, and no page fails for it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Read a template that was compiled; what a file holds that is not as it was written is not looked at."""
+        """Load a compiled template from the cache; files with a wrong digest are ignored."""
         try:
             kept = self._file(bucket).read_bytes()
         except OSError:
@@ -112,7 +120,7 @@ class TemplateCache(BytecodeCache):
             bucket.bytecode_from_string(code)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write a template that was compiled; where that cannot be, it is compiled again by the next process."""
+        """Write a compiled template to the cache; write errors are ignored."""
         code = bucket.bytecode_to_string()
         try:
             write_atomically(self._file(bucket), lambda path: path.write_bytes(hashlib.sha256(code).digest() + code))
@@ -124,10 +132,12 @@ class TemplateCache(BytecodeCache):
 
 
 def template_cache(made_by: Path) -> TemplateCache | None:
-    """Return where compiled templates are kept, None where nothing can be: apart for each Jinja and each way in which they are compiled.
+    """Return the cache of compiled templates; None where its folder cannot be made.
+
+    Each version of Jinja and each way of compiling has a folder of its own.
 
     Args:
-        made_by: The file that says how.
+        made_by: The file whose code sets up the compilation.
     """
     home = compiled_folder()
     if home is None:
@@ -147,31 +157,35 @@ BROAD, SLIM = 900, 320
 
 
 def render(report: Report) -> str:
-    """Return the page; equal reports give equal pages."""
+    """Render a report as an HTML page; equal reports give equal pages."""
     # What the charts hold is escaped where they are made.
     charts = {name: Markup(chart) for name, chart in _charts(report).items()}
     return page(TEMPLATE, report=report, charts=charts, dark=Markup(DARK_STYLE), sizes=size_rows(report))
 
 
 def notebook_summary(report: Report) -> str:
-    """Return the head of the page, verdict, warnings and counts, as a part of somebody else's page that is light or dark."""
+    """Render a report's verdict, warnings and counts as an HTML fragment for a notebook."""
     return page("notebook.html", report=report)
 
 
 def page(template: str, **context: Any) -> str:
-    """Return a page of a template in ``templates``, escaped; what the template names and is not given is an error."""
+    """Render a template of ``templates`` to escaped HTML; missing variables are an error."""
     return _environment().get_template(template).render(**context)
 
 
 @cache
 def report_code() -> str:
-    """Return the fingerprint of all that makes a report of a manifest: where it is another, a report made again may look otherwise."""
+    """Return a fingerprint of the code and templates that make a report.
+
+    Where it differs, a rebuilt report may look different.
+    """
     texts = [(Path(__file__).parent / "templates" / name).read_text("utf-8") for name in (TEMPLATE, SUMMARY)]
     return fingerprint_of(*map(code_of, ("tasks.report.report", "tasks.release.examples", "tasks.report.page")), texts)
 
 
 @cache
 def _environment() -> Environment:
+    """Return the Jinja environment of the report's templates."""
     environment = Environment(
         bytecode_cache=template_cache(Path(__file__)),
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -187,6 +201,7 @@ def _environment() -> Environment:
 
 
 def _charts(report: Report) -> dict[str, str]:
+    """Draw all charts of a report, by name."""
     drawn = map_of_report(report)
     broad, slim = (lattice_charts(drawn, width) if drawn else ("", "") for width in (BROAD, SLIM))
     return {
@@ -201,14 +216,14 @@ def _charts(report: Report) -> dict[str, str]:
 
 
 def number(value: float | None) -> str:
-    """Return a count with thousands apart, or four decimals; a dash where there is none."""
+    """Format a count with thousands separators, a float with four decimals, and None as a dash."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
 
 
 def percent(share: float | None) -> str:
-    """Return a share as a percentage; what is above 0 or below 100 % is not rounded to either."""
+    """Format a share as a percentage that never rounds to 0 or 100 %."""
     if share is None:
         return "–"
     if 0 < share < SMALLEST_SHARE:
@@ -219,5 +234,5 @@ def percent(share: float | None) -> str:
 
 
 def size(memory: int) -> str:
-    """Return bytes in decimal units."""
+    """Format bytes in decimal units."""
     return f"{memory / 1e9:,.2f} GB" if memory >= 1e9 else f"{memory / 1e6:,.0f} MB"

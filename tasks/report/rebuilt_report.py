@@ -1,4 +1,4 @@
-"""A release's report made again, from its manifest and its files alone: neither job nor source is needed."""
+"""Rebuilding a release's report from its manifest and files, without job or source."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tasks.store.secret import read_secrets
 
 
 def rebuild_report(release: Path, job: Job | None = None) -> Report:
-    """Check the files of a release against its manifest, recount their classes and make the report of both.
+    """Verify a release's files against its manifest, recount their classes, and rebuild its report.
 
     Args:
         release: The release folder.
-        job: The job that made it; only needed where the manifest is of a version that kept nothing of it.
+        job: The job that made it; only needed for manifests of versions that did not keep its settings.
     """
     files, manifest = data_files(release), read_manifest(release)
     if manifest is None:
@@ -44,13 +44,13 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
 
 
 def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
-    """Count the classes of the data files of a release, knowing its manifest and no job.
+    """Count the classes in a release's data files by its manifest, without the job.
 
     Args:
         what: How the release is called in a message.
         files: The data files.
-        manifest: Says k, and how CSV is read.
-        terms: Say under which columns the quasi-identifiers are published.
+        manifest: Gives k and the format of CSV files.
+        terms: Give the columns under which the quasi-identifiers are published.
     """
     columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
     layout = layout_of(files, manifest.columns)
@@ -61,12 +61,13 @@ def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, 
 
 
 def rebuilt_report_faults(manifest: Manifest, found: Recount) -> list[str]:
-    """Return where a manifest and what was counted in its files disagree, knowing no job."""
+    """Return the differences between a manifest and the recount of its files, without the job."""
     thin = [f"{found.failing:,} of {found.classes:,} classes hold fewer than k records"] if found.failing else []
     return thin + count_faults(manifest, found) + risk_faults(manifest, found)
 
 
 def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:
+    """Return the terms of the job that made a release, from its manifest or else from the job."""
     # The hierarchies of another job would put the wrong words to levels.
     if job is not None and not is_of_job(manifest, job, read_secrets(job)):
         raise StorageError.other_job(str(release))

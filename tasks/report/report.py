@@ -1,4 +1,4 @@
-"""The report of a release, made of its manifest and the recount of its files: names, counts, words, and the examples that k share."""
+"""The report of a release, built from its manifest and the recount of its files."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ BANDS = (1, 2, 5, 10, 100, 1000)
 
 
 def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tuple[Example, ...]) -> Report:
-    """Return what a release's report says.
+    """Build the report of a release.
 
     Args:
-        manifest: What was made and measured.
-        terms: What was asked; the manifest's, unless it is of a version that kept none.
-        recount: What was counted in the written files.
+        manifest: The release's manifest.
+        terms: The settings of the job; the manifest's, unless its version kept none.
+        recount: The counts of the written files.
         examples: Published records, as far as they may be shown.
     """
     unit = UnitWording.of_release(manifest)
@@ -95,6 +95,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
 
 
 def _asked(manifest: Manifest, terms: Terms) -> RequestedTerms:
+    """Return the report's section on the job's requirements."""
     return RequestedTerms(
         promises=promises(manifest.privacy, UnitWording.of_release(manifest)),
         privacy=manifest.privacy,
@@ -118,6 +119,7 @@ def _asked(manifest: Manifest, terms: Terms) -> RequestedTerms:
 
 
 def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
+    """Return the report's section on the resulting records and classes."""
     # In the files masked records are one class; in the report they are suppressed and in no class. Persons are not in the files, so that
     # a report that is made again has them from the manifest.
     held = (
@@ -147,7 +149,9 @@ def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
 
 
 def bands(sizes: Mapping[int, int], k: int) -> tuple[Band, ...]:
-    """Return classes by size: single records, those of fewer than k, and multiples of k; the last band is open, ends without any left out.
+    """Group class sizes into bands: 1, below k, and multiples of k; the last band is open.
+
+    Empty bands at either end are left out.
 
     Args:
         sizes: Number of classes by size.
@@ -164,12 +168,14 @@ def bands(sizes: Mapping[int, int], k: int) -> tuple[Band, ...]:
 
 
 def _qid(qid: QidTerms, manifest: Manifest) -> ReportedQid:
+    """Return the report's entry of a quasi-identifier."""
     level, top = (manifest.levels or {}).get(qid.name), manifest.tops.get(qid.name)
     ncp = manifest.ncp.get(qid.name)
     return ReportedQid(name=qid.name, hierarchy=qid.hierarchy, level=level, top=top, meaning=qid.published, ncp=ncp)
 
 
 def _losses(loss: Mapping[str, int | float], unit: UnitWording) -> list[Figure]:
+    """Return the report's loss figures, with titles and meanings."""
     words = losses(unit.several)
     known = [Figure(name=name, title=title, value=loss[name], meaning=meaning) for name, (title, meaning) in words.items() if name in loss]
     # Releases outlive versions: a loss that has no words here is told by its name and not left out.
@@ -177,6 +183,7 @@ def _losses(loss: Mapping[str, int | float], unit: UnitWording) -> list[Figure]:
 
 
 def _risks(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording) -> list[RiskFigure]:
+    """Return the report's risk figures before and after, with titles and meanings."""
     before, after = risk.get("before", {}), risk.get("after", {})
     threshold = (after or before).get("threshold", "")
     return [

@@ -1,4 +1,4 @@
-"""What a report says of promises, suppression, the certificate and verification, and the limits of what was promised."""
+"""Report sentences on requirements, suppression, certificate, verification and limits."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NO_SENSITIVE_MODEL = (
 
 
 def promises(privacy: Mapping[str, Any], unit: UnitWording = RECORDS) -> tuple[str, ...]:
-    """Return what is asked of every class, a sentence each.
+    """Return the privacy requirements of every class, a sentence each.
 
     Args:
-        privacy: As the manifest holds it.
-        unit: What k counts.
+        privacy: The manifest's privacy section.
+        unit: The unit that k counts.
     """
     return tuple(one.sentence for one in proofs(privacy, {}, 0, unit))
 
@@ -41,7 +41,7 @@ def promises(privacy: Mapping[str, Any], unit: UnitWording = RECORDS) -> tuple[s
 def proofs(
     privacy: Mapping[str, Any], measured: Mapping[str, Mapping[str, float]], smallest: int, unit: UnitWording = RECORDS
 ) -> tuple[Proof, ...]:
-    """Return each promise with what was asked and the worst that was counted in the written files.
+    """Return each privacy requirement with its worst value counted in the written files.
 
     Args:
         privacy: As the manifest holds it.
@@ -58,12 +58,12 @@ def proofs(
 
 
 def _figure(value: float | None, rounding: str) -> str | None:
-    """Return a measured figure with four decimals at most, never rounded to the safe side."""
+    """Format a measured figure with at most four decimals, never rounded to the safe side."""
     return None if value is None else plain(round_to(Decimal(repr(value)), rounding))
 
 
 def round_to(value: Decimal, rounding: str) -> Decimal:
-    """Return a number of four decimals; what is off by less than the recount's slack is not moved."""
+    """Round a number to four decimals; differences within the recount's slack are ignored."""
     near = value.quantize(FOUR)
     return near if abs(near - value) < SLACK else value.quantize(FOUR, rounding)
 
@@ -75,7 +75,7 @@ LEVELS_ALONE = (
 
 
 def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
-    """Return in plain words whether a better release of the same kind was possible."""
+    """Return sentences on whether a better release by the same method was possible."""
     nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
     if objective is None or not isinstance(nodes, int):
         return (
@@ -103,7 +103,7 @@ def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
 
 
 def _orders(manifest: Manifest) -> tuple[str, ...]:
-    """Say of how many hierarchies the order of siblings was learnt."""
+    """Return a sentence on the hierarchies whose sibling order was learnt from counts."""
     learnt = manifest.search.get("orders_learnt")
     if not isinstance(learnt, int):
         return ()
@@ -115,7 +115,7 @@ def _orders(manifest: Manifest) -> tuple[str, ...]:
 
 
 def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
-    """Return how many records were suppressed, why, and how, a sentence each."""
+    """Return sentences on how many records were suppressed, why, and how."""
     lost, why = manifest.suppressed, manifest.suppressed_for
     if not lost:
         return ("No record was suppressed.",)
@@ -145,7 +145,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
 
 
 def verification(manifest: Manifest) -> tuple[str, ...]:
-    """Return how the release was verified before it was published."""
+    """Return sentences on how the release was verified before publication."""
     told = [
         f"The written files were counted again by DuckDB, which was told the job and not how the classes were made: "
         f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
@@ -166,11 +166,11 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
 
 
 def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS) -> tuple[Limit, ...]:
-    """Return what a release does not promise.
+    """Return the limits of what a release protects against.
 
     Args:
         privacy: As the manifest holds it.
-        terms: What else was asked.
+        terms: The other settings of the job.
         unit: What k counts.
     """
     guarded = {*privacy.get("l", {}), *privacy.get("t", {})}
@@ -194,7 +194,7 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS
 
 
 def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return in how many classes a sensitive value is known of whoever is known to be there, a sentence for each column."""
+    """Return a limit for each sensitive column with classes in which all values are the same."""
     return tuple(
         Limit(text=one_value_sentence(name, one, manifest.classes), source=DIVERSITY)
         for name, one in manifest.one_value.items()
@@ -203,7 +203,7 @@ def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
 
 
 def one_value_sentence(name: str, one: OneValue, classes: int) -> str:
-    """Return in how many of the classes a sensitive value is known of whoever is known to be there."""
+    """Return a sentence on the classes in which all values of a sensitive column are the same."""
     return (
         f"'{name}': in {one.classes:,} of {classes:,} classes ({one.share:.1%}), with {counted(one.records, 'record')}, "
         "all who have a value hold the same one. Who is known to be in one of these is known to have it, or none."
@@ -211,18 +211,18 @@ def one_value_sentence(name: str, one: OneValue, classes: int) -> str:
 
 
 def increment_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Return what became of the source since the last release, and which columns its files write differently."""
+    """Return sentences on changes of the source and its columns since the last release."""
     told = manifest.increment.sentences(manifest.records) if manifest.increment else ()
     return (*told, *(f"Column '{name}': {words}." for name, words in manifest.evolved.items()))
 
 
 def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return what releases of the same source tell together with this one."""
+    """Return the limits that follow from other releases of the same source."""
     return tuple(Limit(text=text, source=COMPOSITION) for text in overlap_sentences(manifest))
 
 
 def overlap_sentences(manifest: Manifest) -> list[str]:
-    """Return the warnings of a manifest, one per release of the same source."""
+    """Return the warnings on overlaps with other releases of the same source."""
     told = [one.sentence() for one in manifest.compositions]
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
@@ -236,7 +236,7 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
 
 
 def warning_sentences(manifest: Manifest) -> list[str]:
-    """Return all that a run warns of: first what untreated columns tell together, then identifiers, files, columns, other releases."""
+    """Return all warnings of a run, those on attacks and untreated columns first."""
     # By content, because a copy has a name of its own.
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
@@ -249,7 +249,7 @@ def warning_sentences(manifest: Manifest) -> list[str]:
 
 
 def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:
-    """Return what is warned of where classes are counted in records although identifiers repeat."""
+    """Return the warning that identifiers repeat although k counts records; empty if none does."""
     said = UnitWording.of_release(manifest).warning()
     return (said,) if said else ()
 
@@ -295,16 +295,20 @@ SEQUENCES = "Wang and Fung, Anonymizing Sequential Releases, KDD 2006"
 
 
 def linked_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return what linked records tell, a limit for each column by which they are linked."""
+    """Return a limit for each column whose pseudonyms link records."""
     return tuple(Limit(text=sentence, source=SEQUENCES) for sentence in linked_sentences(manifest))
 
 
 def linked_sentences(manifest: Manifest) -> list[str]:
-    """Return how many share the set of combinations that all records of one are in, a sentence for each linking column."""
+    """Return a sentence for each linking column on how many share a set of combinations.
+
+    That set is the set of combinations of all records of one pseudonym or person.
+    """
     return [_sentence(one, manifest) for one in manifest.linked or ()]
 
 
 def _sentence(one: Linked, manifest: Manifest) -> str:
+    """Return the sentence on the sets of combinations that one linking column shows."""
     k, unit = manifest.privacy["k"], "person" if manifest.persons else "pseudonym"
     shown = f"Equal pseudonyms in {listed(one.columns)} show which records belong together."
     if not one.below_k and one.smallest >= k:
@@ -318,7 +322,7 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
 
 
 def suppressed_records_sentence(manifest: Manifest) -> tuple[str, ...]:
-    """Return what became of the records that fail at the levels of the columns, a sentence each."""
+    """Return sentences on the treatment of records that fail at the published levels."""
     remainder = manifest.remainder
     if remainder is None:
         return ()
@@ -333,6 +337,7 @@ def suppressed_records_sentence(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _rounds(manifest: Manifest) -> Iterator[str]:
+    """Yield a sentence for each further pass of local transformation."""
     assert manifest.remainder is not None
     names = list(manifest.levels or {})
     for number, one in enumerate(manifest.remainder.rounds, start=1):
@@ -344,6 +349,7 @@ def _rounds(manifest: Manifest) -> Iterator[str]:
 
 
 def _stars(manifest: Manifest) -> Iterator[str]:
+    """Yield a sentence on records with suppressed cells."""
     remainder = manifest.remainder
     assert remainder is not None
     if remainder.starred:

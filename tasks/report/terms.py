@@ -1,4 +1,7 @@
-"""What a manifest keeps of its job for the report: roles, words for hierarchies and levels, the limit; never a cell value."""
+"""The job's settings that a manifest keeps for the report, without any cell value.
+
+These are roles, words for hierarchies and levels, and the suppression limit.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,10 @@ SOUGHT_AFTER = "gcp_held"
 
 
 def losses(several: str = "records") -> dict[str, tuple[str, str]]:
-    """Return titles and meanings of losses, in the order of the report; ``several`` are what k counts."""
+    """Return titles and meanings of losses, in the order of the report.
+
+    ``several`` is the plural name of the unit that k counts.
+    """
     told: dict[str, tuple[str, str]] = {}
     for name, (title, meaning) in LOSSES.items():
         told[name] = title, meaning.replace("{several}", several)
@@ -65,17 +71,17 @@ LOCAL = "a range or group of its own in every class"
 
 
 def hierarchy_text(hierarchy: HierarchySpec) -> str:
-    """Return how the values of a quasi-identifier can be grouped; no label of a tree or file."""
+    """Describe how a hierarchy groups values, without labels of a tree or file."""
     return entry_of(hierarchy).words(hierarchy)
 
 
 def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
-    """Return what a level publishes.
+    """Describe the values that a hierarchy level publishes.
 
     Args:
         hierarchy: As the job says it.
         level: The level, from 0.
-        top: The last level; it tells whether the first step that the job names became level 0, as in a width of 1 for integers.
+        top: The last level. It shows whether the job's first step became level 0, as a width of 1 does for integers.
     """
     if level == 0:
         return "values as they are"
@@ -90,7 +96,7 @@ def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
 
 
 def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Terms:
-    """Return what a job asked, fit to be published.
+    """Collect the settings of a job that its manifest publishes.
 
     Args:
         job: The job.
@@ -121,7 +127,7 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
 
 
 def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
-    """Return a lattice's map as a manifest holds it."""
+    """Convert a lattice map to the form of the manifest."""
     return LatticeFigures(
         levels=drawn.levels,
         heights={status: tuple(row[status] for row in drawn.heights) for status in STATUSES},
@@ -131,7 +137,7 @@ def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
 
 
 def map_of_report(report: Report) -> LatticeMap | None:
-    """Return the map of the lattice that a report holds, or None if it holds none."""
+    """Rebuild the lattice map from a report; None if the report has none."""
     figures, node = report.lattice, tuple(qid.level for qid in report.qids if qid.level is not None)
     # Classes with labels of their own are at no node, so that there is none to mark.
     if figures is None or len(node) < len(report.qids):
@@ -153,11 +159,13 @@ AS_IT_IS = "as in the source"
 
 
 def published_columns_of(manifest: Manifest, terms: Terms) -> tuple[PublishedColumn, ...]:
-    """Return every column of the data files: quasi-identifiers in job order, then sensitive ones, all others, and pseudonyms.
+    """Return every column of the data files with its role and treatment.
+
+    Quasi-identifiers come first in job order, then sensitive ones, all others, and pseudonyms.
 
     Args:
         manifest: Of the release.
-        terms: What was asked.
+        terms: The settings of the job.
     """
     qids = [
         PublishedColumn(name=name, role="quasi-identifier", published=_published(qid.published, name, qid.columns))
@@ -198,7 +206,10 @@ def _distinct(manifest: Manifest, name: str) -> int | None:
 
 
 def date_text(created: str | None) -> str:
-    """Return a moment as people write it, in UTC; as it is where it cannot be read, empty where there is none."""
+    """Format an ISO timestamp for people, in UTC; empty for None.
+
+    A text that is no timestamp is returned as it is.
+    """
     try:
         moment = datetime.fromisoformat(created).astimezone(UTC) if created else None
     except ValueError:
@@ -208,7 +219,7 @@ def date_text(created: str | None) -> str:
 
 @dataclass(frozen=True)
 class UnitWording:
-    """What k counts.
+    """Wording of report texts for the unit that k counts: records or persons.
 
     Attributes:
         one: Its name, in the singular.
@@ -222,40 +233,40 @@ class UnitWording:
 
     @classmethod
     def of_job(cls, job: Job, repeats: Mapping[str, RepeatedColumn] | None = None) -> UnitWording:
-        """Return what the k of a job counts."""
+        """Return the wording for a job's unit."""
         return cls("person" if job.columns.person else "record", repeats or {})
 
     @classmethod
     def of_release(cls, manifest: Manifest) -> UnitWording:
-        """Return what the k of a release counts."""
+        """Return the wording for a release's unit."""
         linked = any(one.below_k for one in manifest.linked or ())
         return cls("person" if manifest.persons else "record", manifest.repeats, linked)
 
     @property
     def several(self) -> str:
-        """Its name in the plural."""
+        """Return the unit's plural name."""
         return f"{self.one}s"
 
     @property
     def of_persons(self) -> bool:
-        """Whether different persons are counted."""
+        """Return whether the unit is persons."""
         return self.one == "person"
 
     def promise(self, k: int) -> str:
-        """Return what k-anonymity asks of every class."""
+        """Return a sentence that states k-anonymity."""
         return f"Every published combination of quasi-identifiers is shared by at least {counted(k, self.one)} (k-anonymity)."
 
     def lacking(self, k: int) -> str:
-        """Return what suppressed records lacked, to be said after their number."""
+        """Return the reason why suppressed records failed k, to follow their number."""
         persons = " persons" if self.of_persons else ""
         return f"at the published levels fewer than k = {k:,}{persons} share their combination."
 
     def warning(self) -> str:
-        """Return what to say of identifiers that repeat; nothing where none does."""
+        """Return a warning of repeating identifiers; empty if none repeat."""
         return repeating_identifiers_sentence(self.repeats)
 
     def maximum_risk(self, least: int) -> str:
-        """Return the strictest published maximum risk that classes of so many keep, in a sentence."""
+        """Return a sentence on the strictest published risk maximum that a smallest class keeps."""
         if self.repeats:
             return "Identifiers repeat and no person is named, so that no maximum risk is claimed."
         if self.linked:
@@ -265,7 +276,7 @@ class UnitWording:
         return "No published maximum risk (0.2 or 0.09) is kept; these need k = 5 and k = 12."
 
     def maximum_risk_in_short(self, least: int) -> str:
-        """Return the same as the command line says it."""
+        """Return the risk maximum that a smallest class keeps, in short form for the command line."""
         if self.repeats:
             return "none claimed: identifiers repeat and columns.person names nobody"
         if self.linked:
@@ -274,14 +285,14 @@ class UnitWording:
         return f"keeps {preset[0]} ({preset[1]})" if preset else f"keeps no preset; {THRESHOLD} needs k = {least_class(THRESHOLD)}"
 
     def risks(self) -> dict[str, tuple[str, bool, str]]:
-        """Return titles of risks, whether they are shares, and their meanings, in the order of the report."""
+        """Return titles of risks, whether they are shares, and their meanings, in report order."""
         if self.of_persons:
             return OF_PERSONS
         # Where a class of k records may be one person, a share above a threshold is a claim that nothing bears out.
         return {name: words for name, words in OF_RECORDS.items() if not (self.repeats and name in CLAIMS)}
 
     def basis(self) -> str:
-        """Return what risks are counted from."""
+        """Return a sentence on how risks were counted."""
         if self.of_persons:
             return "Counted from the persons of each class; who is in several classes counts in each"
         if self.repeats:
@@ -289,14 +300,14 @@ class UnitWording:
         return "Counted from class sizes"
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return what counting in this unit does not promise."""
+        """Return the limits of counting in this unit."""
         if not self.of_persons:
             return (Limit(text=ONLY_RECORDS, source=""),)
         return (Limit(text=SETS_OF_CLASSES, source=PERSONS),)
 
 
 def share_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return what the number of somebody's records reveals, where it was counted."""
+    """Return a limit on the largest share of a class that one person holds, where it was counted."""
     share = manifest.persons.largest_share if manifest.persons else None
     return () if share is None else (Limit(text=LARGEST_SHARE.format(share=f"{share:.0%}"), source=PERSONS),)
 

@@ -1,4 +1,4 @@
-"""Changes that the page makes to a job: roles, hierarchies, promises and methods, each as a change of the file's text."""
+"""Edits of a job file's text for the studio: roles, hierarchies, requirements and methods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHARES = (Decimal("0.001"), Decimal("0.005"), Decimal("0.01"), Decimal("0.02"), 
 
 
 def way_of_column(data: Mapping[str, Any], name: str) -> Way | None:
-    """Return where a job's data list a column; None where no list names it."""
+    """Return the path of a column's entry in a job's data; None where no list names it."""
     columns = data.get("columns") or {}
     for role in ROLES:
         entries = columns.get(role)
@@ -40,11 +40,13 @@ def way_of_column(data: Mapping[str, Any], name: str) -> Way | None:
 
 
 def with_role(text: str, profile: ColumnProfile, role: str) -> str:
-    """Return a job's text with a column in another role; what belongs to its old role alone goes.
+    """Return a job's text with a column moved to another role.
+
+    Settings that belong to the old role alone are removed.
 
     Args:
         text: Of the job.
-        profile: What was counted of the column.
+        profile: The column's profile.
         role: As in ``LISTS``.
     """
     if role not in LISTS:
@@ -70,17 +72,19 @@ def with_role(text: str, profile: ColumnProfile, role: str) -> str:
 
 
 def _entry(profile: ColumnProfile, role: str) -> object:
+    """Return the entry of a column in the list of a role."""
     if role == "quasi_identifier":
         return {"name": profile.name, "hierarchy": first_hierarchy(profile)}
     return {"name": profile.name, "publish": "shared"} if role in {"sensitive", "insensitive"} else profile.name
 
 
 def _comment(before: str) -> str:
+    """Return a column's comment without the marks of questions."""
     return before.removeprefix("DECIDE, ").removeprefix("accepted, ")
 
 
 def first_hierarchy(profile: ColumnProfile) -> dict[str, Any]:
-    """Return a hierarchy that fits a column's type."""
+    """Return a default hierarchy for a column's type."""
     written, _ = hierarchy_of(profile)
     if written is None:
         raise JobError("The page", [f"values of column '{profile.name}' are of a type that cannot be coarsened; withhold it"])
@@ -88,7 +92,7 @@ def first_hierarchy(profile: ColumnProfile) -> dict[str, Any]:
 
 
 def without_emptied(text: str, way: Way) -> str:
-    """Return a job's text without an entry, and without the mapping that held it if nothing else is in it."""
+    """Return a job's text without an entry, and without its mapping if that becomes empty."""
     before = read_data(text)
     text = without_value(text, way)
     if text and read_data(text) != before:
@@ -100,14 +104,14 @@ def without_emptied(text: str, way: Way) -> str:
 
 
 def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, list[str]]) -> str:
-    """Return a job's text with other widths, prefixes or units of a quasi-identifier.
+    """Return a job's text with other widths, prefix lengths or date units of a quasi-identifier.
 
     Args:
         text: Of the job.
-        job: What it says.
+        job: The job of that text.
         name: Of the column.
         kind: ``widths``, ``prefix`` or ``date``.
-        form: What the page sent: ``steps``.
+        form: The fields that the page sent: ``steps``.
     """
     steps = [part.strip() for one in form.get("steps", []) for part in one.split(",") if part.strip()]
     if kind == "date":
@@ -120,7 +124,7 @@ def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, li
 
 
 def qid_way(job: Job, name: str) -> Way:
-    """Return where a job lists a quasi-identifier."""
+    """Return the path of a quasi-identifier's entry in a job."""
     names = [qid.name for qid in job.columns.quasi_identifiers]
     if name not in names:
         raise JobError("The page", ["there is no such quasi-identifier any more; load the page again"])
@@ -128,7 +132,7 @@ def qid_way(job: Job, name: str) -> Way:
 
 
 def number_of(text: str) -> int | Decimal:
-    """Return a number as a job writes it."""
+    """Parse a number from the page as an integer or a decimal."""
     try:
         number = Decimal(text.strip())
     except InvalidOperation:
@@ -139,7 +143,10 @@ def number_of(text: str) -> int | Decimal:
 
 
 def with_choices(text: str, job: Job, form: Mapping[str, list[str]]) -> str:
-    """Return a job's text with what a form says otherwise: k, limit, treatment, person, l, t, method and objective."""
+    """Return a job's text with the changed settings of a form.
+
+    The form has k, limit, treatment, person, l, t, method and objective.
+    """
     given = {key: values[0].strip() for key, values in form.items() if values}
     if (k := given.get("k")) and number_of(k) != job.privacy.k:
         text = with_value(text, ("privacy", "k"), number_of(k))
@@ -169,7 +176,7 @@ def _with_person(text: str, job: Job, person: str) -> str:
 
 
 def _with_model(text: str, part: str, name: str, wanted: str | None, key: str, job: Job) -> str:
-    """Put l or t of a column, where the job says it in the simple form or not at all; other models stay."""
+    """Set l or t of a column in a job's text; models without a field on the page stay."""
     models: Mapping[str, Any] = job.privacy.l if part == "l" else job.privacy.t
     now = models.get(name)
     if wanted is None or (now is not None and not is_simple(now)):
@@ -186,11 +193,12 @@ def _with_model(text: str, part: str, name: str, wanted: str | None, key: str, j
 
 
 def is_simple(model: Any) -> bool:
-    """Return whether a model is one that the page has a field for: a number of distinct values, or a distance."""
+    """Return whether the page has a field for a privacy model: a distinct count or a distance."""
     return getattr(model, "distinct", None) is not None or getattr(model, "t", None) is not None
 
 
 def _with_method(text: str, job: Job, given: Mapping[str, str]) -> str:
+    """Set the method or its objective in a job's text."""
     if (name := given.get("method")) and _known(name, METHODS) != job.method.name:
         return with_value(text, ("method",), {"name": name})
     objective = given.get("objective")
@@ -200,13 +208,13 @@ def _with_method(text: str, job: Job, given: Mapping[str, str]) -> str:
 
 
 def with_node(text: str, job: Job, node: list[int], suppressed: float) -> tuple[str, Decimal | None]:
-    """Return a job's text that asks for a node, and the greater limit that it needs, if it does.
+    """Return a job's text with a lattice node, and the raised suppression limit or None.
 
     Args:
         text: Of the job.
-        job: What it says.
+        job: The job of that text.
         node: A level for each quasi-identifier.
-        suppressed: Share of the people that it leaves out.
+        suppressed: Share of the people that the node suppresses.
     """
     if job.method.name == "skald":
         for part in ("weights", "levels"):

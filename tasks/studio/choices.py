@@ -1,4 +1,4 @@
-"""What a job's choices cost on a sample: the front of loss, suppression and risk, and other methods beside it."""
+"""Costs of a job's choices on a sample: the Pareto front of nodes, and other methods."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from schemas.job.method import METHODS, full_domain
 from schemas.job.mondrian import MondrianMethod
 from schemas.job.record_methods import KMemberMethod
 from tasks.counting.coding import CellCoder, Coding
-from tasks.lattice.promises import named_node, promise_of, searched
+from tasks.lattice.promises import named_node, promise_of, searched_axes
 from tasks.mondrian.cells import cutting_of
 from tasks.planning.pareto_page import ParetoFront, worded_pareto_front
 from tasks.records.coding import JobRecords
-from tasks.records.recodings import recoded
+from tasks.records.recodings import recode_with_method
 from tasks.studio.sample import PeopleSample
 
 MOST_NODES = 40_000
-"""Nodes of a lattice that is searched while somebody waits."""
+"""The most nodes of a lattice that is searched while the page waits."""
 MOST_EFFORT, FEWEST_TRIED = 12_000_000, 400
 """People times quasi-identifiers to the power of three, which is about what clustering costs, and people that are tried in any case."""
 
 
 @dataclass(frozen=True, eq=False)
 class CodedPeople:
-    """A sample as the methods take it.
+    """A sample of people coded by a job's hierarchies.
 
     Attributes:
         job: The job.
@@ -60,13 +60,13 @@ class CodedPeople:
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """Return the number of people."""
         return len(self.columns[0])
 
     def affordable(self) -> CodedPeople:
-        """Return as many of them as a method of classes can take while somebody waits, spread over all.
+        """Return an evenly spaced subsample that is small enough for methods that build classes.
 
-        The sample has no order that tells anything.
+        The page waits for them. The order of the sample carries no information.
         """
         most = max(MOST_EFFORT // max(len(self.coding.hierarchies), 1) ** 3, FEWEST_TRIED)
         if self.people <= most:
@@ -75,7 +75,7 @@ class CodedPeople:
         return CodedPeople(self.job, self.coding, [column.take(places) for column in self.columns])
 
     def histogram(self) -> Histogram:
-        """Return the cells of all axes at the finest node."""
+        """Return the histogram of the sample's cells at the finest node."""
         coder = CellCoder.at(self.coding, self.coding.finest)
         words = coder.cells(self.columns)
         counts = np.ones(len(words[0]), np.int64)
@@ -83,13 +83,13 @@ class CodedPeople:
 
 
 class MethodPoint(NamedTuple):
-    """What a method costs.
+    """Loss, suppression and risk of one method on a sample.
 
     Attributes:
         name: Of the method.
-        words: What it does.
-        figures: What the job says under ``method`` to ask for it.
-        gcp: What is lost of the sample, 0 to 1; None where it cannot be tried, and ``fault`` says why.
+        words: A description.
+        figures: The job's ``method`` section that selects it.
+        gcp: Loss of the sample, 0 to 1; None where it cannot be tried, for the reason in ``fault``.
         suppressed: Share of the people who are left out.
         risk: Mean over the others of 1 / people in their class.
         own: Whether the job asks for this method.
@@ -108,7 +108,7 @@ class MethodPoint(NamedTuple):
 
 
 class SampleClasses(NamedTuple):
-    """Classes of a sample: what they publish, a column each, and how many people each has."""
+    """Classes of a sample: their labels, a column each, and their sizes."""
 
     labels: pa.Table
     sizes: NDArray[np.int64]
@@ -117,7 +117,7 @@ class SampleClasses(NamedTuple):
 
 
 def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
-    """Codes a sample by the job's hierarchies."""
+    """Code a sample of people by the job's domains and hierarchies."""
     if sample.people < job.privacy.k:
         raise PrivacyError("The sample has fewer people than k, so that nothing can be tried on it.")
     qids, steps = job.columns.quasi_identifiers, job.columns.normalised
@@ -129,9 +129,9 @@ def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
 
 
 def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
-    """Return the front of a sample, by all that the job promises; None where the lattice is too large while somebody waits."""
+    """Return the Pareto front of lattice nodes on a sample; None if the lattice is too large."""
     job, coding = coded.job, coded.coding
-    axes = searched(job, coding)
+    axes = searched_axes(job, coding)
     if Lattice.allowed(axes).nodes > MOST_NODES:
         return None
     histogram, promise = coded.histogram(), promise_of(job, coding)
@@ -144,7 +144,10 @@ def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
 
 
 def method_points(coded: CodedPeople) -> list[MethodPoint]:
-    """Return what methods other than one level for each whole column cost on a sample: the job's own, cuts, and clustering."""
+    """Return loss, suppression and risk of methods other than full-domain recoding on a sample.
+
+    These are the job's own method, cuts, and clustering.
+    """
     own = coded.job.method
     coded = coded.affordable()
     asked: list[tuple[str, dict[str, object], bool]] = []
@@ -159,6 +162,7 @@ def method_points(coded: CodedPeople) -> list[MethodPoint]:
 
 
 def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) -> MethodPoint:
+    """Run one method on a sample and return its loss, suppression and risk."""
     job, words = coded.job, METHODS[name].words
     if not own:
         method = MondrianMethod(name="mondrian", score="ncp") if name == "mondrian" else KMemberMethod(name="kmember")
@@ -173,11 +177,11 @@ def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) ->
 
 
 def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
-    """Return the classes that the job's method makes of a sample.
+    """Run the job's method on a sample and return its classes.
 
     Args:
         coded: The sample.
-        node: Levels, for one level for each whole column; those that the job names if left out.
+        node: Level of each column for full-domain recoding; the job's own node if left out.
     """
     job, coding = coded.job, coded.coding
     if job.method.name == "skald":
@@ -190,11 +194,12 @@ def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
     domains = (*coding.domains, *coding.sensitive)
     codes = [Coder(domain).code(column) for domain, column in zip(domains, coded.columns, strict=True)]
     records = JobRecords.of(coding, codes, record_hashes([], coded.people), None, (coded.people,), None if coding.sensitive else ())
-    made = recoded(job, coding, records)[0]
+    made = recode_with_method(job, coding, records)[0]
     return SampleClasses(made.labels, made.sizes, float(made.loss["gcp"]), made.suppressed)
 
 
 def _at_node(coded: CodedPeople, node: Node | None) -> SampleClasses:
+    """Return the classes of a sample recoded at a lattice node."""
     job, coding = coded.job, coded.coding
     chosen = named_node(job, coding) if node is None else node
     if chosen is None:
@@ -206,7 +211,10 @@ def _at_node(coded: CodedPeople, node: Node | None) -> SampleClasses:
 
 
 def best_node(job: Job, front: ParetoFront | None) -> Node | None:
-    """Return the node that a job would take of a front: the one it names, or the least loss that its limit allows."""
+    """Return the node a job would take of a Pareto front: its named one, or the one of least loss.
+
+    Only nodes within the suppression limit are considered; None if there is none.
+    """
     if named := full_domain(job.method).node:
         return tuple(named)
     limit = floor(Fraction(job.suppression.limit) * 10**9) / 10**9

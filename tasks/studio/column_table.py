@@ -1,4 +1,4 @@
-"""The columns of a job's source as a table: role, why, what each gives away, and values that k people share."""
+"""The studio's table of source columns: role, reason, uniqueness, and values shared by k people."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ NO_ROLE = "none"
 
 
 class ColumnRow(NamedTuple):
-    """A column of the source.
+    """A row of the column table: one column of the source.
 
     Attributes:
         name: Of the column.
         role: Of the job, in the singular; ``none`` where the job does not name it.
-        person: Whether it says whose a record is.
-        why: What the job file says behind it, else what name and counts tell.
-        is_question: Whether the file says that somebody has to decide.
+        person: Whether it names the person of a record.
+        why: The comment of the job file, else a reason from name and counts.
+        is_question: Whether the file marks the role as undecided.
         kind: Of its values.
-        publish: Whether only values that k people share go out.
+        publish: How its values are published, such as ``shared``; empty where nothing is set.
         distinct: Different values in the sample.
         examples: Values that enough people share, with how many do.
         rarer: Different values that are not shown because fewer share them.
-        alone: Share of the people who stand alone by it; ``together`` with what others know, ``without`` by that alone.
+        alone: Share of people who are unique by it; ``together``: by it and the quasi-identifiers; ``without``: by those alone.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ColumnRow(NamedTuple):
 
 
 class RiskBefore(NamedTuple):
-    """Who stands out by the quasi-identifiers together: people, and of how many."""
+    """Uniqueness of a sample's people by all quasi-identifiers together."""
 
     standing: SampleUniqueness
     people: int
@@ -75,7 +75,7 @@ SINGULAR = {role: role.rstrip("s") for role in ROLES} | {"withheld": "withheld",
 
 
 def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[ColumnRow]:
-    """Return the table, in the order of the source.
+    """Return the studio's column table, in the order of the source.
 
     Args:
         job: The job.
@@ -91,7 +91,7 @@ def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[C
     for profile in sample.profiles:
         name, found = profile.name, standings[profile.name]
         counts = sample.domain(name).counts
-        shown = [(_short(value), count) for value, count in sample.shared(name, least, MOST_EXAMPLES)]
+        shown = [(_short(value), count) for value, count in sample.shared_values(name, least, MOST_EXAMPLES)]
         asked, why = _why(said.get(name, ""), profile)
         people = max(sample.people, 1)
         rows.append(
@@ -105,18 +105,19 @@ def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[C
 
 
 def risk_before(job: Job, sample: PeopleSample) -> RiskBefore:
-    """Return who stands out in the sample by all quasi-identifiers together."""
+    """Return how many people of the sample are unique, or below k, by all quasi-identifiers."""
     known = [sample.digests[qid.name] for qid in job.columns.quasi_identifiers if qid.name in sample.digests]
     return RiskBefore(sample_uniqueness(summed_digests(known, sample.people), job.privacy.k), sample.people)
 
 
 def _way(job: Job, name: str) -> str:
+    """Return how a column is published: a way's name, ``changed``, or empty."""
     way = job.columns.ways.get(name)
     return "" if way is None else way if isinstance(way, str) else "changed"
 
 
 def _said(job: Job, text: str) -> dict[str, str]:
-    """Return what the file says behind each column."""
+    """Return the comment of each column in the job file."""
     found: dict[str, str] = {}
     for role in ROLES:
         found |= comments_behind(text, ("columns", role))
@@ -124,17 +125,19 @@ def _said(job: Job, text: str) -> dict[str, str]:
 
 
 def _why(comment: str, profile: ColumnProfile) -> tuple[bool, str]:
+    """Return whether a column's role is undecided, and the reason for the role."""
     asked = comment.startswith("DECIDE, ")
     said = comment.removeprefix("DECIDE, ").removeprefix("accepted, ").split("; alone by it ")[0]
     return asked, said or propose_role(profile).reason
 
 
 def _short(value: str) -> str:
+    """Shorten a text to ``LONGEST`` characters."""
     return value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…"
 
 
 def role_counts(rows: list[ColumnRow]) -> Mapping[str, int]:
-    """Return how many columns have each role."""
+    """Return the number of columns of each role."""
     found: dict[str, int] = {}
     for one in rows:
         found[one.role] = found.get(one.role, 0) + 1
@@ -145,11 +148,11 @@ MOST_SHOWN = 12
 
 
 class ShownLevel(NamedTuple):
-    """A level of a hierarchy.
+    """A level of a hierarchy as the page shows it.
 
     Attributes:
-        mark: What it publishes, shortly.
-        standing: Its groups, and whom it leaves alone.
+        mark: A short mark of what it publishes.
+        standing: Its groups, and the people who are unique at it.
         shown: Labels of groups that enough people share, with how many do; the largest first.
         others: How many groups are not shown.
     """
@@ -161,7 +164,7 @@ class ShownLevel(NamedTuple):
 
 
 class ShownHierarchy(NamedTuple):
-    """A hierarchy over a sample, or why it does not fit the values: the sentence of the error."""
+    """A hierarchy over a sample as the page shows it, or the error if it does not fit the values."""
 
     name: str
     kind: str
@@ -171,7 +174,7 @@ class ShownHierarchy(NamedTuple):
 
 
 def shown_hierarchy(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least: int) -> ShownHierarchy:
-    """Return the levels of a quasi-identifier's hierarchy.
+    """Build a quasi-identifier's hierarchy on a sample and return its levels for the page.
 
     Args:
         job: The job.
@@ -191,7 +194,7 @@ def shown_hierarchy(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least:
     known = [sample.digests[one.name] for one in job.columns.quasi_identifiers if one.name in sample.digests and one.name != qid.name]
     others = summed_digests(known, sample.people)
     standings = level_uniqueness(groups, others, sample.names.index(qid.name), job.privacy.k)
-    hidden = sample.rare(qid.name, least, steps)
+    hidden = sample.rare_values(qid.name, least, steps)
     levels = [_level(qid, hierarchy, number, one, standings[number], least, hidden) for number, one in enumerate(groups)]
     return ShownHierarchy(qid.name, kind, words, levels)
 

@@ -1,4 +1,4 @@
-"""The text of a job file as the page shows it: values of trees that too few people share are masked, and put back afterwards."""
+"""Masking of rare values in a job file's text for the page, and their restoration after edits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ HIDING_KEYS = ("tree", "query")
 
 
 def hidden_text(text: str, shared: Mapping[str, frozenset[str]]) -> str:
-    """Return a job's text without values that are not shared.
+    """Return a job's text with rare values replaced by numbered placeholders.
 
     Args:
         text: Of the job file.
-        shared: By quasi-identifier the values, as text, that enough people share; what other columns say is hidden.
+        shared: By quasi-identifier the values, as text, that enough people share; values of other columns are hidden.
     """
     spans = _spans(text, shared)
     made, at = [], 0
@@ -33,10 +33,10 @@ def hidden_text(text: str, shared: Mapping[str, frozenset[str]]) -> str:
 
 
 def full_text(shown: str, text: str, shared: Mapping[str, frozenset[str]]) -> str:
-    """Return a text that was edited on the page, with what was hidden in it as the file has it.
+    """Replace the placeholders in an edited text by the values of the job file.
 
     Args:
-        shown: What the page sent.
+        shown: The text that the page sent.
         text: Of the file, as it was shown.
         shared: As of ``hidden_text``.
     """
@@ -53,6 +53,7 @@ def full_text(shown: str, text: str, shared: Mapping[str, frozenset[str]]) -> st
 
 
 def _spans(text: str, shared: Mapping[str, frozenset[str]]) -> list[tuple[int, int]]:
+    """Return the start and end of each value to be hidden in a job's text."""
     try:
         root = compose(text)
     except (UnreadableError, RecursionError):
@@ -62,6 +63,7 @@ def _spans(text: str, shared: Mapping[str, frozenset[str]]) -> list[tuple[int, i
 
 
 def _hidden(node: yaml.Node, column: str, shared: Mapping[str, frozenset[str]], seen: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of hidden values below a YAML node."""
     if id(node) in seen:
         return
     seen.add(id(node))
@@ -78,7 +80,10 @@ def _hidden(node: yaml.Node, column: str, shared: Mapping[str, frozenset[str]], 
 
 
 def _leaves(node: yaml.Node, kept: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yield where values stand that are not kept; a group's name is of whoever wrote the job, unless it is that of such a value."""
+    """Yield the start and end of a tree's scalars to hide: rare values, and group names equal to one.
+
+    Other group names were chosen by the author of the job and are shown.
+    """
     leaves, keys = _scalars(node)
     hidden = {str(one.value) for one in leaves} - kept
     for one in (*leaves, *keys):
@@ -87,7 +92,7 @@ def _leaves(node: yaml.Node, kept: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 
 def _scalars(node: yaml.Node) -> tuple[list[yaml.Node], list[yaml.Node]]:
-    """Return the leaves of a tree, and its keys."""
+    """Return the leaves and the keys of a YAML tree."""
     leaves: list[yaml.Node] = []
     keys: list[yaml.Node] = []
     waiting, seen = [node], set[int]()

@@ -1,7 +1,7 @@
-"""Changes in the text of a job file: what is changed is written anew, and every other byte of the file stays as it is.
+"""Edits in the text of a job file that leave every other byte unchanged.
 
-A change replaces, adds or removes one value where the parser says that it stands. Comments, blank lines, quotes and the order of keys stay.
-What goes is a comment inside a value that is replaced. An entry that moves to another list takes the comment at its line's end along,
+A change replaces, adds or removes one value at the place that the parser reports. Comments, blank lines, quotes and the order of keys
+stay. Only comments inside a replaced value are lost. An entry that moves to another list takes the comment at its line's end along,
 unless the list is written in brackets.
 """
 
@@ -20,11 +20,11 @@ from schemas.reading.yaml_reading import compose, parse
 from tasks.planning.draft_text import yaml_name
 
 Way = tuple[str | int, ...]
-"""Where a value stands: keys of mappings and positions in lists, from the outside."""
+"""Path of a value: keys of mappings and positions in lists, from the outside."""
 
 
 def flow_text(value: object) -> str:
-    """Return plain data as YAML on one line."""
+    """Format plain data as YAML on one line."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{yaml_name(str(key))}: {flow_text(one)}' for key, one in value.items())}}}"
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -35,7 +35,7 @@ def flow_text(value: object) -> str:
 
 
 def read_data(text: str) -> dict[str, Any]:
-    """Return what a job's text says, as plain data."""
+    """Parse a job's text into plain data; raise ``JobError`` if it is not a valid mapping."""
     data, faults = parse(text)
     if faults or not isinstance(data, dict):
         raise JobError("The job", faults or ["the job must be a mapping (key: value), as in version: 1"])
@@ -43,7 +43,7 @@ def read_data(text: str) -> dict[str, Any]:
 
 
 def with_value(text: str, way: Way, value: object) -> str:
-    """Return a job's text with one value put in the place of another, or added."""
+    """Return a job's text with the value at a path replaced or added."""
     data = read_data(text)
     wanted = deepcopy(data)
     _put(wanted, way, value)
@@ -51,7 +51,7 @@ def with_value(text: str, way: Way, value: object) -> str:
 
 
 def without_value(text: str, way: Way) -> str:
-    """Return a job's text without one entry; one that is not there is none."""
+    """Return a job's text without the entry at a path; unchanged if there is none."""
     wanted = deepcopy(read_data(text))
     if not _has(wanted, way):
         return text
@@ -61,13 +61,13 @@ def without_value(text: str, way: Way) -> str:
 
 
 def with_entry(text: str, way: Way, value: object, comment: str = "") -> str:
-    """Return a job's text with one more entry at the end of a list, which is made if there is none.
+    """Return a job's text with one more entry at the end of a list, which is made if missing.
 
     Args:
         text: Of the job.
-        way: Where the list stands.
+        way: Path of the list.
         value: The entry.
-        comment: What stands behind it, where the list has a line for each entry.
+        comment: Comment at the entry's line end, where the list has a line for each entry.
     """
     wanted = deepcopy(read_data(text))
     if not _has(wanted, way) or _at(wanted, way) is None:
@@ -77,7 +77,7 @@ def with_entry(text: str, way: Way, value: object, comment: str = "") -> str:
 
 
 def comments_behind(text: str, way: Way) -> dict[str, str]:
-    """Return the comment at the end of each entry's line of a list of columns, by the column's name; of those that have one."""
+    """Return the comments at the line ends of a list of columns, by column name."""
     node = _found(text, way)[2]
     if not isinstance(node, yaml.SequenceNode) or _is_flow(node):
         return {}
@@ -93,6 +93,7 @@ def comments_behind(text: str, way: Way) -> dict[str, str]:
 
 
 def _checked(text: str, wanted: object) -> str:
+    """Return an edited text if it parses to the wanted data; raise ``JobError`` otherwise."""
     try:
         got, faults = parse(text)
     except UnreadableError:
@@ -125,7 +126,7 @@ def _put(data: Any, way: Way, value: object) -> None:
 
 
 def _found(text: str, way: Way) -> tuple[yaml.Node | None, yaml.Node | None, yaml.Node | None]:
-    """Return the node that holds an entry, the entry's key in a mapping, and the entry; None for what is not there."""
+    """Return the parent node, the key node and the node at a path; None for missing ones."""
     node = compose(text)
     parent, key = None, None
     for step in way:
@@ -146,7 +147,7 @@ def _is_flow(node: yaml.Node) -> bool:
 
 
 def _end(node: yaml.Node) -> int:
-    """Return where a node's own text ends; the parser's end of a block lies behind the comments that follow it."""
+    """Return the text position at which a node ends, without the comments that follow it."""
     if isinstance(node, yaml.ScalarNode) or _is_flow(node) or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]

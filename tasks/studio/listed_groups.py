@@ -1,7 +1,7 @@
-"""The groups of a listed hierarchy, to be edited: values move by the numbers of their lines, so that rare ones need no name.
+"""The groups of a listed hierarchy for the studio's editor, with values named by line number.
 
-The file of a hierarchy holds values. It is the job's own and readable by its owner alone; one that lies anywhere but in ``hierarchies``
-beside the job is copied there first.
+Rare values thus need no name on the page. The file of a hierarchy holds values. It is the job's own and readable by its owner alone. A
+file that is not in ``hierarchies`` next to the job is copied there first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_CHIPS, MOST_GROUPS = 60, 60
 
 
 class Chip(NamedTuple):
-    """A value that enough people share: the number of its line, its text, and how many people have it."""
+    """A value that enough people share: its line number, its text, and its number of people."""
 
     line: int
     text: str
@@ -40,11 +40,11 @@ class Chip(NamedTuple):
 
 
 class ValueGroup(NamedTuple):
-    """A group of the first level above the values.
+    """A group of values on the first level above the values.
 
     Attributes:
         line: Number of a line that is in it, by which it is named.
-        label: What it publishes; None where too few people share it.
+        label: Its label; None where too few people share it.
         people: How many people have a value of it; None where these are too few.
         chips: Its values, as far as they are shown.
         rarer: How many values more it lists.
@@ -58,7 +58,7 @@ class ValueGroup(NamedTuple):
 
 
 class ListedGroups(NamedTuple):
-    """A listed hierarchy: its groups, its file's digest, the file as the job calls it, and how many groups more there are."""
+    """A listed hierarchy: its groups, the digest and path of its file, and the number of further groups."""
 
     groups: list[ValueGroup]
     digest: str
@@ -66,8 +66,8 @@ class ListedGroups(NamedTuple):
     others: int
 
 
-def rows_of_any(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
-    """Return the lines of a hierarchy that lists values, in a file or in the job."""
+def rows_of_listed_hierarchy(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
+    """Return the lines of a hierarchy that lists its values in a file or in the job."""
     read = entry_of(spec).table
     if read is None:
         raise HierarchyError("This hierarchy lists no values. Make a list of groups first.")
@@ -76,7 +76,7 @@ def rows_of_any(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...
 
 
 def digest_of_rows(rows: Sequence[Sequence[str]]) -> str:
-    """Return a digest by which a page notices that the file is another one by now; not of its content alone."""
+    """Return a salted digest of a hierarchy's lines, by which a page notices changes."""
     return hashlib.sha256(repr(list(rows)).encode() + _SALT).hexdigest()[:32]
 
 
@@ -85,7 +85,7 @@ _SALT = os.urandom(16)
 
 
 def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample, least: int) -> ListedGroups:
-    """Return the groups of a listed hierarchy with what k people share.
+    """Return the groups of a listed hierarchy, with the values that enough people share.
 
     Args:
         job: The job.
@@ -94,9 +94,9 @@ def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample
         sample: Of the source.
         least: People who must share a value or label for it to be shown.
     """
-    rows = rows_of_any(job, name, spec)
+    rows = rows_of_listed_hierarchy(job, name, spec)
     steps = job.columns.normalised.get(name, [])
-    people, hidden = _people_of(rows, sample.domain(name, steps)), sample.rare(name, least, steps)
+    people, hidden = _people_of(rows, sample.domain(name, steps)), sample.rare_values(name, least, steps)
     found: dict[str, list[int]] = {}
     for line, row in enumerate(rows):
         found.setdefault(row[1] if len(row) > 1 else STAR, []).append(line)
@@ -119,12 +119,12 @@ def _people_of(rows: Sequence[Sequence[str]], domain: Domain) -> list[int]:
     return [counts.get(row[0], 0) for row in rows]
 
 
-def moved(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None, label: str) -> list[tuple[str, ...]]:
-    """Return the lines of a hierarchy with some values in another group.
+def with_moved_values(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None, label: str) -> list[tuple[str, ...]]:
+    """Return the lines of a hierarchy with some values moved to another group.
 
     Args:
         rows: All lines, each from the value to its coarsest label.
-        lines: Numbers of those that move.
+        lines: Numbers of the lines that move.
         to: A line of the group they move to; None for a new group.
         label: Of the new group.
     """
@@ -144,14 +144,16 @@ def moved(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None,
 
 
 def lines_of_rare(rows: Sequence[Sequence[str]], group: int, shown: Sequence[int]) -> list[int]:
-    """Return the lines of a group's values that the page does not show."""
+    """Return the line numbers of a group's values that the page does not show."""
     if not 0 <= group < len(rows):
         return []
     return [line for line, row in enumerate(rows) if row[1:2] == rows[group][1:2] and line not in set(shown)]
 
 
 def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequence[str]]) -> dict[str, object] | None:
-    """Write a listed hierarchy of the job's own; return what the job is to say of it, None where it says that already.
+    """Write a listed hierarchy to the job's own file; return the job's new hierarchy entry.
+
+    None where the job's entry stays the same.
 
     Args:
         job: The job.
@@ -172,7 +174,7 @@ def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequen
 
 
 def spec_data(spec: CsvHierarchy) -> dict[str, object]:
-    """Return what a job says of a listed hierarchy."""
+    """Return a listed hierarchy's entry in the job as plain data."""
     said: dict[str, object] = {"csv": str(spec.csv)}
     if spec.delimiter != ";":
         said["delimiter"] = spec.delimiter
@@ -180,7 +182,7 @@ def spec_data(spec: CsvHierarchy) -> dict[str, object]:
 
 
 def free_path(folder: Path, name: str) -> Path:
-    """Return the path of a new file of a hierarchy, in the folder of hierarchies beside a job."""
+    """Return an unused file path for a hierarchy, in the folder of hierarchies next to a job."""
     place = folder / FOLDER
     if not place.is_dir():
         private_folder(place)
@@ -189,24 +191,27 @@ def free_path(folder: Path, name: str) -> Path:
 
 
 def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
-    """Write a first list of groups of a column's values, and return what the job says of it."""
+    """Write a drafted list of groups of a column's values; return the job's entry for it."""
     draft = draft_hierarchy(domain)
-    rows = checked_rows(draft.rows)
+    rows = require_rows(draft.rows)
     path = free_path(job.folder, name)
     checked_table(name, f"the file '{path.name}'", rows)
     write_listed(path, rows)
     return {"csv": f"{FOLDER}/{path.name}"}
 
 
-def checked_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the lines of a draft."""
+def require_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return a draft's lines; raise ``HierarchyError`` if there are none."""
     if not rows:
         raise HierarchyError("The column has no values to group.")
     return list(rows)
 
 
 def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[str, object]:
-    """Return what the job says of a file of groups that is there, such as one of ARX; its delimiter is found by trying."""
+    """Check a hierarchy file, such as one of ARX, and return the job's entry for it.
+
+    Its delimiter is found by trying.
+    """
     file = Path(path).expanduser()
     file = file if file.is_absolute() else job.folder / file
     if not file.is_file():

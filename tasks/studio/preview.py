@@ -1,4 +1,4 @@
-"""A few classes as a release would have them: labels that enough people share, and no label that names a value of fewer."""
+"""Preview of a few classes of a sample, without labels that disclose rare values."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _WORDS = re.compile(r"[^\s\[\](){},;|<>=]+")
 
 
 class ShownClass(NamedTuple):
-    """A class: what it publishes, None for a label that is not shown, and how many people of the sample are in it."""
+    """A class in the preview: its labels, None for hidden ones, and its number of people."""
 
     labels: list[str | None]
     people: int
 
 
 class Preview(NamedTuple):
-    """Classes of a sample.
+    """A few classes of a sample, and the figures of all its classes.
 
     Attributes:
-        columns: Names of what is published.
+        columns: Names of the published columns.
         shown: Some classes that enough people are in, from the largest to the smallest.
         classes: How many classes there are.
         smallest: People in the smallest.
@@ -44,7 +44,7 @@ class Preview(NamedTuple):
 
 
 def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) -> Preview:
-    """Return some classes of a sample.
+    """Build the preview: some classes of at least ``least`` people, with rare labels hidden.
 
     Args:
         job: The job.
@@ -73,21 +73,27 @@ def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) 
 
 
 class _Rare(NamedTuple):
+    """The rare values of a column, and how labels are searched for them."""
+
     values: frozenset[str]
     text: bool
     whole: bool
 
 
 def _rare(job: Job, sample: PeopleSample, column: str, least: int) -> _Rare:
-    """Return the values, as text, that too few share; of bounds those of their column."""
+    """Return the values of a column, as text, that fewer than ``least`` people share.
+
+    Bounds of intervals count as values of their column.
+    """
     names = [qid.name for qid in job.columns.quasi_identifiers]
     name = column if column in names else column.removesuffix("_low").removesuffix("_high")
     steps = job.columns.normalised.get(name, [])
     whole = job.method.name == "skald"
-    return _Rare(sample.rare(name, least, steps), not whole and is_text(sample.domain(name, steps).values.type), whole)
+    return _Rare(sample.rare_values(name, least, steps), not whole and is_text(sample.domain(name, steps).values.type), whole)
 
 
 def _label(value: object, rare: _Rare) -> str | None:
+    """Return a label as text; None if it would disclose a rare value."""
     if value is None:
         return "null"
     label = value_text(value)

@@ -1,4 +1,4 @@
-"""The releases of a job, two of them side by side: what was asked, loss by column, risk and utility, and which is better."""
+"""The releases of a job, and the comparison of two: settings, loss by column, risk and utility."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPORT, PAGE = "report.json", "report.html"
 
 
 class KnownRelease(NamedTuple):
-    """A release of the target: its name, when it was made, k and method, and whether it is the current one."""
+    """A release in the target: its name, creation time, k, method, and whether it is current."""
 
     name: str
     created: str
@@ -30,10 +30,10 @@ class KnownRelease(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A figure of two releases.
+    """A figure of two releases, as text.
 
     Attributes:
-        title: What it is.
+        title: Its name.
         first: Of the first release, as text; ``second`` of the other.
         better: ``first``, ``second``, or empty where they are equal or neither is better.
     """
@@ -45,13 +45,13 @@ class Compared(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two releases side by side, by subject."""
+    """Figures of two releases next to each other, by subject."""
 
     parts: list[tuple[str, list[Compared]]]
 
 
 def known_releases(job: Job) -> list[KnownRelease]:
-    """Return the releases in a job's target, the newest first; what cannot be read is none."""
+    """Return the readable releases in a job's target, newest first."""
     target = job.target_path
     if job.target_address is not None or not target.is_dir():
         return []
@@ -70,7 +70,7 @@ def known_releases(job: Job) -> list[KnownRelease]:
 
 
 def report_page(job: Job, release: str) -> str | None:
-    """Return the report of a release of the job's target as HTML; None where there is none."""
+    """Return the HTML report of a release in the job's target; None if there is none."""
     if release not in {one.name for one in known_releases(job)}:
         return None
     try:
@@ -80,7 +80,7 @@ def report_page(job: Job, release: str) -> str | None:
 
 
 def report_of_release(job: Job, release: str) -> Report | None:
-    """Return the figures of a release's report; None where there are none."""
+    """Return the report of a release in the job's target; None if it is missing or invalid."""
     if release not in {one.name for one in known_releases(job)}:
         return None
     try:
@@ -91,7 +91,7 @@ def report_of_release(job: Job, release: str) -> Report | None:
 
 
 def compare_releases(first: Report, second: Report) -> Comparison:
-    """Return two releases side by side."""
+    """Compare the reports of two releases figure by figure."""
     return Comparison(
         [
             ("Asked", _asked(first, second)),

@@ -1,6 +1,7 @@
-"""A bounded sample of a job's source, held in memory: one record of each person, at most 20,000 of the first million records.
+"""A sample of a job's source in memory: one record of each person, at most 20,000.
 
-Whatever is shown of a value is decided on it: what k people of the sample share, k people of the source share.
+It is drawn from the first million records. A value is shown only if k people of the sample share it; then k people of the source do
+too.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "timestampt
 
 @dataclass(frozen=True, eq=False)
 class PeopleSample:
-    """A sample of people.
+    """A sample of people, with one record each.
 
     Attributes:
         table: One record of each; a column that no release can hold is text.
-        profiles: What was counted of each column in the sample.
+        profiles: The profile of each column in the sample.
         records: How many were looked at.
         is_complete: Whether these are all records of the source.
         unit: ``person`` where the job names one, else ``record``.
@@ -61,20 +62,23 @@ class PeopleSample:
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """Return the number of people in the sample."""
         return int(self.table.num_rows)
 
     @property
     def names(self) -> list[str]:
-        """All columns, in the order of the source."""
+        """Return the names of all columns, in the order of the source."""
         return [one.name for one in self.profiles]
 
     def values(self, name: str, steps: Sequence[str] = ()) -> pa.Array:
-        """Return a column, shape (people,), its texts without what ``normalise`` takes from them."""
+        """Return a column of the sample, shape (people,), with its texts normalised.
+
+        The steps are those of the job's ``normalise``.
+        """
         return normalised(pa.concat_arrays([pa.nulls(0, self.table[name].type), *self.table[name].chunks]), steps)
 
     def domain(self, name: str, steps: Sequence[str] = ()) -> Domain:
-        """Return the distinct values of a column with how many people have each; counted once."""
+        """Return the distinct values of a column, with the number of people of each; counted once."""
         key = name, tuple(steps)
         if key not in self._domains:
             self._domains[key] = self._counted(name, steps)
@@ -89,23 +93,26 @@ class PeopleSample:
         # Each has one record here, so that records are people.
         return Domain(name, values.take(order), numbers, nulls, numbers if self.unit == "person" else None)
 
-    def shared(self, name: str, least: int, most: int | None = None) -> list[tuple[str, int]]:
-        """Return values that so many people share at least, as text, with how many do; the most frequent first, all or so many."""
+    def shared_values(self, name: str, least: int, most: int | None = None) -> list[tuple[str, int]]:
+        """Return the values that at least ``least`` people share, as text with counts, most frequent first."""
         domain = self.domain(name)
         kept = np.flatnonzero(domain.counts >= least)
         ordered = kept[np.argsort(-domain.counts[kept], kind="stable")][:most]
         texts = domain.values.take(pa.array(ordered)).to_pylist()
         return [(value_text(value), int(domain.counts[place])) for value, place in zip(texts, ordered.tolist(), strict=True)]
 
-    def rare(self, name: str, least: int, steps: Sequence[str] = ()) -> frozenset[str]:
-        """Return the values that fewer people share, as text: no label that is shown may be one of them."""
+    def rare_values(self, name: str, least: int, steps: Sequence[str] = ()) -> frozenset[str]:
+        """Return the values that fewer than ``least`` people share, as text.
+
+        No label that is shown may be one of them.
+        """
         domain = self.domain(name, steps)
         few = np.flatnonzero(domain.counts < least)
         return frozenset(map(value_text, domain.values.take(pa.array(few)).to_pylist()))
 
     @cached_property
     def codes(self) -> dict[str, NDArray[np.int64]]:
-        """Shape (people,) for each column: equal numbers for equal values, -1 for a null."""
+        """Return an integer code per person and column, shape (people,); -1 for a null."""
         found = {}
         for name in self.names:
             coded = self.values(name).dictionary_encode()
@@ -114,23 +121,23 @@ class PeopleSample:
 
     @cached_property
     def digests(self) -> dict[str, Digests]:
-        """The same as digests that add up."""
+        """Return additive digests of the codes, per column."""
         return {name: code_digests(codes, place) for place, (name, codes) in enumerate(self.codes.items())}
 
 
 def value_text(value: object) -> str:
-    """Return a value as text for people."""
+    """Format a value as text for people."""
     if isinstance(value, float):
         return f"{value:.12g}"
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
 
 def people_sample_of(job: Job, source: Mapping[str, Any]) -> PeopleSample:
-    """Draw the sample of a job, the same each time.
+    """Draw the sample of people from a job's source, the same each time.
 
     Args:
         job: The job.
-        source: What it says under ``source``.
+        source: The job's ``source`` section.
     """
     where = " ".join(job.source.path) or "the database"
     try:
@@ -162,7 +169,7 @@ def _drawn(connection: duckdb.DuckDBPyConnection, relation: str, job: Job) -> Pe
 
 
 def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[ColumnProfile, ...]:
-    """Count what tells columns apart, some at a time: a statement over five hundred would hold all of them."""
+    """Profile the columns of the sample, ``MOST_PROFILED`` at a time to limit memory."""
     found: list[ColumnProfile] = []
     for start in range(0, len(names), MOST_PROFILED):
         some = ", ".join(map(quote, names[start : start + MOST_PROFILED]))
@@ -172,7 +179,10 @@ def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tu
 
 
 def _columns(names: Sequence[str], job: Job) -> str:
-    """Return the columns as the job types them; what does not fit is null in a sample, and the run says how many there are."""
+    """Return SQL that casts the columns to the job's types, with null for values that do not fit.
+
+    A run reports how many do not fit.
+    """
     if not FORMATS[job.source.format].sample or job.source.format != "csv":
         return "*"
     types = job.source.types
@@ -186,7 +196,7 @@ def _columns(names: Sequence[str], job: Job) -> str:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Return a table whose texts are of one type and whose dictionaries are written out."""
+    """Return a table with one text type and without dictionary encoding."""
     kinds = [one.value_type if pa.types.is_dictionary(one) else one for one in table.schema.types]
     kinds = [pa.string() if pa.types.is_large_string(one) or pa.types.is_string_view(one) else one for one in kinds]
     return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))

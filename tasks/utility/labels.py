@@ -1,4 +1,4 @@
-"""The labels that a release publishes for each quasi-identifier, counted in its files, and what they have lost."""
+"""Counts of a release's labels by quasi-identifier, and their loss (GCP)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BATCH = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What is published for one QID.
+    """The labels of one QID in a release, and their counts.
 
     Attributes:
         number: Of the QID, in job order.
@@ -60,7 +60,7 @@ class Labels:
     counts: NDArray[np.int64]
 
     def meaning(self, release: Path, first: int = 0, end: int | None = None) -> Meaning:
-        """Return what the labels stand for, all of them or those from ``first`` to before ``end``."""
+        """Return the values that the labels cover, all or those from ``first`` to before ``end``."""
         try:
             return meaning_of(self.texts[first:end], self.exact[first:end], self.domain, self.hierarchy, self.level)
         except LookupError as error:
@@ -70,11 +70,11 @@ class Labels:
 
 
 def labels_of(bench: UtilityComparison, job: Job, coding: Coding, levels: dict[str, int] | None) -> Iterator[Labels]:
-    """Numbers and counts the labels of every QID, in job order.
+    """Yield the counted and numbered labels of every QID, in job order.
 
     Args:
         bench: With the release.
-        job: Tells the columns.
+        job: Gives the columns.
         coding: Of the source.
         levels: Of a full-domain release.
     """
@@ -87,7 +87,10 @@ def labels_of(bench: UtilityComparison, job: Job, coding: Coding, levels: dict[s
 
 
 def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str | None], NDArray[np.int64]]:
-    """Return the labels as text, two bounds with a bar between, and the codes of those that are values themselves."""
+    """Return labels as text, and the code of labels that are single values.
+
+    Two bounds have a bar between them.
+    """
     keys = [table[name].combine_chunks() for name in table.column_names if name.startswith("key_")]
     exact = np.full(len(table), -1, np.int64)
     if len(keys) == 2:
@@ -101,9 +104,9 @@ def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str
 
 
 def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, spill: Path) -> float:
-    """Return GCP of what the files publish: the mean penalty of a record's QIDs, 1 for a record that is not in the files.
+    """Return the GCP of a release's files: the mean penalty per value, 1 for suppressed records.
 
-    It is the same piece of code for all methods, and knows only the job, the source's values and the files.
+    The code is the same for all methods. It uses only the job, the source's values and the files.
     """
     lost = 0.0
     with connect(job, spill) as connection:
@@ -119,7 +122,7 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
 
 
 def gcp_of_source_values(job: Job, coding: Coding, histogram: Artifact, node: Node, store: Store) -> float | None:
-    """Return GCP of the values that the classes of a release hold, or None where the cells do not fit the job's memory.
+    """Return the GCP of the source values in a release's classes; None if memory is too short.
 
     Args:
         job: Gives the privacy models and the memory.

@@ -1,4 +1,4 @@
-"""Source and release side by side in DuckDB: whatever is counted is grouped there, so that memory does not grow with the records."""
+"""Comparison of source and release in DuckDB, whose memory does not grow with the records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ APART, LEAST_FOLD = 0.05, 0.1
 
 
 class Drawn(NamedTuple):
-    """A sample of one side.
+    """A sample of the source's or the release's records, as label numbers and folds.
 
     Attributes:
         codes: By column, shape (n,): the number of each record's label.
@@ -42,13 +42,13 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """A column as the source and as the release have it.
+    """A column in the source and in the release.
 
     Attributes:
         domain: Its values in the source, which the table ``domain_<number>`` holds too.
         columns: Under which it is published.
         table: Numbers its published labels: ``number``, and ``key_0`` … as many as ``columns``.
-        meaning: Of these labels.
+        meaning: The values that these labels cover.
         counts: Shape (labels,), records in the files.
     """
 
@@ -61,18 +61,18 @@ class Attribute:
 
     @property
     def weights(self) -> NDArray[np.int64]:
-        """Records of the source per code, those with a null last."""
+        """Return the number of source records per code, nulls last."""
         return np.append(self.domain.counts, self.domain.nulls)[: self.domain.size]
 
 
 @dataclass(frozen=True)
 class UtilityComparison:
-    """The two, as DuckDB reads them.
+    """The database relations of a source and its release.
 
     Attributes:
         connection: The database.
-        source: What is read of the source, such as ``read_parquet([…])``.
-        release: What is read of the release.
+        source: The relation of the source, such as ``read_parquet([…])``.
+        release: The relation of the release.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -80,7 +80,7 @@ class UtilityComparison:
     release: str
 
     def labels(self, number: int, columns: Sequence[str]) -> pa.Table:
-        """Number the published labels of a column, a null last, and return them with their records."""
+        """Assign numbers to the published labels of a column, null last, and return their counts."""
         keys = ", ".join(f"{quote(column)} AS key_{place}" for place, column in enumerate(columns))
         order = ", ".join(f"key_{place} NULLS LAST" for place in range(len(columns)))
         self.connection.execute(f"""
@@ -91,7 +91,7 @@ class UtilityComparison:
         return self.connection.sql(f"FROM labels_{number} ORDER BY number").to_arrow_table()
 
     def register(self, number: int, domain: Domain) -> None:
-        """Make the table of a column's codes: ``number`` and ``key_0``, the value."""
+        """Create the table of a column's value codes: ``number`` and ``key_0``, the value."""
         # A domain's code after the last value is the null, and only domains with nulls have it.
         values = pa.concat_arrays([domain.values, pa.nulls(domain.size - len(domain.values), domain.values.type)])
         self.connection.register("values_of_domain", pa.table({"number": np.arange(domain.size), "key_0": values}))
@@ -100,12 +100,12 @@ class UtilityComparison:
         self.connection.unregister("values_of_domain")
 
     def category(self, number: int, column: str, *, otherwise: bool = False) -> Attribute:
-        """Return a column that is no quasi-identifier.
+        """Return a column that is no quasi-identifier, with its values and counts.
 
         Args:
             number: Its number among all columns.
             column: Its name.
-            otherwise: Whether it is published otherwise than it is, so that the release has values that the source has not.
+            otherwise: Whether it is published with changed values, which the source may lack.
         """
         name = quote(column)
         counted = f"SELECT {name} AS value, count(*) AS records FROM {self.source} GROUP BY ALL"
@@ -121,7 +121,7 @@ class UtilityComparison:
         return Attribute(number, domain, (column,), f"domain_{number}", exact_meaning(domain.size), counts)
 
     def contingencies(self, first: Attribute, second: Attribute) -> tuple[Contingency, Contingency]:
-        """Count the records of each pair of values in the source, and of each pair of labels in the release."""
+        """Count the records of each pair of values in the source and of labels in the release."""
         names = [(one.domain.qid,) for one in (first, second)]
         there = pairs_sql(self.source, (f"domain_{first.number}", names[0]), (f"domain_{second.number}", names[1]))
         published = pairs_sql(self.release, (first.table, first.columns), (second.table, second.columns))
@@ -132,7 +132,7 @@ class UtilityComparison:
         return found[0], found[1]
 
     def samples(self, columns: Sequence[Attribute], split: Sequence[str], seed: int) -> tuple[Drawn, Drawn]:
-        """Draw records of the source and of the release: the numbers of their labels, one array per column, and the fold of each record.
+        """Draw samples of source and release, with label numbers per column and a fold per record.
 
         Args:
             columns: The columns.
@@ -156,13 +156,16 @@ class UtilityComparison:
 
 
 def _alike(there: Drawn, published: Drawn) -> bool:
-    """Return whether both sides fill the same folds, each with enough: else the columns are written differently, or have too few values."""
+    """Return whether source and release have similar shares in all folds, each with enough records.
+
+    If not, the columns are written differently, or have too few values.
+    """
     shares = [np.bincount(one.folds, minlength=FOLDS) / max(len(one.folds), 1) for one in (there, published)]
     return bool(np.abs(shares[0] - shares[1]).max() < APART and min(share.min() for share in shares) > LEAST_FOLD)
 
 
 def pairs_sql(source: str, first: Side, second: Side) -> str:
-    """Return the statement that counts the records of each pair of labels of two columns.
+    """Return SQL that counts the records of each pair of labels of two columns.
 
     It is right because every label of the files is in its table once, nulls taken as equal, so that no record is lost or doubled.
     """
@@ -176,7 +179,7 @@ def pairs_sql(source: str, first: Side, second: Side) -> str:
 
 
 def sample_sql(source: str, sides: Sequence[Side], split: Sequence[str], seed: int) -> str:
-    """Return the statement that draws at most 200,000 records, as numbers of their labels, and a fold by what they hold in some columns.
+    """Return SQL that draws at most 200,000 records as label numbers, with a fold by a hash of columns.
 
     It is right because a column that is published as it is holds the same values on both sides, and their text has the same digest.
     """

@@ -1,4 +1,4 @@
-"""What a release is worth to its analysts, measured against the source of its job."""
+"""Utility of a release for analysts, measured against the source of its job."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from tasks.utility.side_by_side import Attribute, Drawn, UtilityComparison
 MOST_CLASSES = 100
 MOST_CATEGORIES = 1000
 WIDTHS = (2, 3)
-"""Over how many QIDs counts are asked."""
+"""Numbers of QIDs in one count query."""
 
 
 class ColumnUtility(BaseModel):
-    """One QID.
+    """The loss of one QID.
 
     Attributes:
         generalised: Mean NCP of the records in the files.
         marginal: Total variation between its values before and after, spread evenly.
-        association: By how much Cramér's V with the other QIDs and the sensitive columns moved, in the mean.
+        association: Mean change of Cramér's V with the other QIDs and the sensitive columns.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -74,15 +74,15 @@ class QueryErrors(BaseModel):
 
 
 class Accuracy(BaseModel):
-    """Shares of raw records of the source whose ``target`` is told rightly from the QIDs.
+    """Shares of source records whose ``target`` classifiers predict correctly from the QIDs.
 
     Attributes:
         target: The column.
-        source: What is right of those who learnt from the source, the mean of the learners.
-        release: The same of those who learnt from the release.
-        majority: What is right for whoever always says the most frequent value.
-        learners: By learner, from source and release.
-        held_out: Whether nobody learnt from the records that were asked about, as far as what is published untreated can tell that.
+        source: The share correct after training on the source, mean over the learners.
+        release: The share correct after training on the release.
+        majority: The share correct for always predicting the most frequent value.
+        learners: Both shares by learner, source first.
+        held_out: Whether training excluded the tested records, as far as untreated columns show that.
         source_records: Records of the source that were drawn.
         release_records: The same of the release.
     """
@@ -100,7 +100,7 @@ class Accuracy(BaseModel):
 
 
 class Utility(BaseModel):
-    """What a release is worth; figures only.
+    """The utility of a release; figures only.
 
     Attributes:
         release: Its id.
@@ -111,9 +111,9 @@ class Utility(BaseModel):
         columns: By QID.
         queries: Counts of a range and a category.
         counts: Counts over two and over three QIDs, by how many.
-        association: By how much Cramér's V of every two columns moved, in the mean.
-        classifier: How well a column is told.
-        published: What columns lost that are published otherwise than they are, by the manifest.
+        association: Mean change of Cramér's V over all pairs of columns.
+        classifier: Accuracy of predicting a column.
+        published: Losses of columns that are published with changed values, by the manifest.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -131,15 +131,15 @@ class Utility(BaseModel):
     published: dict[str, ColumnPublication] = {}
 
 
-def measure(job: Job, release: Path, queries: int, seed: int, target: str | None) -> Utility:
-    """Measure a release against the source of its job.
+def measure_utility(job: Job, release: Path, queries: int, seed: int, target: str | None) -> Utility:
+    """Measure the utility of a release against the source of its job.
 
     Args:
         job: The job.
         release: A release folder; of another tool too, if its labels are those of the job's hierarchies, ranges or sets of values.
         queries: Random count queries.
         seed: Of queries, samples and classifier.
-        target: Column that a classifier tells from the QIDs; none if left out.
+        target: Column that a classifier predicts from the QIDs; None for no classifier.
     """
     # Asked for without importing it, and before minutes of counting.
     if target is not None and find_spec("sklearn") is None:
@@ -197,7 +197,7 @@ def _column(one: Attribute, place: int, moved: Mapping[tuple[int, int], float]) 
 
 
 def _moved(columns: Sequence[Attribute], drawn: tuple[Drawn, Drawn]) -> dict[tuple[int, int], float]:
-    """Return by how much Cramér's V of every two columns differs between source and release."""
+    """Return the absolute change of Cramér's V of every two columns between source and release."""
     bands = [bands_of(one.domain, BANDS) for one in columns]
     found = []
     for side, meanings in zip(drawn, ([exact_meaning(one.domain.size) for one in columns], [one.meaning for one in columns]), strict=True):
@@ -206,7 +206,10 @@ def _moved(columns: Sequence[Attribute], drawn: tuple[Drawn, Drawn]) -> dict[tup
 
 
 def _count_errors(qids: Sequence[Attribute], drawn: tuple[Drawn, Drawn], asked: tuple[int, int, int], records: int) -> QueryErrors:
-    """Return the errors of counts over so many QIDs, of so many queries, by a seed."""
+    """Return the errors of random count queries over some QIDs.
+
+    ``asked`` is the number of QIDs in a query, the number of queries, and the seed.
+    """
     width, queries, seed = asked
     numbers = [place for place, one in enumerate(qids) if as_numbers(one.domain.values) is not None]
     counts = draw_counts(numbers, [one.weights for one in qids], width, queries, seed)
@@ -246,7 +249,7 @@ def _query_errors(bench: UtilityComparison, attributes: Sequence[Attribute], que
 
 
 def _accuracy(columns: Sequence[Attribute], told: int, qids: int, drawn: tuple[Drawn, Drawn], seed: int) -> Accuracy:
-    """Learn from source and release what the target is, and asks about raw records of the source."""
+    """Train classifiers on source and release and test both on raw records of the source."""
     target = columns[told]
     if not 2 <= len(target.domain.values) <= MOST_CLASSES:
         raise UtilityError.no_classes(target.domain.qid, len(target.domain.values), MOST_CLASSES)
@@ -268,7 +271,7 @@ def _accuracy(columns: Sequence[Attribute], told: int, qids: int, drawn: tuple[D
 
 
 def _examples(qids: Sequence[Attribute], target: tuple[int, int], drawn: Drawn, *, as_published: bool) -> Examples:
-    """Return the records of a side whose target, a column of so many classes, is no null, as learners take them."""
+    """Return a sample's records with a known target as features, targets and folds."""
     told, classes = target
     meanings = [one.meaning if as_published else exact_meaning(one.domain.size) for one in qids]
     features = [features_of(meaning, one.domain) for meaning, one in zip(meanings, qids, strict=True)]

@@ -1,4 +1,4 @@
-"""Records take the classes of their cells: how a release of a recoding of cells is written."""
+"""Writing of a release from a recoding of cells: each record takes the class of its cell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,16 @@ from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.people import AdditionalCounts, Assigned, WrittenPersons, digests_in, write_members, write_people_of
-from tasks.writing.rewriting import MEMBERS, PEOPLE, ChunkPosition, Rewriting, assign, count_additional_columns, rewrite, without_masked
+from tasks.writing.rewriting import (
+    MEMBERS,
+    PEOPLE,
+    ChunkPosition,
+    Rewriting,
+    assign_classes,
+    count_additional_columns,
+    rewrite,
+    without_masked_pseudonyms,
+)
 from tasks.writing.runs import RunWriter
 
 ROUND_SHARE = 6
@@ -31,39 +40,42 @@ ROUND_SHARE = 6
 
 @dataclass(frozen=True)
 class CellRewriting(Rewriting):
-    """What a release of a recoding of cells is written by.
+    """The rewriting of chunks by a recoding of cells.
 
     Attributes:
-        most: Bytes of records that a chunk takes before they are set apart.
+        most: Bytes of a chunk's records that are held before they are grouped by file.
     """
 
     most: int
 
     @property
     def published(self) -> Recoding:
-        """The recoding, as ``Rewriting`` has it."""
+        """Return the recoding of cells."""
         return load_recoding(self.job, self.coding, self.recoding, self.store)
 
-    def read(self, place: ChunkPosition) -> list[object]:
-        """Return what the classes of a chunk's records depend on."""
+    def class_inputs(self, place: ChunkPosition) -> list[object]:
+        """Return the keys of the inputs that determine the classes of a chunk's records."""
         return [place.chunk.key, self.coding.key, self.recoding.digests]
 
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+        """Return the class of each record of a chunk, shape (rows,), negative for suppressed records."""
         return np.concatenate([classes for classes, _ in _assigned(self, place.chunk)])
 
     def assigned(self, place: ChunkPosition) -> Assigned:
-        """Return the classes of a chunk's records, and what these publish beside labels."""
+        """Return the classes of a chunk's records and the additional columns of the released ones."""
         return _together([(classes, _beside(self, classes, payload)) for classes, payload in _assigned(self, place.chunk)])
 
     def write_run(self, place: ChunkPosition, path: Path) -> int:
-        """Write the released records of a chunk apart by output file, and keeps their classes and whose they are; return how many."""
+        """Write a chunk's released records grouped by output file; return their number.
+
+        Also keeps their classes and, where the job names persons, the persons of each class.
+        """
         (first, spread), found = self.files, list[Assigned]()
         with RunWriter(path, self.file_count, self.most, self.source.own_texts) as run:
             for classes, payload in _assigned(self, place.chunk):
                 released = classes[classes >= 0]
                 found.append((classes, _beside(self, classes, payload) if self.job.columns.person else {}))
-                published = without_masked(self.job, self.source, self.labels, released, payload)
+                published = without_masked_pseudonyms(self.job, self.source, self.labels, released, payload)
                 run.add(released, published, assign_files(released, first, spread, published.columns))
         MEMBERS.save_artifact(self, place, lambda path: write_members(path, np.concatenate([classes for classes, _ in found])))
         if self.job.columns.person:
@@ -72,7 +84,7 @@ class CellRewriting(Rewriting):
 
 
 def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], WrittenPersons]:
-    """Phase 3 by a recoding of cells, as ``rewrite`` has it."""
+    """Write the files of a release from a recoding of cells (phase 3)."""
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
     # Where there is room for one task only, its reader takes most of the room.
@@ -81,11 +93,12 @@ def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: R
 
 
 def _beside(given: CellRewriting, classes: NDArray[np.int32], payload: pa.RecordBatch) -> AdditionalCounts:
+    """Return the additional columns of a batch's released records."""
     return count_additional_columns(given.job, given.source, given.labels, classes[classes >= 0], payload)
 
 
 def _together(found: Sequence[Assigned]) -> Assigned:
-    """Put the classes of the batches of a chunk together, and what is published beside them."""
+    """Concatenate the classes and additional columns of a chunk's batches."""
     names = list(found[0][1]) if found else []
     whole = {name: pa.chunked_array([beside[name] for _, beside in found]).unify_dictionaries() for name in names}
     plain = {name: pa.concat_arrays(column.chunks) for name, column in whole.items()}
@@ -100,7 +113,7 @@ def _assigned(given: CellRewriting, chunk: Chunk) -> Iterator[tuple[NDArray[np.i
     names = qid_names(job)
     try:
         for batch in read_published(job, source, chunk, [*names, *source.payload], source.own_texts):
-            assigned = assign(stages, batch.columns[: len(names)])
+            assigned = assign_classes(stages, batch.columns[: len(names)])
             if withheld is not None and digests is not None:
                 withhold(assigned, digests[start : start + len(assigned)], withheld["person"], withheld["class"], int(SUPPRESSED))
                 start += len(assigned)

@@ -1,7 +1,7 @@
-"""Who is in which class of a release: what the recount counts people from, kept in the run folder and never published.
+"""The persons of each class of a release, kept in the run folder for the recount and never published.
 
-Pseudonyms that show which records belong together are kept with them, so that it can be counted whose they are; and digests of what records
-publish untreated, so that it can be counted how many people share it.
+Linking pseudonyms are kept with them, so that their persons can be counted. So are digests of untreated values, so that the number of
+people who share them can be counted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from tasks.store.store import Artifact
 
 
 class WrittenPersons(NamedTuple):
-    """Who is in which class of a release, in parts, and what the classes publish; nothing where no person is named.
+    """Tables of the persons of each class of a release, and of the classes' labels.
+
+    Empty where the job names no person.
 
     Attributes:
-        people: Tables of ``class``, ``person``, ``value_0`` …, ``link_0`` …, by kind of column the digest of what a record publishes, and
+        people: Tables of ``class``, ``person``, ``value_0`` …, ``link_0`` …, by kind of column the digest of published values, and
             ``records``.
-        classes: Tables of what the classes publish: one with a row for each, or several that name them in ``class``.
+        classes: Tables of labels: one with a row for each class, or several with a column ``class``.
     """
 
     people: tuple[Artifact, ...] = ()
@@ -48,31 +50,36 @@ NO_PERSONS = WrittenPersons()
 
 
 def people_settings(job: Job) -> list[object]:
-    """Return the settings that decide what is kept of the people of a run."""
+    """Return the job settings that determine the tables of persons, for their key."""
     return [job.columns.person, job.privacy.with_others(job.columns.recounted_value_columns), job.columns.linking]
 
 
 def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> int:
-    """Write the persons of each class of a chunk's records with their records, those of nobody too, by values and pseudonyms of these.
+    """Write the table of persons of a chunk's records by class, value and pseudonym.
+
+    Records without a person are included.
 
     Args:
-        job: Names the person, and promises something of sensitive values.
-        chunk: Whose records they are.
-        assigned: The classes of the chunk's records, and what they publish beside these.
-        path: Gets them.
+        job: Names the person and sensitive columns.
+        chunk: The chunk.
+        assigned: The classes of the chunk's records, and their additional columns.
+        path: The file to write.
     """
     classes, beside = assigned
     return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside))
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Return the digest of the person of each record of a chunk, as the source names them."""
+    """Return the digest of the person of each record of a chunk, shape (rows,), uint64."""
     batches = read_chunk(chunk, job.columns.person, plain=job.columns.person)
     return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in batches)])
 
 
 def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
-    """Return the values of the records of a chunk in the job's sensitive columns, those first that promises look at: shape (n,) each."""
+    """Return the values of a chunk's records in the sensitive columns, arrays of shape (rows,).
+
+    Columns with a privacy model come first.
+    """
     columns = job.privacy.with_others(job.columns.recounted_value_columns)
     if not columns:
         return []
@@ -85,13 +92,15 @@ def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
 def people_table(
     classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), beside: AdditionalCounts = MappingProxyType({})
 ) -> pa.Table:
-    """Return who is in which class with how many records, by sensitive values and what else these publish.
+    """Return a table of released records by class, person, sensitive values and additional columns.
+
+    It has a row of ``records`` = 1 for each released record; readers add them up.
 
     Args:
         classes: Shape (n,), the class of each record, negative for one that is not released.
         digests: Shape (n,), of its person.
         values: Its value in each sensitive column that a promise looks at, arrays of shape (n,).
-        beside: What those records publish that are released.
+        beside: Additional columns of the released records.
     """
     # By number: a column of the source may have any name, ours included.
     names = ["class", "person", *_value_names(len(values))]
@@ -103,26 +112,25 @@ def people_table(
 
 
 def _value_names(columns: int) -> list[str]:
-    """Return what the values of so many sensitive columns are called."""
+    """Return the names ``value_0`` … of so many sensitive columns."""
     return [f"value_{number}" for number in range(columns)]
 
 
 def write_people(path: Path, table: pa.Table) -> int:
-    """Write such a table and return its number of rows."""
+    """Write a table of persons to a Parquet file and return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 
 
 class Part(BaseModel):
-    """Records of a release with their classes.
+    """Records of a release with their classes, of one chunk or fragment.
 
     Attributes:
-        files: Digests of the files that they stand in, one after the other, and how many stand in each; empty of records that were shared
-            out over fragments.
-        members: Table of ``class`` in the order of the chunk; of a fragment with the digests of its records beside it.
+        files: Digest and number of records of each source file, in order; empty for records of a fragment.
+        members: Table of ``class`` in the order of the chunk; of a fragment with the digests of its records as further columns.
         contents: Table of these digests in the same order; None of a fragment, or where they are not known yet.
         sets: Table of ``column`` (the number of a value's digest), ``digest`` and ``value``, where a digest stands for several values of a
-            person; None where each stands for itself.
+            person; None where each stands for a single value.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -134,21 +142,21 @@ class Part(BaseModel):
 
     @classmethod
     def of(cls, chunk: Chunk, members: Artifact) -> Self:
-        """Return the records of a chunk, given their classes."""
+        """Return the part of a chunk, given its table of classes."""
         return cls(files=tuple((piece.file.digest, piece.rows) for piece in chunk.pieces), members=members)
 
     @property
     def in_fragment(self) -> bool:
-        """Whether its records stand in no order of the source."""
+        """Return whether the records belong to a fragment and have no order of the source."""
         return not self.files
 
 
 def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], kept: pa.Table) -> int:
-    """Write the digests of the records of a fragment, and their classes; return how many there are.
+    """Write the record digests and classes of a fragment; return the number of records.
 
     Args:
-        path: Gets them.
-        first: What is added to the number of a class, so that it is that of no other fragment.
+        path: The file to write.
+        first: Offset that makes class numbers unique over all fragments.
         classes: Shape (n,), negative for records that are not released.
         kept: n rows of digests, as ``contents_table`` of ``tasks.counting.contents`` has them.
     """
@@ -158,7 +166,7 @@ def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], k
 
 
 def write_members(path: Path, classes: NDArray[np.signedinteger], **others: pa.ChunkedArray) -> int:
-    """Write the class of each record, negative for one that is not released, and what else is kept of it; return how many there are."""
+    """Write the class of each record, negative if suppressed, and further columns; return their number."""
     table = pa.table({"class": classes, **others})
     # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
     # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.

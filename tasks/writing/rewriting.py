@@ -1,7 +1,7 @@
-"""Phase 3: every chunk is joined to the recoding, and the records are gathered class by class into the files of the release.
+"""Phase 3: each chunk's records get their classes, and are gathered by class into the release's files.
 
-A chunk becomes a *run*: its released records as class numbers and payload, apart by output file. An output file takes its part of every run
-and is put in canonical order. What reaches the release is a function of the set of records, not of files, chunks, threads or row order.
+A chunk becomes a *run*: its released records as class numbers and payload, grouped by output file. An output file takes its part of
+every run and is put in canonical order. The release depends on the set of records alone, not on files, chunks, threads or row order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tasks.writing.people import (
     write_members,
     write_people_of,
 )
-from tasks.writing.runs import gathered, gathered_rows, published_schema, write_release, write_run
+from tasks.writing.runs import count_file_records, published_schema, read_file_records, write_release, write_run
 from tasks.writing.shared_values import with_shared_values
 from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs
 
@@ -51,16 +51,18 @@ from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs
 def count_additional_columns(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> AdditionalCounts:
-    """Return what released records publish beside labels: linking pseudonyms, and digests of untreated, sensitive and treated columns.
+    """Return released records' columns besides labels: linking pseudonyms and digests of other columns.
+
+    There is a digest for the untreated, the sensitive and the treated columns.
 
     Args:
         job: Names the columns, and says whether suppressed records are masked.
-        source: Says what is published.
-        labels: What each class publishes.
+        source: Gives the published columns.
+        labels: The labels of each class.
         classes: Shape (n,), of the records.
-        payload: What else the records publish.
+        payload: The records' other published columns.
     """
-    published = without_masked(job, source, labels, classes, payload)
+    published = without_masked_pseudonyms(job, source, labels, classes, payload)
     by_name = dict(zip(source.payload, published.columns, strict=True)) if source.payload else {}
     kinds = {
         "insensitive": [name for name in by_name if name not in source.treatments and name not in job.columns.sensitive],
@@ -72,12 +74,13 @@ def count_additional_columns(
 
 
 def _contents(columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    """Return a digest of each record's values in some columns; NaN differs from null."""
     # What is not a number is a value of its own here, and no null.
     marks = [pc.fill_null(pc.is_nan(column), False) for column in columns if pa.types.is_floating(column.type)]
     return pa.array(contents_of([*columns, *marks], rows))
 
 
-def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Array]) -> NDArray[np.int32]:
+def assign_classes(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Array]) -> NDArray[np.int32]:
     """Return the class of each record, shape (n,), from the first stage that has its cell, or SUPPRESSED."""
     (coder, assigner), *later = stages
     classes = assigner.assign(coder.cells(columns))
@@ -99,26 +102,26 @@ def write_class_records(
     classes: NDArray[np.int32],
     payload: pa.RecordBatch,
 ) -> int:
-    """Write the records of some classes apart by output file, without the pseudonyms that they may not publish.
+    """Write a run of records with given classes, without the pseudonyms of masked records.
 
     Args:
         path: The file.
         job: Says whether suppressed records are masked.
-        source: Says what is published.
-        labels: What each class publishes.
+        source: Gives the published columns.
+        labels: The labels of each class.
         sizes: Shape (classes,), records per class in the whole release.
         classes: Shape (n,), of the records.
-        payload: What else the records publish.
+        payload: The records' other published columns.
     """
-    payload = without_masked(job, source, labels, classes, payload)
+    payload = without_masked_pseudonyms(job, source, labels, classes, payload)
     first, spread = first_files(sizes, source.file_rows(job))
     return write_run(path, classes, payload, assign_files(classes, first, spread, payload.columns))
 
 
-def without_masked(
+def without_masked_pseudonyms(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> pa.RecordBatch:
-    """Take the pseudonyms of records with ``*`` in every quasi-identifier away: a masked record would be linked by them all the same."""
+    """Remove the pseudonyms of records with ``*`` in every quasi-identifier, which would link them."""
     if not source.treatments or not job.suppression.masks:
         return payload
     starred = np.ones(len(labels), np.bool_)
@@ -133,16 +136,16 @@ def without_masked(
 
 
 def write_part(path: Path, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], number: int) -> int:
-    """Gather the records of one output file from all runs, orders them and write them; return how many there are.
+    """Gather the records of one output file from all runs, sort and write them; return their number.
 
     Args:
         path: The file.
-        labels: What each class publishes, in the order of the release.
+        labels: The labels of each class, in the order of the release.
         source: Says which other columns are published.
-        runs: What ``write_run`` wrote.
-        number: Of the output file.
+        runs: Files of ``write_run``.
+        number: Number of the output file.
     """
-    classes, payload = gathered(runs, number, len(source.payload))
+    classes, payload = read_file_records(runs, number, len(source.payload))
     # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.
     classes, payload = in_canonical_order(classes, payload)
     columns = take_labels(labels, classes) | dict(zip(source.payload, payload, strict=True))
@@ -154,7 +157,7 @@ BYTES_OF_VALUE = 16
 
 
 class ChunkPosition(BaseModel):
-    """A chunk and its number in the source, which tells chunks of equal content apart."""
+    """A chunk and its number in the source, which distinguishes chunks of equal content."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -163,20 +166,23 @@ class ChunkPosition(BaseModel):
 
 
 class PublishedTable(Protocol):
-    """Classes as they are published."""
+    """The labels and sizes of published classes."""
 
     @property
     def labels(self) -> pa.Table:
-        """What each class publishes, in the order of the release."""
+        """Return the labels of each class, in the order of the release."""
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Shape (classes,), records per class."""
+        """Return the number of records of each class, shape (classes,)."""
 
 
 @dataclass(frozen=True)
 class Rewriting(DomainTable, ABC):
-    """What a release is written by: the source and its recoding, of cells or of single records, beside the domain table."""
+    """The inputs and operations of writing a release: source, recoding and domain table.
+
+    The recoding is one of cells or of single records.
+    """
 
     source: ChunkedSource
     recoding: RecodingArtifacts
@@ -184,46 +190,46 @@ class Rewriting(DomainTable, ABC):
     @property
     @abstractmethod
     def published(self) -> PublishedTable:
-        """What the classes publish, once per process."""
+        """Return the labels and sizes of the classes, loaded once per process."""
 
     @property
     def labels(self) -> pa.Table:
-        """What each class publishes, in the order of the release."""
+        """Return the labels of each class, in the order of the release."""
         return self.published.labels
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Shape (classes,), records per class."""
+        """Return the number of records of each class, shape (classes,)."""
         return self.published.sizes
 
     @abstractmethod
-    def read(self, place: ChunkPosition) -> list[object]:
-        """Return what the classes of a chunk's records depend on."""
+    def class_inputs(self, place: ChunkPosition) -> list[object]:
+        """Return the keys of the inputs that determine the classes of a chunk's records."""
 
     @abstractmethod
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+        """Return the class of each record of a chunk, shape (rows,), negative for suppressed records."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
-        """Return the same of a chunk by its number."""
+        """Return the class of each record of a chunk, given the chunk and its number."""
         return self.classes(ChunkPosition(chunk=chunk, number=number))
 
     @abstractmethod
     def assigned(self, place: ChunkPosition) -> Assigned:
-        """Return the classes of a chunk's records, and what these publish beside labels."""
+        """Return the classes of a chunk's records and the additional columns of the released ones."""
 
     @abstractmethod
     def write_run(self, place: ChunkPosition, path: Path) -> int:
-        """Write the released records of a chunk apart by output file; return how many there are."""
+        """Write a chunk's released records grouped by output file; return their number."""
 
     @cached_property
     def files(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first output file of each class and over how many it is spread, shape (classes,) each."""
+        """Return the first output file of each class and its number of files, shape (classes,) each."""
         return first_files(self.sizes, self.source.file_rows(self.job))
 
     @cached_property
     def file_count(self) -> int:
-        """Over how many files the release is laid out; some may turn out empty."""
+        """Return the number of output files of the release; some may be empty."""
         first, spread = self.files
         return int((first + spread).max(initial=0))
 
@@ -235,7 +241,7 @@ def _run(given: Rewriting, place: ChunkPosition, path: Path) -> int:
 RUNS = FileStep(
     "runs",
     make=_run,
-    reads=lambda given, place: given.read(place),
+    reads=lambda given, place: given.class_inputs(place),
     settings=lambda given: [given.source.payload_key, given.source.file_rows(given.job)],
     code=lambda given: type(given).__module__,
     phase="rewrite",
@@ -264,11 +270,11 @@ PEOPLE = FileStep(
 
 @dataclass(frozen=True)
 class FileGathering:
-    """What the files of a release are gathered by.
+    """The inputs for gathering the files of a release from runs.
 
     Attributes:
-        rewriting: By what the chunks were rewritten.
-        shuffle_parts: What a file is gathered from.
+        rewriting: The rewriting that wrote the runs.
+        shuffle_parts: The runs or shuffle parts that files are gathered from.
         runs: Fingerprint of all runs.
     """
 
@@ -278,26 +284,29 @@ class FileGathering:
 
     @classmethod
     def of(cls, run: Run, rewriting: Rewriting, runs: Sequence[Artifact]) -> Self:
-        """Return it for the runs of all chunks, which workers of a cluster set on shuffle parts first."""
+        """Prepare the gathering of all runs; cluster workers first divide them into shuffle parts."""
         shuffle_parts = shuffle_runs(run, runs, rewriting.file_count, len(rewriting.source.payload))
         return cls(rewriting, shuffle_parts, fingerprint_of(sorted(run.sha256 for run in runs)))
 
     @property
     def store(self) -> Store:
-        """Have the runs, and gets the files."""
+        """Return the store of the runs and files."""
         return self.rewriting.store
 
     @property
-    def read(self) -> list[object]:
-        """What every file is made of, together with its number."""
+    def inputs(self) -> list[object]:
+        """Return the keys of the inputs that determine every output file."""
         return [self.runs, self.rewriting.recoding.classes.sha256, self.rewriting.source.payload_key]
 
     def write(self, number: int, path: Path) -> int:
-        """Gather one output file, orders it and writes it as Parquet, without statistics or source metadata; return its rows."""
+        """Gather, sort and write one output file as Parquet; return its number of rows.
+
+        It has neither statistics nor source metadata.
+        """
         runs, place = self.shuffle_parts.of(number)
         paths, source, memory = [self.store.path(run) for run in runs], self.rewriting.source, self.rewriting.job.memory
         # Equal records stand in one file, however many there are: in which of several would be told by the order of the source.
-        records = gathered_rows(paths, place)
+        records = count_file_records(paths, place)
         if (needed := records * BYTES_OF_VALUE * (1 + len(source.payload))) > memory:
             raise ValuesError.many_alike(records, needed)
         return write_part(path, self.rewriting.labels, source, paths, place)
@@ -308,16 +317,16 @@ def _file(given: FileGathering, number: int, path: Path) -> int:
 
 
 FILES = FileStep(
-    "files", make=_file, reads=lambda given, number: [*given.read, number], code=lambda given: type(given.rewriting).__module__
+    "files", make=_file, reads=lambda given, number: [*given.inputs, number], code=lambda given: type(given.rewriting).__module__
 )
 """An output file."""
 
 
 def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], WrittenPersons]:
-    """Phase 3: every chunk is joined to the classes of its records, and the files of the release are gathered.
+    """Assign classes to the records of all chunks and write the files of the release (phase 3).
 
     Returns:
-        The files, and who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
+        The files, and the tables of persons of every chunk for the recount; these are empty where the job names no person.
     """
     given = replace(given, source=with_shared_values(run, given))
     places = [ChunkPosition(chunk=chunk, number=number) for number, chunk in enumerate(given.source.chunks)]

@@ -1,4 +1,4 @@
-"""Runs: the released records of a chunk as class numbers and payload, apart by output file, so that a file takes its part of every run."""
+"""Runs: the released records of a chunk as class numbers and payload, grouped by output file."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ SAMPLED_VALUES = 2048
 
 
 def published_schema(labels: pa.Table, source: ChunkedSource) -> pa.Schema:
-    """Return the columns of the release with their plain types."""
+    """Return the schema of the release's data files."""
     fields = [field.with_type(_published_type(field, source.columns)) for field in labels.schema]
     fields += [pa.field(name, dtype) for name, dtype in zip(source.payload, source.published, strict=True)]
     return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
 
 
 def _published_type(label: pa.Field, columns: pa.Schema) -> pa.DataType:
-    """Return the type of a published QID: the source's where its values are of that kind still, else that of its labels."""
+    """Return the published type of a QID: the source's type if its labels have it, else theirs."""
     if label.name not in columns.names or working_type(columns.field(label.name).type) != label.type:
         return label.type
     return plain_type(columns.field(label.name).type)
 
 
 def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
-    """Write a data file of a release, without statistics or source metadata; return how many records it holds.
+    """Write a data file of a release, without statistics or source metadata; return its number of rows.
 
     Args:
         path: The file.
-        columns: In their working types; text may be a dictionary of what these records use, and of nothing else. One of long texts is
+        columns: In their working types; text may be a dictionary of used entries only. One of long texts is
             written plain: it would be a single page, which every reader would have to take into memory as a whole. So are values that
             hardly repeat, which are shorter without one.
-        schema: What they are published as.
+        schema: The published schema.
     """
     for name, column in columns.items():
         _check_unpacked(name, column)
@@ -73,7 +73,10 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
 
 
 def _check_unpacked(name: str, column: pa.Array) -> None:
-    """Refuse what equal records make so large, which stand in one file: a few bytes that every reader unpacks to gigabytes."""
+    """Raise ``ValuesError`` if repeated long texts would unpack to too many bytes.
+
+    Equal records are in one file, so that a few bytes could become gigabytes for every reader.
+    """
     if not isinstance(column, pa.DictionaryArray) or not (is_text(column.type.value_type) or pt.is_binary(column.type.value_type)):
         return
     if column.dictionary.nbytes * len(column) <= MOST_UNPACKED:
@@ -87,7 +90,7 @@ def _check_unpacked(name: str, column: pa.Array) -> None:
 
 
 def _formed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, bool]:
-    """Return a column as a dictionary or plain, as it is written, and whether the file has a dictionary of it."""
+    """Return a column as it is written, as a dictionary or plain, and whether the file has a dictionary."""
     if isinstance(column, pa.DictionaryArray) and not is_text(dtype):
         # Nothing but text is read as a dictionary, so that of others nobody could tell what order its entries are in.
         column = column.dictionary_decode()
@@ -99,10 +102,10 @@ def _formed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, bool]:
 
 
 def pays_to_dictionary_encode(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Return whether the values of a column of a file are written as places in a dictionary of them: whether these are shorter.
+    """Return whether dictionary encoding makes a column of a file shorter.
 
     Args:
-        column: Shape (n,), in its working type, in the order of the file; plain, or of text a dictionary of what is used and nothing else.
+        column: Shape (n,), in its working type, in the order of the file; plain, or for text a dictionary of used entries only.
     """
     if is_text(plain_type(column.type)):
         return not mostly_distinct(column)
@@ -118,7 +121,10 @@ def pays_to_dictionary_encode(column: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def mostly_distinct(texts: pa.Array | pa.ChunkedArray) -> bool:
-    """Return whether there are more than half as many different texts as records; of a dictionary each entry is another, and is used."""
+    """Return whether more than half of a text column's values are distinct.
+
+    A dictionary must hold used and distinct entries only.
+    """
     coded = isinstance(texts, pa.DictionaryArray)
     distinct = len(texts.dictionary) - texts.dictionary.null_count if coded else pc.count_distinct(texts).as_py()
     return bool(2 * distinct > len(texts))
@@ -131,17 +137,17 @@ CODED, FILES = {"coded": "1"}, b"files"
 
 
 class RunWriter:
-    """Writes a run in rounds of about so many bytes: in each a record batch for every output file, from the first to the last.
+    """Writer of a run in passes of limited bytes, each with a record batch per output file.
 
-    A chunk of few bytes is one round, and keeps its dictionaries. In more the entries would be others in each, which a file of Arrow cannot
-    hold, so that text is written plain. Memory holds a round and a column of it in order.
+    A chunk of few bytes is one pass, and keeps its dictionaries. In more the entries would be others in each, which a file of Arrow cannot
+    hold, so that text is written plain. Memory holds a pass and a column of it in order.
 
     Args:
         path: The file.
         files: How many output files there are.
-        most_bytes: Of the records of a round, about.
+        most_bytes: Approximate bytes of the records of a pass.
         own: Columns of the payload whose text comes plain, because nearly every value is another, and is a dictionary in the release.
-        narrow: Whether numbers of classes and of entries are written in as few bytes as hold them where a run is one round.
+        narrow: Whether numbers of classes and of entries are written in as few bytes as hold them where a run is one pass.
 
     Attributes:
         rows: Records so far.
@@ -156,7 +162,7 @@ class RunWriter:
         self._writer: ipc.RecordBatchFileWriter | None = None
 
     def add(self, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64]) -> None:
-        """Add records: their classes and output files, shape (n,), and what they publish."""
+        """Add records to the run: classes and output files, shape (n,), and payload."""
         # A batch that is full goes out when another comes, so that what fits into one round is one.
         if self._bytes > self._most:
             self._write(plain=True)
@@ -206,7 +212,7 @@ class RunWriter:
 
 
 def _plain_bytes(column: pa.Array) -> int:
-    """Return what a column takes when it is written plain, of a dictionary of short texts about."""
+    """Return about how many bytes a column takes without dictionary encoding."""
     if not isinstance(column, pa.DictionaryArray) or not is_text(column.type.value_type):
         return int(column.nbytes)
     lengths = pc.binary_length(column.dictionary)
@@ -217,19 +223,19 @@ def _plain_bytes(column: pa.Array) -> int:
 
 
 def _narrow(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return a dictionary with places in as few bytes as hold them."""
+    """Return a dictionary column with the narrowest index type."""
     narrow = next((dtype for dtype in (pa.int8(), pa.int16()) if len(column.dictionary) < 1 << dtype.bit_width - 1), column.indices.type)
     return pa.DictionaryArray.from_arrays(column.indices.cast(narrow), column.dictionary)
 
 
 def _are_numbers(columns: Sequence[pa.Array]) -> bool:
-    """Return whether columns after the first are dictionaries all, whose entries take fewer bytes than the records."""
+    """Return whether all payload columns are dictionaries smaller than their indices."""
     coded = [column for column in columns[1:] if pa.types.is_dictionary(column.type)]
     return len(coded) == len(columns) - 1 and all(column.dictionary.nbytes <= column.indices.nbytes for column in coded)
 
 
 def _packs(columns: Sequence[pa.Array]) -> bool:
-    """Return whether a codec leaves less than half of columns, as far as the first bytes of each tell."""
+    """Return whether compression saves more than half of some columns, by their first bytes."""
     buffers = [buffer for column in columns for buffer in column.buffers() if buffer is not None and buffer.size]
     codec, packed = pa.Codec("lz4"), 0.0
     for buffer in buffers:
@@ -241,14 +247,17 @@ def _packs(columns: Sequence[pa.Array]) -> bool:
 def write_run(
     path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64], *, narrow: bool = True
 ) -> int:
-    """Write a run of one round, of as many output files as there are up to the last that has records; return how many there are."""
+    """Write a run in one pass and return its number of records.
+
+    It has output files up to the last one with records.
+    """
     with RunWriter(path, int(files.max(initial=-1)) + 1, payload.nbytes, narrow=narrow) as run:
         run.add(classes, payload, files)
     return run.rows
 
 
-def gathered_rows(runs: Sequence[Path], number: int) -> int:
-    """Return how many records of one output file are in all runs, without reading them."""
+def count_file_records(runs: Sequence[Path], number: int) -> int:
+    """Return the number of records of one output file in all runs, without reading them."""
     with opened_runs(runs) as opened:
         files = [(run, int(run.schema.metadata[FILES])) for run in opened]
         return sum(
@@ -259,8 +268,8 @@ def gathered_rows(runs: Sequence[Path], number: int) -> int:
         )
 
 
-def gathered(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """Return the classes of the records of one output file, shape (n,), and their payload, from all runs.
+def read_file_records(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
+    """Read the records of one output file from all runs: classes, shape (n,), and payload columns.
 
     Args:
         runs: The runs.
@@ -268,18 +277,18 @@ def gathered(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[n
         columns: Of the payload.
     """
     with opened_runs(runs) as opened:
-        return gathered_from(opened, number, columns)
+        return file_records_from(opened, number, columns)
 
 
 @contextmanager
 def opened_runs(runs: Sequence[Path]) -> Iterator[list[ipc.RecordBatchFileReader]]:
-    """Open runs, mapped, so that only the pages of a few batches of them are read."""
+    """Open runs as memory maps, so that only needed pages are read."""
     with ExitStack() as stack:
         yield [ipc.open_file(stack.enter_context(pa.memory_map(str(path)))) for path in runs]
 
 
-def gathered_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """Do the same with runs that are open."""
+def file_records_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
+    """Read the records of one output file from open runs: classes, shape (n,), and payload columns."""
     found: list[tuple[pa.RecordBatch, list[object]]] = []
     for run in opened:
         schema = run.schema
@@ -296,7 +305,7 @@ def gathered_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, colu
 
 
 def _repeated_once(part: pa.RecordBatch, notes: Sequence[object]) -> tuple[pa.RecordBatch, list[object]]:
-    """Make columns of long values dictionaries at once: equal records stand in one file, however many there are."""
+    """Dictionary-encode columns of long values, because equal records are in one file."""
     columns, left = part.columns, list(notes)
     for place, column in enumerate(columns):
         able = (left[place] and is_text(column.type)) or pa.types.is_binary(column.type)
@@ -306,7 +315,10 @@ def _repeated_once(part: pa.RecordBatch, notes: Sequence[object]) -> tuple[pa.Re
 
 
 def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
-    """Put the parts of a column together, in which what was a dictionary is one again; each with what its run notes of it."""
+    """Concatenate the parts of a column and restore its dictionary if it had one.
+
+    Each part comes with its field's metadata.
+    """
     noted = [part for part, note in parts if note]
     # Of one width again, as runs of few entries and of many cannot be put together otherwise.
     others = [to_working_type(part) if pa.types.is_dictionary(part.type) else part for part, note in parts if not note]
@@ -327,7 +339,7 @@ def _together(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def _only_used(column: pa.Array) -> pa.Array:
-    """Leave the dictionary entries that records use, each once and ascending.
+    """Keep the dictionary entries that records use, each once and ascending.
 
     Entries without a record would be written all the same, and could be those of a suppressed one; the order in which entries were found
     is that of the source.

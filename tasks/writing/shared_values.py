@@ -1,4 +1,7 @@
-"""Values that enough people have in the source and too few in the release, because records are suppressed: published as the rest is."""
+"""Values that fewer than k released people share, because records were suppressed.
+
+They are replaced as other rare values are (``publish: shared``).
+"""
 
 from __future__ import annotations
 
@@ -34,18 +37,18 @@ SHARED_STEP = StepCode("shared", __name__)
 
 
 class Classed(Protocol):
-    """What knows the class of each record."""
+    """A source whose records have classes."""
 
     @property
     def source(self) -> ChunkedSource:
-        """The source."""
+        """Return the source."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+        """Return the class of each record of a chunk, shape (rows,), negative for suppressed records."""
 
 
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
-    """Return the source as it is published: no value of fewer than k people who are released."""
+    """Return the source with values replaced that fewer than k released people share."""
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
         return source
@@ -75,18 +78,21 @@ def _published(chunk: Chunk, publish: dict[str, tuple[str, str]]) -> Chunk:
 
 
 def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[Sequence[pa.Array], Digests | None]]:
+    """Yield the shared columns and persons of each chunk's released records."""
     for number, chunk in enumerate(given.source.chunks):
         kept = given.classes_of(number, chunk) >= 0
         yield rows_of_people(list(read_chunk(chunk, [*names, *job.columns.person])), len(names), kept)
 
 
 def values_of_few(connection: duckdb.DuckDBPyConnection, column: int, known: PublishedValues, k: int, *, persons: bool) -> pa.Array:
-    """Return the published values that too few have, and as many more as make those enough that become the rest.
+    """Return the published values to replace, because fewer than k released people share each.
+
+    People whose values are replaced must be k together. Where they are fewer, the next rarest value is replaced too.
 
     Args:
-        connection: Has the table of released values and whose they are.
+        connection: Holds the table of released values and their people.
         column: Position of the column there.
-        known: What is published of its values.
+        known: The column's published values.
         k: People who share a value, at least.
         persons: Whether persons are counted, and not records.
     """

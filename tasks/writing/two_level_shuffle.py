@@ -1,8 +1,8 @@
-"""Runs gathered in two levels, where the workers of a cluster write the files of a release.
+"""Two-level shuffle of runs, where the workers of a cluster write the files of a release.
 
-Gathered at once, each file takes its part of every run, and every worker fetches all runs: work that grows with the square of the data. So
-the runs of neighbouring chunks are first divided into *shuffle parts*, each with the records of some neighbouring files, and a file takes
-its records of its shuffle part. Records and their order are the same: a file is put in canonical order whatever it was gathered from.
+Without it each file takes its part of every run, and every worker fetches all runs: work that grows with the square of the data. So the
+runs of neighbouring chunks are first divided into *shuffle parts*, each with the records of some neighbouring files. A file takes its
+records from its shuffle part. The files stay the same, because their order is canonical.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, each_alone
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
-from tasks.writing.runs import CODED, FILES, gathered_from, opened_runs
+from tasks.writing.runs import CODED, FILES, file_records_from, opened_runs
 
 LEAST_RUNS = 8
 """Runs that are gathered at once, because it costs less."""
 
 
 class ShuffleParts(NamedTuple):
-    """What the files of a release are gathered from.
+    """The shuffle parts that the files of a release are gathered from.
 
     Attributes:
         runs: Of each shuffle part.
@@ -41,16 +41,16 @@ class ShuffleParts(NamedTuple):
     files: int
 
     def of(self, number: int) -> tuple[Sequence[Artifact], int]:
-        """Return what a file is gathered from, and its number there."""
+        """Return the runs of a file's shuffle part, and the number of the file within it."""
         return self.runs[number // self.files], number % self.files
 
 
 def shuffle_runs(run: Run, runs: Sequence[Artifact], files: int, columns: int) -> ShuffleParts:
-    """Return what files are gathered from: all runs, or shuffle parts where there are many runs and workers elsewhere.
+    """Divide runs into shuffle parts where there are many runs and remote workers; else return all runs.
 
     Args:
         run: The run.
-        runs: What ``write_run`` wrote.
+        runs: Files of ``write_run``.
         files: How many files the release is laid out over.
         columns: Of the payload.
     """
@@ -65,7 +65,7 @@ def shuffle_runs(run: Run, runs: Sequence[Artifact], files: int, columns: int) -
 
 @dataclass(frozen=True)
 class PartRanges:
-    """Which files each shuffle part is for, how many columns the payload has, and the store."""
+    """The file numbers of each shuffle part, the number of payload columns, and the store."""
 
     files: tuple[range, ...]
     columns: int
@@ -81,6 +81,7 @@ class PartGroup(BaseModel):
 
 
 def _lay(given: PartRanges, runs: Sequence[Artifact]) -> PartGroup:
+    """Divide the runs of some chunks into shuffle parts."""
     key, paths = SHUFFLE_PARTS.key(given, runs), [given.store.path(run) for run in runs]
 
     def shuffle_part(numbers: range) -> Artifact:
@@ -100,11 +101,11 @@ SHUFFLE_PARTS = FilesStep(
 
 
 def write_shuffle_part(path: Path, runs: Sequence[Path], numbers: range, columns: int) -> int:
-    """Write the records of some files together, in the form of a run of these files; return how many there are."""
+    """Write the records of some output files from several runs as one run; return their number."""
     rows, writer = 0, None
     with opened_runs(runs) as opened, pa.OSFile(str(path), "wb") as sink:
         for number in numbers:
-            classes, payload = gathered_from(opened, number, columns)
+            classes, payload = file_records_from(opened, number, columns)
             batch = _plain(classes, payload, len(numbers))
             writer = writer or ipc.new_file(sink, batch.schema, options=ipc.IpcWriteOptions(compression="lz4"))
             writer.write_batch(batch)
@@ -115,7 +116,7 @@ def write_shuffle_part(path: Path, runs: Sequence[Path], numbers: range, columns
 
 
 def _plain(classes: NDArray[np.int32], payload: Sequence[pa.Array], files: int) -> pa.RecordBatch:
-    """Return records with their text written plain: the dictionaries of files differ, which a file of Arrow cannot hold."""
+    """Return records with plain text, since an Arrow file cannot hold a dictionary per batch."""
     arrays, fields = [pa.array(classes)], [pa.field("0", pa.int32())]
     for place, column in enumerate(payload, start=1):
         coded = pa.types.is_dictionary(column.type)

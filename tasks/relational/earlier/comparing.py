@@ -10,7 +10,7 @@ from typing import Any
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import hierarchies_of
 from schemas.relational.manifest import TablesManifest
-from tasks.composition.overlaps import overlaps_of, registered
+from tasks.composition.overlaps import overlaps_of, register_release
 from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import Registered, ReleaseRegistry, open_registry
 from tasks.composition.release_history import STEP, Entry, keep_entry, promised_of
@@ -57,12 +57,12 @@ class ComparedTables:
             seal=manifest.seal,
         )
         keep_entry(entry, known.run.store)
-        return registered(known, manifest.release, self.registry, self.joining.families)
+        return register_release(known, manifest.release, self.registry, self.joining.families)
 
     def record_publication(self, entry: Registered | None) -> None:
         """Record in the registry that the release was published."""
         if self.registry and entry:
-            self.registry.believe(entry)
+            self.registry.record_publication(entry)
             self.joining.commit()
 
 

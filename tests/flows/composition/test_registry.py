@@ -292,7 +292,7 @@ def test_a_registry_that_fails_after_the_publication_does_not_unsay_it(
 
     job = job_in(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(ReleaseRegistry, "believe", full)
+        patch.setattr(ReleaseRegistry, "record_publication", full)
         with pytest.raises(AfterPublicationError, match="is published, verified and whole, but the registry") as told:
             anonymise(job)
     assert "Nothing was published" not in str(told.value)

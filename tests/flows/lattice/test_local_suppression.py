@@ -20,7 +20,7 @@ from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import load_job
 from schemas.release.manifest import Manifest
 from tasks.recount.recount import verify_release
-from tasks.utility.utility import measure
+from tasks.utility.utility import measure_utility
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.privacy.test_hidden_values import SAFE
 from tests.flows.privacy.test_hidden_values import job as hidden_job
@@ -106,7 +106,7 @@ def test_figures_are_those_of_the_files(anonymise: Anonymise, tmp_path: Path, tr
 def test_penalties_are_those_that_the_labels_in_the_files_cost(anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int) -> None:
     path, asked = people_job(tmp_path, TABLE, files=3), settings(treatment, rounds)
     made = anonymise(path, *asked)
-    manifest, found = made.manifest, measure(load_job(path, asked), made.folder, queries=1, seed=0, target=None)
+    manifest, found = made.manifest, measure_utility(load_job(path, asked), made.folder, queries=1, seed=0, target=None)
     dropped = manifest.suppressed - manifest.masked
     lost = {qid: (one.generalised * manifest.released + dropped) / 400 for qid, one in found.columns.items()}
     assert made.untold.ncp == pytest.approx(lost)

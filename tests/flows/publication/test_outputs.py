@@ -23,7 +23,7 @@ from schemas.errors.storage import OutputError
 from schemas.job.job import job_digest, load_job
 from tasks.recount.recount import verify_release
 from tasks.report.rebuilt_report import rebuild_report
-from tasks.utility.utility import measure
+from tasks.utility.utility import measure_utility
 from tests.conftest import Anonymise, CommandLine
 from tests.corpus.columns_of_types import FAMILIES, columns_of, table_of
 from tests.house.replaced import OUTPUTS_MOST_FOLDERS
@@ -294,7 +294,7 @@ def test_utility_is_measured_of_every_format(anonymise: Anonymise, tmp_path: Pat
     for name, output in {"parquet": {}, "csv": {"format": "csv"}, "duckdb": {"format": "duckdb"}}.items():
         job = people_job(tmp_path / name, TABLE, output=output)
         release = anonymise(job, *SETTINGS).folder
-        found.append(measure(load_job(job, SETTINGS), release, 20, 0, None).model_copy(update={"release": ""}))
+        found.append(measure_utility(load_job(job, SETTINGS), release, 20, 0, None).model_copy(update={"release": ""}))
     assert found[0] == found[1] == found[2]
 
 

@@ -18,7 +18,7 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
-from tasks.utility.utility import measure
+from tasks.utility.utility import measure_utility
 from tests.jobs import released, write_job, write_parquet
 
 LOCAL = [name for name, entry in METHODS.items() if not entry.one_level]
@@ -56,7 +56,7 @@ def run(job: Path) -> PublishedRelease:
 
 def all_agree(job: Path, made: PublishedRelease, frame: pl.DataFrame) -> None:
     verify_release(load_job(job), made.folder)
-    found = measure(load_job(job), made.folder, 20, 0, None)
+    found = measure_utility(load_job(job), made.folder, 20, 0, None)
     wide = sum(one.generalised for one in found.columns.values()) / 3 * len(frame)
     dropped = made.manifest.suppressed - made.manifest.masked
     assert (wide + dropped) / 300 == pytest.approx(made.untold.loss["gcp"])
@@ -89,7 +89,7 @@ def test_other_forms_hold_the_same_labels(tmp_path: Path, form: str) -> None:
 
 
 def measured_gcp(job: Path, made: PublishedRelease) -> float:
-    found = measure(load_job(job), made.folder, 20, 0, None)
+    found = measure_utility(load_job(job), made.folder, 20, 0, None)
     return sum(one.generalised for one in found.columns.values()) / 3
 
 

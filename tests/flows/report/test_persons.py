@@ -25,7 +25,7 @@ from tasks.engine.prefect_pages import summary
 from tasks.recount.recount import verify_release
 from tasks.report.rebuilt_report import rebuild_report
 from tasks.store.store import Store
-from tasks.utility.utility import measure
+from tasks.utility.utility import measure_utility
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_persons import QIDS, TABLE, WHOSE, columns, job, people_in
 from tests.house.replaced import PERSON_SIZES_BYTES_PER_ROW, ROOTS_BYTES_PER_CELL
@@ -279,7 +279,7 @@ def test_what_watchers_of_runs_read_speaks_of_persons_and_warns(anonymise: Anony
 @pytest.mark.ci
 def test_utility_is_measured_of_a_release_of_persons(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path))
-    found = measure(load_job(tmp_path / "job.yaml"), made.folder, 50, 0, None)
+    found = measure_utility(load_job(tmp_path / "job.yaml"), made.folder, 50, 0, None)
     assert (found.records, found.released, found.suppressed) == (len(TABLE), made.manifest.released, made.manifest.suppressed)
 
 

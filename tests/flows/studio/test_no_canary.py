@@ -12,7 +12,7 @@ from flows.studio.actions import ACTIONS
 from flows.studio.pages import PARTS, SHOWN, columns_page, hierarchies_page
 from flows.studio.security import SessionKeys
 from flows.studio.state import Studio
-from tasks.studio.listed_groups import digest_of_rows, rows_of_any
+from tasks.studio.listed_groups import digest_of_rows, rows_of_listed_hierarchy
 from tests.flows.studio.conftest import CANARIES, Post
 
 COLUMNS = ("who", "town", "born_in", "income", "born", "score", "note")
@@ -83,7 +83,7 @@ def forms_of(action: str, town: str, job: Path) -> list[dict[str, str]]:
 @pytest.mark.parametrize("action", ACTIONS)
 def test_no_form_brings_out_a_value_of_one_person(action: str, client: TestClient, studio: Studio, keys: SessionKeys, job: Path) -> None:
     opened = studio.job(studio.opened())
-    town = digest_of_rows(rows_of_any(opened, "town", opened.columns.quasi_identifiers[0].hierarchy))
+    town = digest_of_rows(rows_of_listed_hierarchy(opened, "town", opened.columns.quasi_identifiers[0].hierarchy))
     before = job.read_text()
     for form in forms_of(action, town, job):
         given = {"stamp": studio.opened().stamp, "page": "/run", **form}
@@ -121,11 +121,11 @@ def test_a_text_that_cannot_be_read_shows_nothing_of_a_tree(client: TestClient, 
 
 def test_rare_values_move_without_being_seen(post: Post, studio: Studio, job: Path) -> None:
     opened = studio.job(studio.opened())
-    digest = digest_of_rows(rows_of_any(opened, "town", opened.columns.quasi_identifiers[0].hierarchy))
+    digest = digest_of_rows(rows_of_listed_hierarchy(opened, "town", opened.columns.quasi_identifiers[0].hierarchy))
     page = post("move", column="town", list=digest, rare="3", to="2")
     assert "The job file" in page
     moved = studio.job(studio.opened()).columns.quasi_identifiers[0].hierarchy
-    assert ("Canaryville", "South", "*") in rows_of_any(opened, "town", moved)
+    assert ("Canaryville", "South", "*") in rows_of_listed_hierarchy(opened, "town", moved)
     # The file was not one of the studio's own, and stays.
     assert (job.parent / "town.csv").read_text().endswith("Canaryville;Canaryville;*\n")
     assert (job.parent / "hierarchies" / "town.csv").stat().st_mode & 0o077 == 0

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from flows.studio.security import SessionKeys
 from flows.studio.state import Studio
-from tasks.studio.listed_groups import digest_of_rows, rows_of_any
+from tasks.studio.listed_groups import digest_of_rows, rows_of_listed_hierarchy
 from tests.conftest import CommandLine
 from tests.flows.studio.conftest import Post
 from tests.patience import until
@@ -86,13 +86,15 @@ def test_steps_of_a_hierarchy_are_edited(post: Post, job: Path) -> None:
 
 def test_a_list_of_the_job_moves_into_a_private_file(post: Post, studio: Studio, job: Path) -> None:
     spec = studio.job(studio.opened()).columns.quasi_identifiers[1].hierarchy
-    rows = rows_of_any(studio.job(studio.opened()), "born_in", spec)
+    rows = rows_of_listed_hierarchy(studio.job(studio.opened()), "born_in", spec)
     lines = {row[0]: line for line, row in enumerate(rows)}
     post("move", column="born_in", list=digest_of_rows(rows), line=str(lines["Birch"]), to="new", label="Trees")
     assert 'hierarchy: {csv: "hierarchies/born_in.csv"}' in job.read_text()
     written = (job.parent / "hierarchies" / "born_in.csv").read_text()
     assert "Birch;Trees\n" in written and "Alder;North\n" in written
-    rows = rows_of_any(studio.job(studio.opened()), "born_in", studio.job(studio.opened()).columns.quasi_identifiers[1].hierarchy)
+    rows = rows_of_listed_hierarchy(
+        studio.job(studio.opened()), "born_in", studio.job(studio.opened()).columns.quasi_identifiers[1].hierarchy
+    )
     again = {"list": digest_of_rows(rows), "line": str(lines["Alder"]), "to": "new"}
     assert "no other group has" in post("move", column="born_in", label="Trees", **again)
     assert (job.parent / "hierarchies" / "born_in.csv").read_text() == written

@@ -17,7 +17,7 @@ import yaml
 from data.medical import make_medical
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from tasks.utility.utility import Utility, measure
+from tasks.utility.utility import Utility, measure_utility
 from tests.jobs import released, write_job
 from tests.places import ADULT
 
@@ -113,7 +113,7 @@ def compared(job: Path, outside: Outside, target: str, ways: Mapping[str, dict[s
         flow = METHODS[load_job(job, settings).method.name].flow.load()
         folder = getattr(flow, "fn", flow)(job, tuple(settings)).folder
         frame = released(folder)
-        own = measure(load_job(job, settings), folder, 300, 0, target)
+        own = measure_utility(load_job(job, settings), folder, 300, 0, target)
         found[way] = own, outside.accuracy(frame, target), outside.error(frame)
     return found
 

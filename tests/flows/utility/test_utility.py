@@ -16,7 +16,7 @@ from schemas.errors.base import StorageError
 from schemas.errors.methods import UtilityError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from tasks.utility.utility import Utility, measure
+from tasks.utility.utility import Utility, measure_utility
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.house.replaced import UTILITY_MOST_CLASSES
 from tests.jobs import LEVELS, QIDS, data_files, people, people_job, released
@@ -25,7 +25,7 @@ TABLE = people(400)
 
 
 def measured(job: Path, release: Path, *settings: str, queries: int = 50, seed: int = 0, target: str | None = None) -> Utility:
-    return measure(load_job(job, settings), release, queries, seed, target)
+    return measure_utility(load_job(job, settings), release, queries, seed, target)
 
 
 def spread(before: list[Any], after: list[Any], level: int, qid: str) -> dict[Any, float]:

@@ -14,7 +14,7 @@ from flows.verification import figures_of, verified_release
 from schemas.errors.base import SkaldError, StorageError, VerificationError
 from schemas.errors.evidence import LargeManifestError
 from schemas.job.job import load_job
-from tasks.lattice.replay import replayed
+from tasks.lattice.replay import replayed_manifest
 from tasks.publication import staging
 from tasks.release.manifest import MOST_PARTS, manifest_of
 from tasks.verification.newer import newer_releases_sentence
@@ -90,7 +90,7 @@ def test_neither_a_replay_nor_a_run_that_finds_its_release_reads_without_end(mad
     release = release_in(target)
     lay(release / "manifest.json")
     with pytest.raises(StorageError):
-        replayed(load_job(made / "job.yaml", [f"replay={release}"]))
+        replayed_manifest(load_job(made / "job.yaml", [f"replay={release}"]))
     with pytest.raises(StorageError):
         staging.published(load_job(made / "job.yaml", [f"target={target}"]), release.name, staging.unaltered_manifest)
 

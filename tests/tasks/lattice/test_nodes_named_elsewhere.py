@@ -43,7 +43,7 @@ def test_the_node_of_a_replay_has_the_levels_of_the_release_and_none_of_sensitiv
     monkeypatch: pytest.MonkeyPatch, sensitive: int
 ) -> None:
     manifest = SimpleNamespace(node=(2, 1), tops={"age": 3, "zip": 1}, release="people-0")
-    monkeypatch.setattr(replay, "replayed", lambda _job: manifest)
+    monkeypatch.setattr(replay, "replayed_manifest", lambda _job: manifest)
     hierarchies = [SimpleNamespace(qid="age", top=3), SimpleNamespace(qid="zip", top=1)]
     job: Any = SimpleNamespace()
     coding: Any = SimpleNamespace(hierarchies=hierarchies, sensitive=["s"] * sensitive)

@@ -20,7 +20,7 @@ from schemas.errors.signals import RefusedError
 from schemas.job.job import Job, load_job
 from schemas.pseudonyms.treatments import Secret
 from tasks.pseudonyms.keys import read_key
-from tasks.pseudonyms.vaults import issue, tokens_of, values_of, vault_id, vault_path
+from tasks.pseudonyms.vaults import issue_tokens, tokens_of, values_of, vault_id, vault_path
 from tests.jobs import job_of, write_job
 from tests.laws import tried
 from tests.places import ROOT
@@ -43,7 +43,7 @@ def test_a_value_keeps_its_token_and_comes_back_from_it(tmp_path_factory: pytest
     known: dict[str, str] = {}
     identity = None
     for night in nights:
-        assert issue(job, path, [large(night), large(night[::-1])], spill) == len(set(night) - known.keys())
+        assert issue_tokens(job, path, [large(night), large(night[::-1])], spill) == len(set(night) - known.keys())
         identity = identity or vault_id(job, path)
         assert vault_id(job, path) == identity
         found = (
@@ -61,7 +61,7 @@ def test_runs_at_the_same_time_share_tokens(tmp_path: Path) -> None:
     job, path = job_at(tmp_path), tmp_path / "vault.parquet"
     with ThreadPoolExecutor(4) as pool:
         parts = [large([f"{number}" for number in range(first, first + 300)]) for first in (0, 100, 200, 300)]
-        fresh = list(pool.map(lambda part: issue(job, path, [part], tmp_path / f"spill{part[0]}"), parts))
+        fresh = list(pool.map(lambda part: issue_tokens(job, path, [part], tmp_path / f"spill{part[0]}"), parts))
     assert sum(fresh) == 600
     assert len(set(pq.read_table(path)["token"].to_pylist())) == pq.read_metadata(path).num_rows == 600
 
@@ -71,10 +71,10 @@ import sys, itertools
 from pathlib import Path
 import pyarrow as pa
 from schemas.job.job import load_job
-from tasks.pseudonyms.vaults import issue
+from tasks.pseudonyms.vaults import issue_tokens
 job, path = load_job(Path(sys.argv[1])), Path(sys.argv[2])
 for turn in itertools.count(int(sys.argv[3])):
-    issue(job, path, [pa.array([f"{turn}-{row}" for row in range(3000)], pa.large_string())], path.parent / "spill")
+    issue_tokens(job, path, [pa.array([f"{turn}-{row}" for row in range(3000)], pa.large_string())], path.parent / "spill")
     print(turn, flush=True)
 """
 
@@ -98,7 +98,7 @@ def test_a_vault_survives_kill_9_at_any_moment_with_all_its_tokens(tmp_path: Pat
         known, first = now, told + 1
     left = [file for file in tmp_path.iterdir() if file.is_file()]
     assert all(file.stat().st_mode & 0o077 == 0 for file in left)
-    issue(job, path, [], tmp_path / "spill")
+    issue_tokens(job, path, [], tmp_path / "spill")
     assert {file.name for file in tmp_path.iterdir() if file.is_file()} <= {"vault.parquet", ".vault.parquet.lock", ".vault.parquet.state"}
 
 
@@ -173,7 +173,7 @@ def test_vaults_are_refused_where_keys_are_and_so_are_other_files(tmp_path: Path
 def test_what_a_killed_run_left_beside_a_vault_goes_with_the_next_one(tmp_path: Path) -> None:
     left = tmp_path / ".vault.parquet.1-2.part"
     left.touch()
-    issue(job_at(tmp_path), tmp_path / "vault.parquet", [large(["a"])], tmp_path / "spill")
+    issue_tokens(job_at(tmp_path), tmp_path / "vault.parquet", [large(["a"])], tmp_path / "spill")
     assert not left.exists()
 
 
@@ -206,14 +206,14 @@ def cut_short(path: Path) -> None:
 @pytest.mark.parametrize("damage", [exchange_tokens, lose_a_row, flip_a_bit, cut_short], ids=lambda damage: damage.__name__)
 def test_a_vault_that_is_not_what_was_written_is_refused_and_not_written_on(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     job, path = job_at(tmp_path), tmp_path / "vault.parquet"
-    issue(job, path, [large([f"value {number}" for number in range(500)])], tmp_path / "spill")
+    issue_tokens(job, path, [large([f"value {number}" for number in range(500)])], tmp_path / "spill")
     (tmp_path / ".vault.parquet.state").unlink()
     damage(path)
     damaged = path.read_bytes()
     with pytest.raises(RefusedError, match="damaged"):
         vault_id(job, path)
     with pytest.raises(RefusedError, match="damaged"):
-        issue(job, path, [large(["another"])], tmp_path / "spill")
+        issue_tokens(job, path, [large(["another"])], tmp_path / "spill")
     assert path.read_bytes() == damaged
 
 
@@ -224,20 +224,20 @@ def test_a_vault_that_is_gone_older_or_another_one_is_refused_before_it_makes_ne
     job.work_path.mkdir(parents=True)
     states = []
     for night in ("one", "two"):
-        issue(job, path, [large([night])], spill)
+        issue_tokens(job, path, [large([night])], spill)
         states.append(path.read_bytes())
     forgotten = [tmp_path / ".vault.parquet.state"] if memory == "in the work folder" else (job.work_path / "vaults").iterdir()
     for left in forgotten:
         left.unlink()
-    issue(job, tmp_path / "other.parquet", [large(["one"])], spill)
-    issue(job, tmp_path / "other.parquet", [large(["two"])], spill)
+    issue_tokens(job, tmp_path / "other.parquet", [large(["one"])], spill)
+    issue_tokens(job, tmp_path / "other.parquet", [large(["two"])], spill)
 
     def refused(why: str) -> None:
         before = path.read_bytes() if path.exists() else None
         with pytest.raises(RefusedError, match=why):
             vault_id(job, path)
         with pytest.raises(RefusedError, match=why):
-            issue(job, path, [large(["three"])], spill)
+            issue_tokens(job, path, [large(["three"])], spill)
         assert (path.read_bytes() if path.exists() else None) == before
 
     path.write_bytes(states[0])
@@ -247,14 +247,14 @@ def test_a_vault_that_is_gone_older_or_another_one_is_refused_before_it_makes_ne
     path.write_bytes(states[0])
     (tmp_path / ".vault.parquet.state").unlink(missing_ok=True)
     elsewhere = job_at(tmp_path / "elsewhere")
-    assert issue(elsewhere, path, [large(["three"])], spill) == 1
+    assert issue_tokens(elsewhere, path, [large(["three"])], spill) == 1
     (tmp_path / ".vault.parquet.state").unlink()
     if memory == "in the work folder":
         refused("not the one that was used here before, though of the same generation")
         path.unlink()
         refused("the vault is gone")
     path.write_bytes(states[1])
-    assert issue(job, path, [large(["one", "two", "three"])], spill) == 1
+    assert issue_tokens(job, path, [large(["one", "two", "three"])], spill) == 1
 
 
 def test_a_vault_of_an_earlier_version_is_taken_and_grows_into_one_with_a_digest(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_vault_of_an_earlier_version_is_taken_and_grows_into_one_with_a_digest
     tokens = pa.table({"value": large(["a"]), "token": large(["0" * 32])}).replace_schema_metadata({"skald.vault": "0123456789abcdef"})
     pq.write_table(tokens, path)
     assert vault_id(job, path) == "0123456789abcdef"
-    assert issue(job, path, [large(["a", "b"])], spill) == 1
+    assert issue_tokens(job, path, [large(["a", "b"])], spill) == 1
     assert vault_id(job, path) == "0123456789abcdef"
     assert tokens_of(job, path, large(["a"]), spill).to_pylist() == ["0" * 32]
     exchange_tokens(path)

@@ -13,7 +13,7 @@ from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job, load_job
 from schemas.reading.given_jobs import given_job
 from tasks.studio.choices import CodedPeople, best_node, coded_people, method_points, sample_classes, sample_pareto_front
-from tasks.studio.listed_groups import lines_of_rare, moved
+from tasks.studio.listed_groups import lines_of_rare, with_moved_values
 from tasks.studio.preview import preview_of
 from tasks.studio.sample import people_sample_of
 from tests.tasks.studio.test_sample import job_data
@@ -70,10 +70,10 @@ def test_a_preview_names_no_value_of_few(coded: tuple[Job, CodedPeople]) -> None
 
 def test_values_move_to_the_groups_that_are_named_by_a_line() -> None:
     rows = [("a", "G", "*"), ("b", "G", "*"), ("c", "H", "*"), ("d", "H", "*")]
-    assert moved(rows, [0], 2, "") == [("a", "H", "*"), *rows[1:]]
-    assert moved(rows, [0, 3], None, "N") == [("a", "N", "*"), rows[1], rows[2], ("d", "N", "*")]
-    assert moved([("a", "*"), ("b", "*")], [1], None, "N") == [("a", "a", "*"), ("b", "N", "*")]
+    assert with_moved_values(rows, [0], 2, "") == [("a", "H", "*"), *rows[1:]]
+    assert with_moved_values(rows, [0, 3], None, "N") == [("a", "N", "*"), rows[1], rows[2], ("d", "N", "*")]
+    assert with_moved_values([("a", "*"), ("b", "*")], [1], None, "N") == [("a", "a", "*"), ("b", "N", "*")]
     assert lines_of_rare(rows, 3, [2]) == [3]
     for lines, to, label in (([], 0, ""), ([9], 0, ""), ([0], 9, ""), ([0], None, ""), ([0], None, "H")):
         with pytest.raises(HierarchyError):
-            moved(rows, lines, to, label)
+            with_moved_values(rows, lines, to, label)

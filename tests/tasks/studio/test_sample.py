@@ -62,7 +62,7 @@ def test_k_people_share_a_value_and_not_k_records(folder: Path) -> None:
     assert records.people == ROWS and people.people == source["who"].n_unique()
     lone = source.filter(pl.col("town") == "Lone")
     assert len(lone) > 1 and lone["who"].n_unique() == 1
-    assert "Lone" in dict(records.shared("town", 2)) and "Lone" not in dict(people.shared("town", 2))
+    assert "Lone" in dict(records.shared_values("town", 2)) and "Lone" not in dict(people.shared_values("town", 2))
     assert people.unit == "person"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tasks.writing.runs import RunWriter, gathered
+from tasks.writing.runs import RunWriter, read_file_records
 
 
 def payload(entries: int, rows: int) -> pa.RecordBatch:
@@ -34,6 +34,6 @@ def test_runs_of_few_and_of_many_entries_and_classes_are_gathered_together(tmp_p
                 part = slice(start, start + entries)
                 run.add(all_classes[part], batch.slice(start, entries), np.arange(len(all_classes))[part] % 2)
         expected += [(int(one), *row.values()) for one, row in list(zip(all_classes, batch.to_pylist(), strict=True))[1::2]]
-    found, held = gathered(paths, 1, len(columns))
+    found, held = read_file_records(paths, 1, len(columns))
     assert found.dtype == np.int32
     assert sorted(zip(found.tolist(), *(column.to_pylist() for column in held), strict=True), key=repr) == sorted(expected, key=repr)
