@@ -162,7 +162,7 @@ class FileError(SourceError):
 
     @classmethod
     def wrong_encoding(cls, file: str, encoding: str) -> FileError:
-        """A text file holds bytes that are no characters in its encoding."""
+        """Text file holds bytes that are no characters of its encoding."""
         return cls(
             f"'{shown_path(file)}' is not text in {encoding}. Say what it is in under source.encoding, such as windows-1252 or utf-16, "
             "or save it as UTF-8."

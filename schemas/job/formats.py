@@ -40,7 +40,7 @@ class SourceFormat:
         pathless: What to give instead of a path; empty if its rows are in files.
         convert: Makes a file of it, or what it was asked, Parquet: ``(job, located, store)`` to a `tasks.source.locations.Readable`; None
             for files that are read as they are.
-        sample: Reads the front of files, to draft a job from: ``(connection, files, ending)`` to `tasks.planning.samples.Sample`. None for
+        sample: Reads the front of files, to draft a job from: ``(connection, files)`` to `tasks.planning.samples.Sample`. None for
             formats that no job is drafted from.
     """
 

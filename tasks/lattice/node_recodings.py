@@ -145,7 +145,9 @@ def recode_locally(
     first = evaluator.at(all_of_it, found.node)
     first, left = _left(job, coding, evaluator, sought, first, all_of_it, parts, store)
     few = evaluator.promise.of_size
-    levels, left = transform_locally(first, left, job.suppression.rounds, evaluator, lambda rest: find_residual_node(job, coding, few, rest))
+    levels, left = transform_locally(
+        first, left, job.suppression.rounds, evaluator, lambda rest: find_residual_node(job, coding, few, rest)
+    )
     treated = treat_suppressed(levels, left, job.suppression.treatment, evaluator, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])

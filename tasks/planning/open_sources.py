@@ -92,7 +92,8 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
             source, where, kind = {"path": source_patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
         entry = FORMATS[kind] if files else None
         if entry and entry.sample:
-            sample: Sample = entry.sample(connection, files, ending)
+            sample: Sample = entry.sample(connection, files)
+            _remove_later(sample, ending)
         else:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
@@ -182,9 +183,16 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
     return parquet_sample(connection, read, hive=job.source.hive)
 
 
+def _remove_later(sample: Sample, ending: ExitStack) -> None:
+    """Remove the copies that a sample reads when ``ending`` is closed."""
+    if sample.copies:
+        ending.callback(sample.copies.cleanup)
+
+
 def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
     assert entry.sample is not None
-    sample: Sample = entry.sample(connection, files, ending)
+    sample: Sample = entry.sample(connection, files)
+    _remove_later(sample, ending)
     return sample
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,48 +29,47 @@ class Sample:
         relation: What DuckDB reads them as.
         keys: What ``source`` says of them besides their path.
         texts: Whether every column is read as text, so that the job gives the types.
+        copies: Folder of private copies that are read instead of the files, for whoever reads them to remove.
     """
 
     relation: str
     keys: Mapping[str, str] = field(default_factory=dict)
     texts: bool = False
+    copies: TemporaryDirectory[str] | None = None
 
 
-def parquet_sample(
-    _connection: duckdb.DuckDBPyConnection, files: Sequence[Path], _ending: ExitStack | None = None, *, hive: bool = False
-) -> Sample:
+def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False) -> Sample:
     """Return the sample of Parquet files; with ``hive``, also the columns their folders name."""
     return Sample(f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})")
 
 
-def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
-    """Return the sample of CSV files, with encoding, delimiter and spelling detected in the first file.
-
-    Args:
-        connection: Reads them.
-        files: All of them.
-        ending: Copies in UTF-8 are gone when it is closed.
-    """
+def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
+    """Return the sample of CSV files, with encoding, delimiter and spelling detected in the first file."""
     encoding = encoding_of(files[0])
-    files = in_utf8(files, encoding, ending)
+    copies = copies_in_utf8(files, encoding)
+    files = copied_files(files, copies)
     found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(files[0]))})").fetchone()
     delimiter = str(found[0]) if found else ","
     # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.
     relation = f"read_csv([{_listed(files)}], delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"')"
     spelling, spelled = detect_spelling(connection, relation)
     keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
-    return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True)
+    return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True, copies=copies)
 
 
-def in_utf8(files: Sequence[Path], encoding: str, ending: ExitStack) -> Sequence[Path]:
-    """Return files in UTF-8: the given ones if they are, else private copies, which are gone when ``ending`` is closed."""
+def copies_in_utf8(files: Sequence[Path], encoding: str) -> TemporaryDirectory[str] | None:
+    """Copy text files in UTF-8 to a private folder; return None if UTF-8 is their encoding."""
     if encoding == UTF8:
-        return files
-    folder = Path(ending.enter_context(TemporaryDirectory(prefix="skald-")))
-    copies = [folder / f"{number}.csv" for number, _ in enumerate(files)]
-    for file, copy in zip(files, copies, strict=True):
+        return None
+    folder = TemporaryDirectory(prefix="skald-")
+    for file, copy in zip(files, copied_files(files, folder), strict=True):
         write_in_utf8(file, str(file), encoding, copy)
-    return copies
+    return folder
+
+
+def copied_files(files: Sequence[Path], copies: TemporaryDirectory[str] | None) -> Sequence[Path]:
+    """Return the files to read: the copies in UTF-8 if there are any."""
+    return [Path(copies.name, f"{number}.csv") for number, _ in enumerate(files)] if copies else files
 
 
 def encoding_of(file: Path) -> str:
