@@ -226,7 +226,7 @@ def clean(
     """Remove the artefacts of a job. They hold raw values. The secret of its ids goes too. Releases stay, and stay registered."""
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
-    from tasks.engine.runs import remove_artifacts
+    from tasks.store.work import remove_artifacts
 
     if is_of_tables(job, settings or ()):
         from schemas.relational.table_jobs import unit_job

@@ -16,10 +16,10 @@ from schemas.release.figures import KINDS
 from schemas.release.manifest import Manifest
 from tasks.composition.release_history import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
-from tasks.publication.remote_target import at_hand
 from tasks.release.signatures import read_public_key
-from tasks.store.bucket_work import read_only_store
 from tasks.store.store import Store
+from tasks.store.work import read_only_store
+from tasks.verification.published_releases import at_hand
 from tasks.verification.release import VerificationContext, Verified, verify_published
 
 if TYPE_CHECKING:

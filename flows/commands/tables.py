@@ -77,9 +77,9 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
     from flows.terminal.tables import verified_summary
     from flows.verification import verified_tables
     from schemas.relational.tables_job import load_tables_job
-    from tasks.publication.remote_target import at_hand
     from tasks.relational.verified import figures_of_tables
     from tasks.release.signatures import read_public_key
+    from tasks.verification.published_releases import at_hand
 
     loaded = load_tables_job(job, settings) if job else None
     with at_hand(release) as folder:
@@ -129,7 +129,7 @@ def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *
     from flows.terminal.attacks import attack_summary
     from schemas.relational.table_jobs import unit_job
     from schemas.relational.tables_job import load_tables_job
-    from tasks.publication.remote_target import at_hand
+    from tasks.verification.published_releases import at_hand
 
     loaded = load_tables_job(job, settings)
     with at_hand(release) as folder:

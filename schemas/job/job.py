@@ -158,9 +158,14 @@ class Job(JobModel):
         """The address in an object store that gets the releases, if it is one."""
         return self.target if isinstance(self.target, str) else None
 
+    @property
+    def target_location(self) -> str:
+        """The path or address of the target."""
+        return self.target_address or str(self.target_path)
+
     def release_location(self, release: str) -> str:
         """Return where people find a release: a folder or an address."""
-        return f"{self.target_address}/{release}" if self.target_address else str(self.target_path / release)
+        return f"{self.target_location}/{release}"
 
     @property
     def work_path(self) -> Path:

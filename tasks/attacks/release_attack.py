@@ -20,7 +20,7 @@ from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_at
 from tasks.attacks.source_people import read_release, read_source_people
 from tasks.recount.original import Original
 from tasks.release.files import Csv, relation_of
-from tasks.source.objects.for_duckdb import let_read
+from tasks.source.duckdb_objects import let_read
 from tasks.store.database import connect
 from tasks.store.keys import code_of
 

@@ -16,6 +16,7 @@ from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
 from tasks.composition.earlier import Earlier, KnownRecords, earlier_releases
 from tasks.composition.registry import FORMAT, Registered, ReleaseRegistry
+from tasks.store.place import target_of
 
 MOST = 3
 """Earlier releases that are measured at most, the newest first."""
@@ -85,7 +86,7 @@ def registered(known: KnownRecords, release: str, registry: ReleaseRegistry, fam
     entry = Registered(
         format=FORMAT,
         release=release,
-        place="" if job.target_address else str(job.target_path),
+        place=str(target_of(job).folder or ""),
         work=job.work_location,
         k=job.privacy.k,
         records=source.records,

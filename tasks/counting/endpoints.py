@@ -20,7 +20,7 @@ from tasks.counting.coding import Coding
 from tasks.counting.domains import axis_names, axis_types, qid_names, schema_of
 from tasks.source.bounds.person_records import somebody_sql
 from tasks.source.chunks import ChunkedSource
-from tasks.source.objects.for_duckdb import let_read
+from tasks.source.duckdb_objects import let_read
 from tasks.store.database import connect, quote
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store

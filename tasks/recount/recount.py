@@ -31,7 +31,7 @@ from tasks.recount.spreads import count_spreads, source_values_relation
 from tasks.recount.verdict import AdditionalCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest
-from tasks.source.objects.for_duckdb import let_read
+from tasks.source.duckdb_objects import let_read
 from tasks.store.database import connect, quote
 from tasks.store.work_folder import temporary_folder_of
 

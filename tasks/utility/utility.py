@@ -32,8 +32,8 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
+from tasks.source.duckdb_objects import let_read
 from tasks.source.extracts import open_run
-from tasks.source.objects.for_duckdb import let_read
 from tasks.source.sources import read_source
 from tasks.store.database import connect, quote
 from tasks.utility.labels import labels_of

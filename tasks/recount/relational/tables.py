@@ -39,7 +39,7 @@ from tasks.recount.relational.values import value_faults
 from tasks.recount.rows import RowsHere
 from tasks.recount.truth import truth_of
 from tasks.release.files import file_error
-from tasks.source.objects.for_duckdb import let_read
+from tasks.source.duckdb_objects import let_read
 from tasks.store.database import connect, literal, quote
 
 

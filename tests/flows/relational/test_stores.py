@@ -13,9 +13,9 @@ import yaml
 from flows.tables import tables
 from schemas.errors.base import StorageError, VerificationError
 from schemas.relational.tables_job import load_tables_job
-from tasks.publication import remote_target
-from tasks.publication.remote_target import at_hand
 from tasks.relational.verified import verify_tables
+from tasks.store.place import Bucket
+from tasks.verification.published_releases import at_hand
 from tests.flows.relational.hospital import JOB, hospital_tables
 from tests.servers import objects, s3_bucket
 
@@ -37,7 +37,7 @@ def test_tables_go_from_a_bucket_into_a_bucket(tmp_path: Path, monkeypatch: pyte
             raise VerificationError("the release", ["it is refused"])
 
         with monkeypatch.context() as patch:
-            patch.setattr(remote_target, "deliver", refused)
+            patch.setattr(Bucket, "create_from", refused)
             with pytest.raises(VerificationError):
                 tables(path, ())
         # What is refused late is taken away.
