@@ -88,8 +88,6 @@ def refusing(settings: AttackSettings | None, policy: Policy | None) -> str:
 def with_attacks(manifest: Manifest, played: PlayedAttacks | None, *, refused: bool) -> Manifest:
     """Return a manifest with the results of attacks that a release may publish.
 
-    Those are figures of labels, and of earlier releases.
-
     Args:
         manifest: Says what earlier releases tell together with this one.
         played: The attacks; None where none were played.

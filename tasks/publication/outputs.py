@@ -176,10 +176,7 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
 
 
 def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) -> list[PublishedFile]:
-    """Write one DuckDB file.
-
-    Its bytes are DuckDB's and may differ from one writing to the next, unlike its table.
-    """
+    """Write one DuckDB file, whose bytes may differ between writings, unlike its table."""
     if not parts:
         return []
     path = staging / DATA / "release.duckdb"
@@ -242,10 +239,7 @@ def _spelled(column: pa.Array) -> pa.Array:
 
 
 def _combined(keys: pa.Table) -> pa.DictionaryArray:
-    """Return the folder of each record, such as ``region=North/sex=f``.
-
-    Names and values are escaped as in an address.
-    """
+    """Return the folder of each record, such as ``region=North/sex=f``."""
     parts = []
     for name in keys.column_names:
         coded = pc.dictionary_encode(_whole(keys[name]), null_encoding="encode")
@@ -341,10 +335,7 @@ def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store
 
 @contextmanager
 def scratch(store: Store) -> Iterator[Path]:
-    """Yield a temporary folder for a task.
-
-    The next run removes those of killed tasks.
-    """
+    """Yield a temporary folder for a task."""
     folder = private_folder(store.folder.parent / "spill" / f"delivery-{secrets.token_hex(8)}")
     try:
         private_folder(folder / "spill")

@@ -35,7 +35,7 @@ from tasks.recount.shares import (
 from tasks.recount.verdict import RecountBasis
 from tasks.release.files import Csv, file_error
 from tasks.source.chunks import ChunkedSource
-from tasks.source.duckdb_objects import let_read
+from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import file_digest
 from tasks.store.keys import Key, StepCode
@@ -226,7 +226,7 @@ def _rows(
             connection = stack.enter_context(connect(job, folder / "spill"))
             stack.enter_context(file_error("the source"))
         if source:
-            let_read(connection, source.relation)
+            register_objects(connection, source.relation)
             read = normalised_relation(job, source.relation)
             _make_tables(connection, values.tables, store)
             read = with_replaced_values_sql(read, values.columns, values.joins) if values.columns else read

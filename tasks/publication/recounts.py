@@ -76,8 +76,6 @@ class RecountTasks:
     ) -> list[Result]:
         """Call a function once for each tuple of arguments, between the job and the store.
 
-        A keyed call gets a key before the store.
-
         Args:
             function: A function of a module.
             label: Names the calls.
@@ -183,8 +181,6 @@ MOST_SHARES = 64
 
 def recount_written(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers) -> Recount:
     """Recount written data files; on a cluster, in shares.
-
-    Files in a bucket are counted as they are read back from there.
 
     Args:
         run: The run.

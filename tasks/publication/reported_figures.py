@@ -105,10 +105,7 @@ def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
 
 
 def reported_search(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a search that a release reports.
-
-    Which nodes pass depends on records that no label shows.
-    """
+    """Return the figures of a search that follow from no unpublished record, for the release."""
     return {name: found[name] for name in SEARCH_FIGURES if name in found}
 
 
@@ -123,10 +120,7 @@ def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) ->
 
 
 def reported_repeating_identifiers(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
-    """Return the names of repeating identifiers without figures.
-
-    The values are not published, and most figures would be one person's.
-    """
+    """Return the names of repeating identifiers without figures, most of which would be one person's."""
     return {name: RepeatedColumn() for name in found}
 
 
@@ -146,10 +140,7 @@ def optimality(outcome: Outcome) -> str:
 
 
 def reported_optimality(outcome: Outcome) -> str:
-    """Return a sentence on optimality without numbers, for publication.
-
-    The numbers follow from records that no label shows.
-    """
+    """Return a sentence on optimality without numbers, for publication."""
     if outcome.linked:
         return "best of the nodes tried, a step at a time from the best for single records; others could be better"
     if not outcome.unexamined:

@@ -36,9 +36,7 @@ Published = TypeVar("Published", Manifest, TablesManifest)
 
 
 def release_id(job: Job, source: ChunkedSource) -> str:
-    """Return the id of a job's release of a source: the job's name and 16 hexadecimal digits.
-
-    The digits are keyed, and made of the digests of job and source.
+    """Return the id of a job's release of a source: the job's name and 16 keyed hexadecimal digits.
 
     Where identifiers become pseudonyms, another key makes another release.
     """

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import shutil
 import socket
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from tasks.release.files import Csv
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, manifest_content, manifest_of, read_manifest
 from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
 from tasks.store.keys import fingerprint_of
-from tasks.store.place import Bucket, Place, target_of, work_of
+from tasks.store.place import Bucket, target_of, work_of
 from tasks.store.store import Artifact
 from tasks.store.work_folder import CURRENT, clear_staging, staging_prefix
 
@@ -56,8 +55,8 @@ class TargetWork(Protocol):
 
 
 @dataclass(frozen=True)
-class Target(ABC):
-    """The target of a job: the place where it publishes its releases.
+class Target:
+    """The target of a job in a folder: publication renames a complete staging folder.
 
     Attributes:
         job: The job.
@@ -65,14 +64,13 @@ class Target(ABC):
 
     job: Job
 
-    @property
-    def place(self) -> Place:
-        """The folder or the prefix of a bucket."""
-        return target_of(self.job)
-
     def may_hold_release(self) -> bool:
         """Return whether the target may hold a release of the job, by its names alone."""
-        return bool(self.place.matching(f"{self.job.name}-{DIGITS}/{MANIFEST}"))
+        return bool(target_of(self.job).matching(f"{self.job.name}-{DIGITS}/{MANIFEST}"))
+
+    def is_published(self, release: str) -> bool:
+        """Return whether a release is in the target."""
+        return (self.job.target_path / release).is_dir()
 
     def recall(self, release: str, work: TargetWork) -> Manifest | None:
         """Return the manifest of a release if it is published, and name the release in ``CURRENT``.
@@ -82,6 +80,26 @@ class Target(ABC):
             work: The work, while it is held.
         """
         return self.recall_by(release, work, manifest_of, unaltered_manifest)
+
+    def recall_by(
+        self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
+    ) -> Published | None:
+        """Return the manifest of a published release, of any kind, and name the release in ``CURRENT``.
+
+        Args:
+            release: Its id.
+            work: The work, while it is held.
+            read: Reads the manifest that a store has; the address is for messages.
+            here: Reads that of a release in a folder.
+        """
+        folder = self.job.target_path / release
+        if not folder.is_dir():
+            return None
+        manifest = here(folder)
+        if lost := count_missing_files(folder, manifest):
+            raise StorageError.altered(release, lost)
+        self._point(release)
+        return manifest
 
     def staging_folder(self, release: str) -> Path:
         """Make an empty staging folder for a release, on the file system of the target; return it."""
@@ -98,54 +116,19 @@ class Target(ABC):
             raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
         return staging
 
-    @contextmanager
-    def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
-        """Remove the unverified files of a release from a bucket if the block refuses it.
+    def _make_folder(self, path: Path) -> None:
+        open_folder(path)
 
-        A release that is only interrupted, by a full disk or a network that is down, stays for the run that goes on.
-
-        Args:
-            release: Its id.
-            work: The work, while it is held. Where another run has taken over, these may be its files by now: they stay.
-        """
-        try:
-            yield
-        except StorageError:
-            raise
-        except SkaldError:
-            # What the release was refused for is to be told; what is left here carries the mark.
-            with suppress(StorageError):
-                self._withdraw(release, work)
-            raise
-
-    @abstractmethod
-    def recall_by(
-        self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
-    ) -> Published | None:
-        """Return the manifest of a published release, of any kind, and name the release in ``CURRENT``.
-
-        Args:
-            release: Its id.
-            work: The work, while it is held.
-            read: Reads the manifest that a store has; the address is for messages.
-            here: Reads that of a release in a folder.
-        """
-
-    @abstractmethod
-    def is_published(self, release: str) -> bool:
-        """Return whether a release is in the target."""
-
-    @abstractmethod
     def write_data(self, run: Run, files: Sequence[Artifact], release: str, staging: Path) -> tuple[list[PublishedFile], Csv]:
         """Write the data files of a release where they are recounted; return them and their CSV layout."""
+        return stage_output(run.job, numbered(files), run.store, staging, run.spill), csv_layout(run.job, files, run.store)
 
-    @abstractmethod
     def folder_of_data(self, staging: Path) -> Path | None:
         """Return the folder of the written data files; None where they are in a bucket."""
+        return staging
 
-    @abstractmethod
     def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
-        """Publish a release whose documents are in staging.
+        """Publish a release, and name it in ``CURRENT``.
 
         Args:
             staging: Has report, manifest and, where there is a key, signature.
@@ -153,44 +136,6 @@ class Target(ABC):
             work: The work, while it is held; asked whether it is before the manifest is put.
             files: Data files that were recounted in staging; those of ``write_data`` are in their place.
         """
-
-    @abstractmethod
-    def _make_folder(self, path: Path) -> None: ...
-
-    @abstractmethod
-    def _withdraw(self, release: str, work: TargetWork) -> None: ...
-
-
-class FolderTarget(Target):
-    """A target in a folder: publication renames a complete staging folder."""
-
-    def recall_by(
-        self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
-    ) -> Published | None:
-        """Return the manifest of a release if its folder is there, and name the release in ``CURRENT``."""
-        folder = self.job.target_path / release
-        if not folder.is_dir():
-            return None
-        manifest = here(folder)
-        if lost := count_missing_files(folder, manifest):
-            raise StorageError.altered(release, lost)
-        self._point(release)
-        return manifest
-
-    def is_published(self, release: str) -> bool:
-        """Return whether the folder of a release is there."""
-        return (self.job.target_path / release).is_dir()
-
-    def write_data(self, run: Run, files: Sequence[Artifact], release: str, staging: Path) -> tuple[list[PublishedFile], Csv]:
-        """Put the data files of a release into staging."""
-        return stage_output(run.job, numbered(files), run.store, staging, run.spill), csv_layout(run.job, files, run.store)
-
-    def folder_of_data(self, staging: Path) -> Path | None:
-        """Return the staging folder."""
-        return staging
-
-    def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
-        """Rename a complete staging folder to the release, then name the release in ``CURRENT``."""
         target = self.job.target_path
         try:
             # rename() refuses a folder that is there and not empty, so an old release is never written over.
@@ -213,11 +158,16 @@ class FolderTarget(Target):
 
         write_atomically(self.job.target_path / CURRENT, write, 0o666 & ~USER_UMASK, staging_prefix(self.job))
 
-    def _make_folder(self, path: Path) -> None:
-        open_folder(path)
+    @contextmanager
+    def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
+        """Remove the unverified files of a release from a bucket if the block refuses it.
 
-    def _withdraw(self, release: str, work: TargetWork) -> None:
-        """Do nothing: each run removes its staging folder at its end."""
+        Args:
+            release: Its id.
+            work: The work, while it is held. Where another run has taken over, these may be its files by now: they stay.
+        """
+        # In a folder, each run removes its staging folder at its end.
+        yield
 
 
 class BucketTarget(Target):
@@ -258,6 +208,20 @@ class BucketTarget(Target):
         """Return None: the data files are in the bucket."""
         return None
 
+    @contextmanager
+    def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
+        """Remove the unverified files of a release from the bucket if the block refuses it."""
+        try:
+            yield
+        except StorageError:
+            # Interrupted, by a full disk or a network that is down: they stay for the run that goes on.
+            raise
+        except SkaldError:
+            # What the release was refused for is to be told; what is left here carries the mark.
+            with suppress(StorageError):
+                self._withdraw(release, work)
+            raise
+
     def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
         """Put data files of staging, then documents, then the manifest, which makes it a release."""
         bucket = self.bucket
@@ -286,10 +250,7 @@ class BucketTarget(Target):
         private_folder(path)
 
     def _lay_mark(self, release: str, work: TargetWork) -> None:
-        """Mark the files of a release as this job's, so that later runs may remove them.
-
-        The mark bears the generation of the work.
-        """
+        """Mark a release's files as this job's, with the work's generation, for their later removal."""
         unpublished(self.job, release).write(f"{release}/{self._mark}", str(work.generation).encode())
 
     def _withdraw(self, release: str, work: TargetWork) -> None:
@@ -298,10 +259,7 @@ class BucketTarget(Target):
             self._remove(release)
 
     def _finish(self, release: str, work: TargetWork) -> None:
-        """Name the release in ``CURRENT``, and remove leftovers of this job's runs.
-
-        Leftovers are marks, releases without a manifest and local copies.
-        """
+        """Name the release in ``CURRENT``, and remove leftovers of this job's runs."""
         job, bucket = self.job, self.bucket
         work.check()
         for _ in range(TRIES):
@@ -344,7 +302,7 @@ class BucketTarget(Target):
 
 def job_target(job: Job) -> Target:
     """Return the target of a job."""
-    return FolderTarget(job) if target_of(job).folder else BucketTarget(job)
+    return Target(job) if target_of(job).folder else BucketTarget(job)
 
 
 def unaltered_manifest(folder: Path) -> Manifest:

@@ -61,7 +61,7 @@ class Publication:
 
 
 @contextmanager
-def true_of(release: str) -> Iterator[Publication]:
+def publication_errors(release: str) -> Iterator[Publication]:
     """Report errors after publication in one sentence that says the release is there.
 
     Args:
@@ -77,10 +77,7 @@ def true_of(release: str) -> Iterator[Publication]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the system's message for an error, or else the error's kind alone.
-
-    Its own text may hold a cell, or say that nothing was published.
-    """
+    """Return the system's message for an error, or the error's kind: its own text may hold a cell."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -117,7 +114,7 @@ def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
         if manifest is None:
             run.increment = increment_of(run, source)
         else:
-            with true_of(release) as publication:
+            with publication_errors(release) as publication:
                 publication.undone = LEFTOVER_NAMES
                 run.published()
     if manifest is None:
@@ -149,7 +146,7 @@ def verify_and_publish(
         claim: The levels that labels are said to be of; None where classes have labels of their own.
     """
     release = release_id(run.job, source)
-    with job_target(run.job).withdrawn_if_refused(release, run.work), true_of(release) as publication:
+    with job_target(run.job).withdrawn_if_refused(release, run.work), publication_errors(release) as publication:
         return _verified_and_published(run, source, files, describe, people, claim, publication)
 
 
@@ -290,10 +287,7 @@ def _withdrawn_if_refused(joining: Joining) -> Iterator[None]:
 
 
 def _keep_untold(run: Run) -> None:
-    """Write the figures that a release does not report into the work folder.
-
-    Those of work in a bucket are gone when the run ends.
-    """
+    """Write the figures that a release does not report into the work folder."""
     if run.untold and run.job.artifacts == "keep":
         content = run.untold.model_dump_json(indent=2)
         write_atomically(run.job.work_path / UNTOLD, lambda part: part.write_text(content))

@@ -59,10 +59,7 @@ def _convert(path: Path, name: str, memory: int, part: Path) -> int:
 
 
 def _check_batches(path: Path, name: str, memory: int) -> None:
-    """Refuse an Arrow file with records that its footer does not list, or with too large a batch.
-
-    A batch is too large if memory has no room for it unpacked.
-    """
+    """Refuse an Arrow file with records that its footer does not list, or with too large a batch."""
     try:
         with path.open("rb") as file:
             largest, behind = max(batch_sizes(file), default=0), bytes_behind(file)

@@ -75,10 +75,7 @@ def _together(parts: Sequence[Artifact | None], looked: Sequence[Scanned]) -> tu
 
 
 def _starts(objects: Sequence[Located]) -> list[list[int]]:
-    """Return the offsets at which the ranges of each object begin.
-
-    There are as many ranges as the workers have a use for, none smaller than is worth it.
-    """
+    """Return the offsets at which the ranges of each object begin."""
     sizes = [_size(one) for one in objects]
     tasks, total = tasks_for(count_remote_workers()), sum(sizes)
     counts = [min(size // LEAST, -(-tasks * size // total)) for size in sizes]

@@ -7,7 +7,7 @@ import duckdb
 from tasks.source.listing import PINNED
 
 
-def let_read(connection: duckdb.DuckDBPyConnection, relation: str) -> None:
+def register_objects(connection: duckdb.DuckDBPyConnection, relation: str) -> None:
     """Allow a database to read the objects in an SQL relation, if there are any."""
     if f"'{PINNED}://" in relation and not connection.filesystem_is_registered(PINNED):
         # fsspec, which files can do without.

@@ -203,10 +203,7 @@ def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
 
 
 def forget_extract(job: Job, store: Store) -> None:
-    """Remove a kept extract, so that the next run queries the server again.
-
-    Counts stay, and serve again where the rows are the same.
-    """
+    """Remove a kept extract, so that the next run queries the server again; counts stay."""
     if job.source.extract == "each_run":
         (store.folder / PENDING).unlink(missing_ok=True)
 

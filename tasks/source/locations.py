@@ -306,10 +306,7 @@ def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
 
 
 def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | None:
-    """Return a column that folders name, of one value; None if they do not name it.
-
-    Text is a dictionary, like the text of files.
-    """
+    """Return a column that folders name, of one value; None if they do not name it."""
     for column, value, dtype in partition:
         if column == name:
             scalar = _scalar(value, dtype)

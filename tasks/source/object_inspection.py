@@ -152,10 +152,7 @@ def _look(read: Readable, found: Footer) -> ObjectInspection:
 
 
 def is_read_here(job: Job) -> bool:
-    """Return whether the process of the flow reads records itself.
-
-    It works alone, keeps tokens, or recounts in a folder.
-    """
+    """Return whether the process of the flow reads records itself."""
     keeps_tokens = any(treatment_kind(one.treatment).vaulted for one in job.columns.pseudonyms)
     return not count_remote_workers() or keeps_tokens or target_of(job).folder is not None
 

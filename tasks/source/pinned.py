@@ -134,10 +134,7 @@ def content_of(address: str, stat: Stat) -> bytes:
 
 
 def _read_small(address: str, stat: Stat) -> bytes:
-    """Read an object in one request, and check it against its listing.
-
-    The ETag of most is the MD5 of the bytes. The store is asked for others once more.
-    """
+    """Read an object in one request, and check it against its listing by the ETag or by another look."""
     if not stat[0]:
         with _pinned(address, stat) as file:
             return file.read()
@@ -205,8 +202,6 @@ def check_as_listed(address: str, stat: Stat) -> None:
 
 def check_all_as_listed(objects: Mapping[str, Stat]) -> None:
     """Refuse objects that changed since they were listed.
-
-    Many objects of one folder are listed once more together.
 
     Args:
         objects: What the listing said of each address.
@@ -276,8 +271,5 @@ def on_this_machine(one: Located, store: Store) -> Located:
 
 
 def forget_copies(store: Store) -> None:
-    """Remove all copies of objects from a store.
-
-    A run reads objects where they are, and would never ask for them.
-    """
+    """Remove all copies of objects from a store."""
     store.remove(FETCHED.name)

@@ -29,10 +29,7 @@ DAY = 86_400_000_000
 
 
 def address(job: Job) -> str:
-    """Return the server's address.
-
-    What it leaves out, libpq takes from its own variables and files.
-    """
+    """Return the server's address."""
     connection = job.source.connection
     if connection is None:
         return SCHEMES[0]
@@ -130,10 +127,7 @@ def _fitted(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
 
 
 def _typed_texts(column: pa.Array, dtype: str) -> pa.Array | None:
-    """Return texts in a type; None if one of them does not fit.
-
-    The server sends some numbers as texts.
-    """
+    """Return texts in a type; None if one of them does not fit."""
     with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("texts", pa.table({"text": column}))

@@ -191,10 +191,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
 def _with_partition(
     rows: pa.RecordBatch, piece: Piece, columns: Sequence[str], plain: Container[str], published: Mapping[str, PublishedValues]
 ) -> pa.RecordBatch:
-    """Return columns in order and working types, with those of the file's folders.
-
-    Text is a dictionary unless plain.
-    """
+    """Return columns in order and working types, with those of the file's folders."""
     found = [partition_column(piece.file.partition, name, rows.num_rows) for name in columns]
     read = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
     without = piece.file.normalise
@@ -205,10 +202,7 @@ def _with_partition(
 
 
 def _text_as(column: pa.Array, *, plain: bool) -> pa.Array:
-    """Return text columns plain or as dictionaries.
-
-    Arrow cannot read every encoding as a dictionary.
-    """
+    """Return text columns plain or as dictionaries."""
     if not pa.types.is_string(plain_type(column.type)) or plain != isinstance(column, pa.DictionaryArray):
         return column
     return column.dictionary_decode() if plain else column.dictionary_encode()

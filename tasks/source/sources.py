@@ -232,10 +232,7 @@ def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
 
 
 def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
-    """Refuse files with different columns.
-
-    A column of nulls alone has no type of its own.
-    """
+    """Refuse files with different columns, but for columns of nulls alone, which have no type."""
     first: dict[str, tuple[str, pa.DataType]] = {}
     for name, schema in zip(names, schemas, strict=True):
         mine = {field.name: plain_type(field.type) for field in schema}

@@ -34,10 +34,7 @@ def is_short_of_files(error: BaseException) -> bool:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error of DuckDB or Arrow says that DuckDB had too little memory.
-
-    Arrow reports it where rows are read from a relation.
-    """
+    """Return whether an error of DuckDB or Arrow says that DuckDB had too little memory."""
     if isinstance(error, OSError):
         return error.errno is None and "Out of Memory Error" in str(error)
     return isinstance(error, duckdb.OutOfMemoryException)
@@ -54,10 +51,7 @@ def literal(text: str) -> str:
 
 
 def syntax_of(statement: str) -> dict[str, Any] | None:
-    """Return the syntax tree of a SELECT statement; None where DuckDB cannot read it as one.
-
-    The tree is that of ``json_serialize_sql``.
-    """
+    """Return the syntax tree of a SELECT statement; None where DuckDB cannot read it as one."""
     with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
         try:
             [(text,)] = connection.execute("SELECT json_serialize_sql($statement)", {"statement": statement}).fetchall()
@@ -80,7 +74,7 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
     return database(left, spill, job.threads, 1 if last and job.memory >= ENOUGH else SHARE_OF_MEMORY)
 
 
-def leave_for(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> None:
+def lower_memory_limit(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> None:
     """Lower the memory limit of the last step's database by the bytes held beside it, at most by half."""
     if job.memory < ENOUGH or held * MEMORY_PART < job.memory:
         return

@@ -72,10 +72,7 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
 
 
 def clear_parts(folder: Path, *, below: bool = False) -> None:
-    """Remove the half-written files of killed processes from a folder, or also from those below it.
-
-    The caller holds the folder's lock.
-    """
+    """Remove half-written files of killed processes from a locked folder, or also from those below it."""
     for left in folder.glob("**/.*.part" if below else ".*.part"):
         left.unlink(missing_ok=True)
 

@@ -45,10 +45,7 @@ _NAME = re.compile(r"(?:^|,)[\s(]*([\w.]+)")
 
 @dataclass(frozen=True)
 class StepCode:
-    """Name and code of a step, which enter each of its keys; the code is that of the module named.
-
-    The module is the one that makes the step's result.
-    """
+    """Name and code of a step, which enter each of its keys; the code is that of a module."""
 
     name: str
     module: str
@@ -63,10 +60,7 @@ class StepCode:
         return Key(code[:MARK] + fingerprint_of(self.name, code, *parts))
 
     def once(self) -> Key:
-        """Return a random key, for a result that no later run may find.
-
-        What was read may be gone or changed by then.
-        """
+        """Return a random key, for a result that no later run may find because its input may be gone."""
         return self.key(secrets.token_hex(16))
 
     def made_by_this_code(self, key: Key) -> bool:
@@ -92,18 +86,12 @@ def fingerprint_of(*parts: object) -> str:
 
 @cache
 def code_of(module: str) -> str:
-    """Return the fingerprint of a module and of all modules that it imports, directly or not.
-
-    Modules that cannot change a result are left out.
-    """
+    """Return the fingerprint of a module and its imports that can change a result, directly or not."""
     return fingerprint_of([(name, _read(name).digest) for name in sorted(reached(module))])
 
 
 def reached(module: str) -> set[str]:
-    """Return a module and all of our modules that it imports, directly or not.
-
-    Those that cannot change a result are left out, with what only they import.
-    """
+    """Return a module and those of our modules that it imports and that can change a result."""
     found, waiting = {module}, [module]
     while waiting:
         new = {name for name in _read(waiting.pop()).imports if not name.startswith(IGNORED_MODULES)} - found
@@ -142,10 +130,7 @@ def _imports(source: str) -> Iterator[str]:
 
 @cache
 def _registered(module: str) -> tuple[tuple[str, str], ...]:
-    """Return the modules that a registry names, each with the name of its field.
-
-    Modules of flows are left out: they stand above every step.
-    """
+    """Return the modules that a registry names, each with the name of its field."""
     source = _source(module) if module.startswith("schemas.") else None
     named = _NAMED.findall(source) if source and 'Code("' in source else []
     return tuple((field, code) for field, code in named if code.startswith(OURS))

@@ -91,10 +91,7 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Release the lease, so that the next run begins at once.
-
-        The object stays, so that generations only rise.
-        """
+        """Release the lease, so that the next run begins at once."""
         with self._turn:
             if not self._lost:
                 self._lost = True
@@ -154,10 +151,7 @@ def _said(owner: str, generation: int, renewals: int) -> bytes:
 
 
 def _state(bucket: Bucket) -> tuple[str | None, dict[str, Any] | None]:
-    """Return the tag and content of a lease object; None and None if there is none.
-
-    The tag is read first, so that what is put over it was read no later than it.
-    """
+    """Return the tag of a lease object, read before its content, and the content; twice None if missing."""
     there = bucket.entry(NAME)
     content = bucket.read(NAME) if there else None
     if there is None or content is None:

@@ -108,10 +108,7 @@ class FolderPlace(Place):
         return any(one.is_relative_to(above) for one in (path, real_path(path)) for above in (folder, real_path(folder)))
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
-        """Return the content of a small regular file; None if there is none, no bytes if it cannot be read.
-
-        Links are not followed.
-        """
+        """Return the content of a small regular file, no link; None if there is none, no bytes if unreadable."""
         try:
             return content_of(self.folder / name, most, links=False)
         except FileNotFoundError:
@@ -330,10 +327,7 @@ class Bucket(Place):
         return digest.hexdigest()
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the bytes of all objects, or of those within a folder, by name.
-
-        Listings may lag behind.
-        """
+        """Return the bytes of all objects, or of those within a folder, by name."""
         with sanitised_errors(self.location_of(below)):
             found = self._system.find(self._key(below).rstrip("/"), detail=True)
         return {key.removeprefix(self._key("")): int(info["size"]) for key, info in found.items()}

@@ -40,27 +40,18 @@ class FolderSecret:
         return hmac.digest(self._key, json.dumps(parts, sort_keys=True).encode(), "sha256").hex()
 
     def keyed_numbers(self, kind: str, numbers: Sequence[int]) -> list[int]:
-        """Return the first 64 bits of the HMAC-SHA-256 of each of some 64-bit numbers.
-
-        Of many, JSON would take ten times as long.
-        """
+        """Return the first 64 bits of the HMAC-SHA-256 of each of some 64-bit numbers."""
         before = f"\xff{kind}\xff".encode()
         return [int.from_bytes(hmac.digest(self._key, before + one.to_bytes(8, "big"), "sha256")[:8], "big") for one in numbers]
 
 
 def secret_of(job: Job) -> FolderSecret:
-    """Return the secret of a job's work folder, made the first time.
-
-    The caller holds the folder's lock.
-    """
+    """Return the secret of a job's locked work folder, made the first time."""
     return read_secret(job) or create_secret(job.work_path / FILE)
 
 
 def create_secret(path: Path) -> FolderSecret:
-    """Return the secret in a file, made the first time.
-
-    The caller holds a lock of its folder.
-    """
+    """Return the secret in a file of a locked folder, made the first time."""
     if os.path.lexists(path):
         return _read(path)
 
@@ -86,10 +77,7 @@ def read_secret(job: Job) -> FolderSecret | None:
 
 
 def read_secrets(job: Job) -> list[FolderSecret]:
-    """Return the secrets of a job and of the other jobs of its folder.
-
-    A release nearby may be made with any of them.
-    """
+    """Return the secrets of a job and of the other jobs of its folder."""
     own, others = read_secret(job), []
     for path in sorted((job.folder / ".skald").glob(f"*/{FILE}")):
         try:

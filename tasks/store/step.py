@@ -102,10 +102,7 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FilesStep(Step[G_contra, Item_contra, R_co]):
-    """A step that leaves several files for an item; ``make`` gets given and item.
-
-    It looks up itself which files are there already.
-    """
+    """A step that leaves several files for an item; ``make`` gets given and item, and looks up files."""
 
     make: Callable[[G_contra, Item_contra], R_co]
 
@@ -116,9 +113,7 @@ class FilesStep(Step[G_contra, Item_contra, R_co]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileStep(Step[G_contra, Item_contra, Artifact]):
-    """A step that leaves one file for an item; ``make`` gets given, item and path.
-
-    ``make`` returns the file's number of rows.
+    """A step that leaves one file for an item; ``make`` gets given, item and path, and returns the rows.
 
     Attributes:
         suffix: Of the file, with its dot.

@@ -92,10 +92,7 @@ class Store:
         clear_parts(self.folder, below=True)
 
     def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> Store:
-        """Return a view of the store that makes artefacts inside a given block.
-
-        An artefact whose block ends with an error is not kept.
-        """
+        """Return a view of the store that makes artefacts inside a block, and keeps none if it fails."""
 
         @contextmanager
         def both() -> Iterator[None]:
@@ -289,10 +286,7 @@ class Store:
             self._remove(name for name, key in keys.items() if (step, key) not in self.used and (step, key) not in kept)
 
     def mark_used(self) -> None:
-        """Set the access times of the records of all artefacts that this store used.
-
-        A bucket has rules of its own.
-        """
+        """Set the access times of the records of all artefacts that this store used."""
         for step, key in self.used:
             with suppress(FileNotFoundError):
                 record = self.folder / _record(step, key)

@@ -56,10 +56,7 @@ def _fits(values: pa.ChunkedArray, column: ColumnSchema) -> bool:
 
 
 def _failures(table: pa.Table, schema: TableSchema) -> list[str]:
-    """Return the names of the checks that a table fails.
-
-    Pandera's failure cases and message hold cells, and are left out.
-    """
+    """Return the names of the checks that a table fails; other parts of Pandera's errors hold cells."""
     import polars as pl  # noqa: PLC0415 - with Pandera half a second, which a run that goes well does without
     from pandera.errors import SchemaError, SchemaErrors  # noqa: PLC0415
 
@@ -100,10 +97,7 @@ def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, asc
 
 
 def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) -> pq.ParquetWriter:
-    """Open a file for a table that is written in pieces.
-
-    ``ascending`` as of ``write_table``.
-    """
+    """Open a file for a table that is written in pieces, in the order that ``write_table`` describes."""
     plain = [name for name in schema.names if name != ascending]
     encoding = {ascending: "DELTA_BINARY_PACKED"} if ascending else None
     return pq.ParquetWriter(path, schema, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
@@ -122,10 +116,7 @@ def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
 
 
 def read_table(store: Store, artifact: Artifact) -> pa.Table:
-    """Read the table of an artefact, large columns in parallel.
-
-    It was checked when it was written, and the store knows its digest.
-    """
+    """Read the table of an artefact, large columns in parallel."""
     path = str(store.path(artifact))
 
     def read(columns: Sequence[str] | None) -> pa.Table:

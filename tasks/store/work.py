@@ -133,10 +133,7 @@ def work_in_bucket(job: Job, bucket: Bucket) -> Iterator[BucketWork]:
 
 @contextmanager
 def read_only_store(job: Job) -> Iterator[Store]:
-    """Yield the store of a job for a command that holds no lock.
-
-    Work in a bucket is copied here meanwhile.
-    """
+    """Yield the store of a job for a command that holds no lock."""
     place = work_of(job)
     if not isinstance(place, Bucket):
         yield Store(job.work_path / BELOW)
@@ -181,10 +178,7 @@ def remove_artifacts(job: Job) -> Removed:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a private folder with a random name, removed at the end.
-
-    Those of killed processes are removed before.
-    """
+    """Yield a private folder with a random name, removed at the end."""
     clear_temporary_folders(Path(gettempdir()), AT_HAND)
     # Nobody can guess the name and lay something there.
     with temporary_folder(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:

@@ -137,10 +137,7 @@ def _overlap(work: Place, words: str) -> StorageError:
 
 
 def _locations(job: Job, target: Place) -> Iterator[tuple[str, str]]:
-    """Yield the paths and addresses that must not lie in the work, each with its words.
-
-    Links in paths are followed.
-    """
+    """Yield the paths and addresses that must not lie in the work, each with its words."""
     yield str(real_path(job.folder)), "the folder of the job file"
     yield target.location if target.folder is None else str(real_path(target.folder)), "the target"
     for pattern in job.source.path:
@@ -200,10 +197,7 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
-    """Yield a temporary folder in a job's work for a command that is no run.
-
-    It is removed at the end, and those of killed commands before.
-    """
+    """Yield a temporary folder in a job's work for a command that is no run."""
     work = job.work_path
     check_ours(work)
     clear_temporary_folders(work, SPILL_FOLDER)

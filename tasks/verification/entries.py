@@ -30,8 +30,6 @@ RELEASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}-[0-9a-f]{16}")
 def entry_faults(release: Path, manifest: Manifest | TablesManifest) -> list[str]:
     """Return faults of a release folder: unlisted entries, and missing or altered documents.
 
-    Data files are checked by ``file_faults``.
-
     Data files are held against it by ``file_faults``.
     """
     files = {*manifest.listed, MANIFEST, *([SIGNATURE] if manifest.signed_by else [])}

@@ -46,8 +46,6 @@ UNREADABLE = "the manifest does not say in words that are known what was promise
 def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount) -> tuple[Recount, list[str]]:
     """Count the l-diversity that a manifest promises in the files, and add its faults to a recount.
 
-    Claims of classes with one sensitive value are compared too.
-
     Args:
         what: How the release is called in a message.
         files: The data files.

@@ -30,7 +30,7 @@ DIGITS = "[0-9a-f]" * 16
 
 
 @contextmanager
-def at_hand(release: str) -> Iterator[Path]:
+def release_folder(release: str) -> Iterator[Path]:
     """Yield the folder of a release; one in a bucket is copied to a temporary folder meanwhile."""
     if not is_address(release):
         yield Path(release)
@@ -59,10 +59,7 @@ def at_hand(release: str) -> Iterator[Path]:
 
 
 def _listed_sizes(bucket: Bucket, found: Mapping[str, int]) -> dict[str, int | None] | None:
-    """Return the bytes of each file that a manifest in a bucket lists; None without a manifest.
-
-    The bytes of a file are None where the manifest does not say them.
-    """
+    """Return the bytes of each file that a manifest in a bucket lists; None without a manifest."""
     if MANIFEST not in found:
         return None
     try:
@@ -74,10 +71,7 @@ def _listed_sizes(bucket: Bucket, found: Mapping[str, int]) -> dict[str, int | N
 
 
 def _is_worth_copying(size: int, listed: Mapping[str, int | None] | None, key: str) -> bool:
-    """Return whether an object can be a listed file of a release, by its name and size.
-
-    Without a manifest every object of another tool is copied.
-    """
+    """Return whether an object can be a listed file of a release, by its name and size."""
     if key in (MANIFEST, SIGNATURE):
         return size <= MOST_BYTES
     if listed is None:

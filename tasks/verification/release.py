@@ -285,10 +285,7 @@ def _source_faults(job: Job, manifest: Manifest, original: Original) -> list[str
 
 
 def _is_told(said: Persons, found: int | None, k: int) -> bool:
-    """Return whether a manifest reports the source's persons rightly, or withholds them rightly.
-
-    They are withheld where fewer than k are not released.
-    """
+    """Return whether a manifest reports the source's persons rightly, or withholds them rightly."""
     withheld = found is not None and not tellable(said.released, k, found)
     # Releases of earlier versions tell all numbers.
     return said.source == found or (withheld and said.source is None)

@@ -78,10 +78,7 @@ def _answer_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> byte
 
 
 def _answer(write: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> NoReturn:
-    """Write a result or an error into a pipe, and end the process without its exit handlers.
-
-    Those belong to the first process.
-    """
+    """Write a result or an error into a pipe, and end the process without its exit handlers."""
     code = 1
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

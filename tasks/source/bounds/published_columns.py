@@ -53,7 +53,9 @@ def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values.cast(kind)
 
 
-def hold(connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence[pa.Array], Digests | None]], columns: int) -> None:
+def make_value_table(
+    connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence[pa.Array], Digests | None]], columns: int
+) -> None:
     """Make a table of values and their persons: ``value_0`` …, ``person``.
 
     Args:
@@ -82,10 +84,7 @@ def hold(connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence
 
 
 def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, persons: bool) -> pa.Table:
-    """Return each value of a column with its numbers of people and records.
-
-    Columns ``value`` (ascending, null last), ``people`` and ``records``.
-    """
+    """Return ``value`` (ascending, null last), ``people`` and ``records`` of a column of the table."""
     people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if persons else "count(*)"
     statement = f"SELECT value_{column} AS value, {people} AS people, count(*) AS records FROM {TABLE} GROUP BY 1 ORDER BY 1 NULLS LAST"
     return connection.sql(statement).to_arrow_table()
@@ -198,7 +197,7 @@ def is_mean(way: Way | None) -> bool:
 def _decided(job: Job, files: Sequence[SourceFile], name: str, kind: pa.DataType, store: Store, path: Path) -> int:
     way, k = job.columns.ways[name], job.privacy.k
     with connect(job, store.folder.parent / "spill") as connection:
-        hold(connection, _read(job, files, name), 1)
+        make_value_table(connection, _read(job, files, name), 1)
         counted = count_values(connection, 0, kind, k, persons=bool(job.columns.person), every=is_mean(way))
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > job.memory:

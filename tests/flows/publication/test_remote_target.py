@@ -17,7 +17,7 @@ from schemas.job.job import load_job
 from tasks.planning.plan import make_plan, published_already
 from tasks.recount.recount import verify_release
 from tasks.store.place import Bucket
-from tasks.verification.published_releases import at_hand
+from tasks.verification.published_releases import release_folder
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
 from tests.servers import objects, s3_bucket
@@ -72,7 +72,7 @@ def test_a_release_in_a_bucket_is_that_of_a_folder_and_nothing_else_is_left(
     files = sorted(name for name in listed("whole") if name.startswith(release))
     expected = [*(file.path for file in here.manifest.files), "manifest.json", "report.html", "report.json"]
     assert files == sorted(f"{release}/{name}" for name in expected)
-    with at_hand(f"s3://bucket/whole/{release}") as folder:
+    with release_folder(f"s3://bucket/whole/{release}") as folder:
         assert digests(folder) == digests(here.folder)
         assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
     assert not list((tmp_path / "there" / ".skald" / "people" / "outbox").glob("people-*"))
@@ -102,7 +102,7 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
     made = anonymise(job, *MANY)
     assert {name.split("/")[0] for name in listed("killed")} == {made.manifest.release, "CURRENT"}
     assert not any(".staging" in name for name in listed("killed"))
-    with at_hand(f"s3://bucket/killed/{made.manifest.release}") as folder:
+    with release_folder(f"s3://bucket/killed/{made.manifest.release}") as folder:
         assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
 
 
