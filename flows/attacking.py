@@ -15,14 +15,14 @@ from schemas.release.manifest import Manifest
 from tasks.attacks.joined_tables import attack_tables, basis_of_tables
 from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_release, earlier_attacks
 from tasks.engine.runs import policy_in_force
-from tasks.publication.refusals import refusing
-from tasks.publication.remote_target import at_hand
+from tasks.publication.disclosures import refusing
 from tasks.recount.original import original_of, unproved_reason
 from tasks.relational.verified import verify_tables
 from tasks.release.files import data_files, layout_of
 from tasks.release.manifest import manifest_content, read_manifest
-from tasks.store.bucket_work import read_only_store
+from tasks.store.work import read_only_store
 from tasks.store.work_folder import temporary_folder_of
+from tasks.verification.published_releases import release_folder
 
 
 class AttackOutcome(NamedTuple):
@@ -67,7 +67,7 @@ def attacked_release(job: Job, release: str, *, everybody: bool = False) -> Atta
     settings = job.attacks or AttackSettings()
     if everybody:
         settings = settings.model_copy(update={"sample": "all"})
-    with at_hand(release) as folder, read_only_store(job), temporary_folder_of(job, "verify") as spill:
+    with release_folder(release) as folder, read_only_store(job), temporary_folder_of(job, "verify") as spill:
         manifest = read_manifest(folder)
         attacked, reason = _attacked(job, folder, manifest)
         played = attack_release(job, settings, attacked, spill)

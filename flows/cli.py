@@ -240,7 +240,7 @@ def clean(
     """
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
-    from tasks.engine.runs import remove_artifacts
+    from tasks.store.work import remove_artifacts
 
     if is_of_tables(job, settings or ()):
         from schemas.relational.table_jobs import unit_job

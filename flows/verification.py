@@ -16,10 +16,10 @@ from schemas.release.figures import KINDS
 from schemas.release.manifest import Manifest
 from tasks.composition.release_history import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
-from tasks.publication.remote_target import at_hand
 from tasks.release.signatures import read_public_key
-from tasks.store.bucket_work import read_only_store
 from tasks.store.store import Store
+from tasks.store.work import read_only_store
+from tasks.verification.published_releases import release_folder
 from tasks.verification.release import VerificationContext, Verified, verify_published
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
         SkaldError: anything is not as it was published, or cannot be read.
     """
     trusted = read_public_key(key) if key else None
-    with at_hand(release) as folder, read_only_store(job) if job else nullcontext() as store:
+    with release_folder(release) as folder, read_only_store(job) if job else nullcontext() as store:
         verified = verify_published(job, folder, _known(store, release, folder, trusted))
     told = _together(verified.manifest) if verified.manifest else ()
     if job is not None and job.overlaps == "refuse" and told:

@@ -33,8 +33,8 @@ def report(
     from tasks.publication.staging import restore_report, write_report
     from tasks.release.manifest import is_release_of_tables
     from tasks.report.rebuilt_report import rebuild_report
-    from tasks.store.bucket_work import read_only_store
     from tasks.store.files import open_folder
+    from tasks.store.work import read_only_store
 
     if is_release_of_tables(release):
         from flows.commands.tables import report_of_tables

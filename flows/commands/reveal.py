@@ -38,8 +38,8 @@ def reveal(
     from schemas.job.job import load_job
     from tasks.pseudonyms.revealing import needs_subjects, read_list, write_originals
     from tasks.pseudonyms.revealing import reveal as originals_of
-    from tasks.store.bucket_work import read_only_store
     from tasks.store.files import owner_only
+    from tasks.store.work import read_only_store
 
     owner_only()
     loaded = load_job(job, settings or ())

@@ -81,12 +81,12 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
     from flows.terminal.tables import verified_summary
     from flows.verification import verified_tables
     from schemas.relational.tables_job import load_tables_job
-    from tasks.publication.remote_target import at_hand
     from tasks.relational.verified import figures_of_tables
     from tasks.release.signatures import read_public_key
+    from tasks.verification.published_releases import release_folder
 
     loaded = load_tables_job(job, settings) if job else None
-    with at_hand(release) as folder:
+    with release_folder(release) as folder:
         verified = verified_tables(loaded, folder, read_public_key(key) if key else None)
     if as_json:
         print_json(figures_of_tables(verified))
@@ -133,10 +133,10 @@ def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *
     from flows.terminal.attacks import attack_summary
     from schemas.relational.table_jobs import unit_job
     from schemas.relational.tables_job import load_tables_job
-    from tasks.publication.remote_target import at_hand
+    from tasks.verification.published_releases import release_folder
 
     loaded = load_tables_job(job, settings)
-    with at_hand(release) as folder:
+    with release_folder(release) as folder:
         attacked = attacked_tables(loaded, folder)
     if as_json:
         print_json(attacked.content())

@@ -51,6 +51,7 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
     def made() -> Published:
         from schemas.job.job import load_job
         from schemas.reading.job_files import is_of_tables
+        from tasks.store.place import target_of
 
         if is_of_tables(job, settings):
             of_tables = tables_flow(job, settings, direct=direct)
@@ -58,8 +59,8 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
         loaded = load_job(job, settings)
         done = _flow(loaded, job, settings, direct)()
         release = done.manifest.release
-        place = loaded.target_path / release if loaded.target_address is None else loaded.release_location(release)
-        return Published(done.manifest.model_dump(mode="json"), release, place, done.new)
+        place = target_of(loaded).below(release)
+        return Published(done.manifest.model_dump(mode="json"), release, place.folder or place.location, done.new)
 
     return run_as_guest(made)
 

@@ -26,7 +26,7 @@ from tasks.report.claims import first_warning, maximum_risk_in_short
 from tasks.report.criteria import advice_sentences
 from tasks.report.sentences import increment_sentences, linked_sentences, overlap_sentences, warning_sentences
 from tasks.report.terms import UnitWording
-from tasks.verification.newer import newer_releases_sentence
+from tasks.verification.published_releases import newer_releases_sentence
 
 UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published as in the source."
 

@@ -174,9 +174,14 @@ class Job(JobModel):
         """Address in an object store that gets the releases, or None."""
         return self.target if isinstance(self.target, str) else None
 
+    @property
+    def target_location(self) -> str:
+        """The path or address of the target."""
+        return self.target_address or str(self.target_path)
+
     def release_location(self, release: str) -> str:
         """Return the final folder or address of a release."""
-        return f"{self.target_address}/{release}" if self.target_address else str(self.target_path / release)
+        return f"{self.target_location}/{release}"
 
     @property
     def work_path(self) -> Path:

@@ -20,7 +20,7 @@ from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_at
 from tasks.attacks.source_people import read_release, read_source_people
 from tasks.recount.original import Original
 from tasks.release.files import Csv, relation_of
-from tasks.source.objects.for_duckdb import let_read
+from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect
 from tasks.store.keys import code_of
 
@@ -99,7 +99,7 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
             if attacked.original is None:
                 unplayed.append("The source is not at hand as Parquet files of this machine: only what labels show was attacked.")
             else:
-                let_read(connection, attacked.original.relation)
+                register_objects(connection, attacked.original.relation)
                 published = hexadecimal_texts(coded) | set(_DIGEST.findall(attacked.manifest.lower()))
                 people = read_source_people(connection, job, attacked.original, coded, settings.seed, named=bool(published))
                 source = source_attacks(plan, coded, people, published)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from schemas.job.job import Job
 from tasks.store.files import USER_UMASK, open_folder, write_atomically
+from tasks.store.place import target_of
 
 
 def comparison_folder(job: Job, to: Path | None) -> Path:
@@ -13,7 +14,7 @@ def comparison_folder(job: Job, to: Path | None) -> Path:
     The default is next to the releases and never among them.
     """
     # An object store has no folder beside its releases: figures stay on this machine.
-    beside = job.resolve(Path(job.name)) if job.target_address else job.target_path
+    beside = target_of(job).folder or job.resolve(Path(job.name))
     return to or beside.with_name(f"{beside.name}-comparison")
 
 

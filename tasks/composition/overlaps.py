@@ -17,6 +17,7 @@ from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
 from tasks.composition.earlier import Earlier, KnownRecords, earlier_releases
 from tasks.composition.registry import FORMAT, Registered, ReleaseRegistry
+from tasks.store.place import target_of
 
 MOST = 3
 """Earlier releases that are measured at most, the newest first."""
@@ -88,7 +89,7 @@ def register_release(known: KnownRecords, release: str, registry: ReleaseRegistr
     entry = Registered(
         format=FORMAT,
         release=release,
-        place="" if job.target_address else str(job.target_path),
+        place=str(target_of(job).folder or ""),
         work=job.work_location,
         k=job.privacy.k,
         records=source.records,

@@ -27,12 +27,13 @@ from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
 from tasks.composition.release_history import MOST_RELEASES, forget_older, made_since, oldest_release_kept
 from tasks.counting.contents import Sketches
-from tasks.engine.runs import idle_folder
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import ChunkedSource
 from tasks.store.files import clear_parts, file_digest, locked, private_folder, write_atomically
+from tasks.store.place import work_of
 from tasks.store.secret import FolderSecret, create_secret, seal, unsealed
 from tasks.store.store import Store
+from tasks.store.work import idle_folder
 
 FOLDER, IN_WORK = ".releases", "registry"
 LOCK, KEY = "lock", "key"
@@ -234,7 +235,7 @@ def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
 
 def _folder(job: Job) -> Path:
     """Return the registry's folder, created if missing."""
-    if job.work_address is not None:
+    if work_of(job).folder is None:
         # Whoever goes on with the work elsewhere has another folder of jobs, or none.
         return private_folder(job.work_path / IN_WORK)
     beside = job.folder / ".skald" / FOLDER

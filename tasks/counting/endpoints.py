@@ -20,7 +20,7 @@ from tasks.counting.coding import Coding
 from tasks.counting.domains import axis_names, axis_types, qid_names, schema_of
 from tasks.source.bounds.person_records import somebody_sql
 from tasks.source.chunks import ChunkedSource
-from tasks.source.objects.for_duckdb import let_read
+from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect, quote
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
@@ -95,7 +95,7 @@ def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[n
     somebody = somebody_sql({person: source.columns.field(person).type for person in job.columns.person})
     least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
     with connect(job, given.spill) as connection:
-        let_read(connection, source.relation)
+        register_objects(connection, source.relation)
         found = connection.sql(f"SELECT value, count(*) AS persons FROM ({least}) WHERE value IS NOT NULL GROUP BY value").to_arrow_table()
     persons = np.zeros(len(values), np.int64)
     # A value that reads otherwise here than there counts nobody, which makes ranges wider and no end less safe.

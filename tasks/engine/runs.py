@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import sys
@@ -13,9 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from schemas.errors.folders import WorkError
 from schemas.errors.refusals import PolicyError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
@@ -24,13 +22,11 @@ from schemas.release.increments import Increment
 from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import release_memory
-from tasks.store.files import check_pointer, clear_parts, clear_staging, clear_temporary_folders, locked, owner_only, private_folder
+from tasks.store.files import clear_parts, clear_temporary_folders, owner_only, private_folder
 from tasks.store.secret import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
-from tasks.store.work_folder import LOCK, SPILL_FOLDER, FolderWork, Removed, check_folders_disjoint, check_ours, claim, remove_ours
-
-if TYPE_CHECKING:
-    from tasks.store.bucket_work import BucketWork
+from tasks.store.work import BucketWork, hold_work
+from tasks.store.work_folder import SPILL_FOLDER, FolderWork, check_pointer, clear_staging
 
 AFTER_PUBLICATION = ("runs", "shuffle_parts", "files", "bundles", "values_apart", "recounted", "tallies", "disclosed")
 OF_ALL_CHUNKS = (
@@ -138,7 +134,7 @@ def locked_run(job: Job) -> Iterator[Run]:
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
     owner_only()
-    with _held(job) as work:
+    with hold_work(job) as work:
         spill = work.folder / "spill"
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
@@ -155,54 +151,6 @@ def locked_run(job: Job) -> Iterator[Run]:
         finally:
             shutil.rmtree(spill, ignore_errors=True)
             clear_staging(job)
-
-
-@contextmanager
-def _held(job: Job) -> Iterator[FolderWork | BucketWork]:
-    if job.work_address is None:
-        folder = claim(job)
-        with _locked(folder):
-            yield FolderWork(Store.at(folder), folder)
-        return
-    from tasks.store.bucket_work import work_in_bucket  # noqa: PLC0415 - fsspec, which folders can do without
-
-    check_folders_disjoint(job)
-    with work_in_bucket(job, job.work_address) as work:
-        yield work
-
-
-@contextmanager
-def _locked(work: Path) -> Iterator[None]:
-    # The system drops the lock when the process ends, so that SIGKILL leaves nothing to clear by hand.
-    with locked(work / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
-        yield
-
-
-def remove_artifacts(job: Job) -> Removed:
-    """Remove our files from the run folder, and the folder unless it holds other files."""
-    if job.work_address is not None:
-        from tasks.store.bucket_work import clear_bucket  # noqa: PLC0415 - as above
-
-        check_folders_disjoint(job)
-        return clear_bucket(job.work_address)
-    with idle_folder(job) as work:
-        return remove_ours(work) if work else Removed(0, 0, 0)
-
-
-@contextmanager
-def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Lock the run folder of a job while no run works in it; yield None if it is missing or empty."""
-    if job.work_address is not None:
-        raise WorkError.kept_by_rules_of_the_bucket()
-    work = job.work_path
-    # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
-    check_folders_disjoint(job)
-    check_ours(work)
-    if not work.is_dir() or not any(work.iterdir()):
-        yield None
-        return
-    with _locked(work):
-        yield work
 
 
 PACKAGES = ("skald", "prefect", "duckdb", "polars", "pyarrow", "numpy", "pandera", "pydantic")

@@ -158,8 +158,7 @@ class RunEvents:
             self._sender.close(seconds)
 
     def _places(self) -> tuple[list[tuple[str, str]], tuple[str, str]]:
-        target = self._job.target_address or str(self._job.target_path)
-        return [dataset_of(source) for source in sources_of(self._job)], dataset_of(asset_address(target))
+        return [dataset_of(source) for source in sources_of(self._job)], dataset_of(asset_address(self._job.target_location))
 
 
 def without_counts(sentence: str) -> str:

@@ -17,7 +17,7 @@ from core.recoding.publishing import published_values
 from schemas.privacy.publish import SHARED
 from tasks.planning.open_sources import OpenSource
 from tasks.planning.pilot_runs import typed_column_sql
-from tasks.source.bounds.published_columns import count_values, hold
+from tasks.source.bounds.published_columns import count_values, make_value_table
 from tasks.store.database import quote
 
 Integers = NDArray[np.int64]
@@ -67,7 +67,7 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
         statement = f"SELECT {quote(person)} AS owner, {value} AS value FROM source SEMI JOIN sample USING ({quote(person)})"
     read = front.connection.sql(statement).to_arrow_table()
     values, owners = normalised(read["value"].combine_chunks(), ALL), read["owner"].combine_chunks().dictionary_encode()
-    hold(front.connection, [([values], np.asarray(owners.indices).astype(np.uint64))], 1)
+    make_value_table(front.connection, [([values], np.asarray(owners.indices).astype(np.uint64))], 1)
     counted = count_values(front.connection, 0, values.type, k, persons=True, every=False)
     published = published_values(counted, SHARED, k).apply(values)
     pairs = pa.table({"owner": owners.indices, "value": published}).filter(published.is_valid()).group_by(["owner", "value"]).aggregate([])

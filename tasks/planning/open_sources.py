@@ -5,7 +5,6 @@ The keys of ``source`` by which a job finds it are found too.
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import os
 import re
@@ -25,11 +24,10 @@ from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_form
 from tasks.planning.samples import Sample, parquet_sample
 from tasks.source.extracts import fixed_extract
 from tasks.source.locations import located
-from tasks.source.objects.pinned import forget_copies, on_this_machine
+from tasks.source.pinned import forget_copies, on_this_machine
 from tasks.source.sources import as_parquet
-from tasks.store.files import locked, owner_only, private_folder
-from tasks.store.store import Store
-from tasks.store.work_folder import LOCK, claim
+from tasks.store.files import owner_only, private_folder
+from tasks.store.work import hold_work
 
 DATABASE = ("postgresql://", "postgres://")
 
@@ -168,10 +166,9 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
     """
     job = _stand_in(source, name, folder)
     owner_only()
-    work = claim(job)
     entry = FORMATS[job.source.format]
-    with locked(work / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
-        store, spill = Store.at(work), private_folder(work / "spill")
+    with hold_work(job) as work:
+        store, spill = work.store, private_folder(work.folder / "spill")
         ending.callback(forget_copies, store)
         with fixed_extract(job, store, goes_on=False):
             found = [on_this_machine(one, store) for one in located(job, store)]

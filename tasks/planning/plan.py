@@ -31,8 +31,8 @@ from tasks.passthrough.untreated import check_published, measure_untreated_colum
 from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
-from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
+from tasks.publication.target import job_target
 from tasks.report.sentences import TRIED_NEXT, proofs
 from tasks.report.terms import UnitWording, hierarchy_text
 from tasks.source.chunks import Chunk, ChunkedSource
@@ -178,12 +178,12 @@ def find_existing_release(job: Job) -> Manifest | None:
     policy_in_force(job)
     check_hierarchies(job)
     find_names(job)
-    if in_prefect(job) or not any_release(job):
+    if in_prefect(job) or not job_target(job).may_hold_release():
         return None
     with open_run(job, goes_on=True) as run:
         source = with_keys(job, read_source(run))
         check_published(run, source)
-        found = recall(job, release_id(job, source), run.work)
+        found = job_target(job).recall(release_id(job, source), run.work)
         if found:
             forget_extract(job, run.store)
             run.remove_unneeded_artifacts()
@@ -213,7 +213,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
         unique = Uniqueness(None, {}, "") if quick else uniqueness_of(run, source, domain, method.get("local"))
         return Plan(
             release=release,
-            exists=is_published(job, release),
+            exists=job_target(job).is_published(release),
             method=job.method.name,
             aim=aim_of(job),
             files=len(source.files),

@@ -28,8 +28,7 @@ from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.treatments import TOKEN_DIGITS, Secret
 from tasks.pseudonyms.keys import check_only_owner_reads, checked_secret_path, text_of
-from tasks.source.object_store import Stat
-from tasks.source.stable_files import file_stat
+from tasks.source.listing import Stat, file_stat
 from tasks.store.database import connect, literal
 from tasks.store.files import locked, private_folder, write_atomically
 from tasks.store.secret import seal, unsealed

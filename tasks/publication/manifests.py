@@ -1,4 +1,4 @@
-"""Manifests: what a release is and what was measured, for recodings by levels and for those of single records."""
+"""Manifests of releases: what was published and measured, for recodings by level and by record."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OF_SOURCE = ("t",)
 
 
 class LabelFigures(NamedTuple):
-    """What was found out on the way, of which a release tells what follows from its labels.
+    """Figures of a run of which a release reports the part that follows from its labels.
 
     Attributes:
         optimal: How far the search came, with numbers.
@@ -76,7 +76,7 @@ def make_manifest(
     tops: Sequence[int] = (),
     drawn: LatticeMap | None = None,
 ) -> Manifest:
-    """Return the manifest of staged files; counts and the risk are the recount's, not the search's.
+    """Return the manifest of staged files; counts and risks come from the recount.
 
     ``before`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
     """
@@ -113,7 +113,10 @@ def _searched(outcome: Outcome) -> dict[str, Any]:
 
 
 def _reported_reasons(job: Job, outcome: Outcome) -> dict[str, int]:
-    """Return why records are suppressed where k is all that they can lack: else who lacks what follows from values that nobody sees."""
+    """Return the reasons for suppression if k is the only privacy model; else none.
+
+    Otherwise the reasons would follow from values that are not published.
+    """
     lacking_k_alone = not (job.privacy.l or job.privacy.t or outcome.suppressed_for.get("linked"))
     return outcome.suppressed_for if lacking_k_alone else {}
 
@@ -126,7 +129,7 @@ def _reported_remainder(outcome: Outcome) -> Remainder | None:
 def make_local_manifest(
     run: Run, source: ChunkedSource, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount
 ) -> Manifest:
-    """Return the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
+    """Return the manifest of the staged files of a local recoding; counts come from the recount."""
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
     loss = outcome.loss if outcome.suppressed else outcome.loss | united_losses(recount.sizes, recount.unit_sizes, run.job.privacy.k)
     return _manifest(
@@ -154,7 +157,7 @@ def _manifest(
     found: LabelFigures,
     **own: Any,
 ) -> Manifest:
-    """Return what the manifests of all methods have in common, with what is a method's own."""
+    """Return a manifest from the common figures of all methods and those of one method."""
     job = run.job
     run.untold = _untold(run, source, outcome, before, found)
     left = without_masked(recount.unit_sizes, *recount.fully_suppressed_units(outcome.masked))
@@ -242,7 +245,7 @@ def _one_value(recount: Recount) -> dict[str, OneValue]:
 
 
 def _numerical(job: Job, source: ChunkedSource) -> dict[str, bool]:
-    """Return which quasi-identifiers are numbers or dates, by name."""
+    """Return for each quasi-identifier whether it is a number or a date."""
     types = {qid.name: working_type(source.columns.field(qid.name).type) for qid in job.columns.quasi_identifiers}
     return {name: as_numbers(pa.array([], kind)) is not None for name, kind in types.items()}
 

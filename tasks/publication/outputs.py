@@ -1,10 +1,16 @@
-"""The files of a release in the format that the job asks for, made of its Parquet files and put into staging."""
+"""Data files of a release in the job's format: staged in a folder, or put into a bucket by tasks.
+
+They are put into staging, or by tasks into a bucket, several at a time, and read back from there for the recount. What a task is given and
+gives back are references and digests; no byte of a record passes through the flow.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote as escaped
 
@@ -13,19 +19,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
+from pydantic import BaseModel, ConfigDict
 
 from core.columns.column_types import to_working_type, working_type
 from core.formats.spreadsheets import csv_header, escaped_csv_sql
 from core.hierarchies.levels import as_text
 from schemas.errors.base import SourceError, StorageError
-from schemas.errors.storage import OutputError
+from schemas.errors.storage import ObjectStoreError, OutputError
 from schemas.job.job import Job
+from schemas.release.evidence import MANIFEST
 from schemas.release.files import PublishedFile
+from schemas.release.manifest import Manifest
+from schemas.release.report import Example
+from schemas.release.terms import Terms
+from tasks.engine.calls import Call
+from tasks.engine.runs import Run
+from tasks.engine.steps import map_step, run_step, split_for_workers
+from tasks.release.examples import example_files, examples_of
 from tasks.release.files import BOM, DATA, TABLE, Csv
 from tasks.source.chunks import ChunkedSource
-from tasks.source.partitions import NULL
+from tasks.source.locations import NULL
 from tasks.store.database import connect, literal, quote
-from tasks.store.files import file_digest, flush, open_up
+from tasks.store.files import file_digest, flush, open_up, private_folder
+from tasks.store.keys import StepCode
+from tasks.store.place import Bucket
 from tasks.store.store import Artifact, Store
 from tasks.writing.runs import write_release
 
@@ -39,7 +56,7 @@ def numbered(files: Sequence[Artifact]) -> list[Numbered]:
 
 
 def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[PublishedFile]:
-    """Put data files into staging, without copying where the file systems allow it; return an entry for each."""
+    """Put Parquet files into staging, by links where possible; return an entry for each."""
     staged = []
     for number, artifact in files:
         name = f"data/part-{number:05d}.parquet"
@@ -67,7 +84,7 @@ BLOCK = 1 << 20
 
 
 def check_output(job: Job, source: ChunkedSource) -> None:
-    """Refuse columns that the format cannot hold, before anything is counted."""
+    """Refuse columns whose types the output format cannot hold."""
     types = {qid.name: source.columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
     for name, given in (types | dict(zip(source.payload, source.published, strict=True))).items():
         dtype = working_type(given)
@@ -84,7 +101,7 @@ def check_output(job: Job, source: ChunkedSource) -> None:
 
 
 def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Path, spill: Path) -> list[PublishedFile]:
-    """Put the data files into staging, in the job's format.
+    """Write data files into staging in the job's format; return an entry for each.
 
     Args:
         job: Says the format.
@@ -108,7 +125,7 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
 
 
 def check_folders(files: Sequence[PublishedFile]) -> None:
-    """Refuse more folders than anybody wants to look through, of all files together."""
+    """Refuse data files in too many folders."""
     if len({file.path.rsplit("/", 1)[0] for file in files}) > MOST_FOLDERS:
         raise OutputError.too_many_folders(MOST_FOLDERS)
 
@@ -121,7 +138,7 @@ def _staged(staging: Path, path: Path, rows: int) -> PublishedFile:
 
 
 def csv_layout(job: Job, files: Sequence[Artifact], store: Store) -> Csv:
-    """Return how the release's CSV is read back: its delimiter, and the types that its Parquet files have."""
+    """Return how to read the release's CSV files: their delimiter and the types of their columns."""
     if job.output.format != "csv" or not files:
         return Csv()
     with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
@@ -159,7 +176,7 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
 
 
 def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) -> list[PublishedFile]:
-    """Write one DuckDB file; its bytes are DuckDB's and may differ from one writing to the next, unlike what it holds."""
+    """Write one DuckDB file, whose bytes may differ between writings, unlike its table."""
     if not parts:
         return []
     path = staging / DATA / "release.duckdb"
@@ -175,7 +192,7 @@ def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) ->
 
 
 def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path) -> list[PublishedFile]:
-    """Set the records of every file apart by the values of some columns, which become folders and leave the files."""
+    """Split the records of every file by the values of some columns, which become folder names."""
     staged: list[PublishedFile] = []
     folders: set[str] = set()
     for number, part in parts:
@@ -212,7 +229,7 @@ def _coded(column: pa.Array) -> pa.Array:
 
 
 def _spelled(column: pa.Array) -> pa.Array:
-    """Return the values of a column as text; those that have none, or one that means null, cannot name a folder."""
+    """Return the values of a column as text for folder names; refuse empty ones and ``NULL``'s name."""
     # With its zone as columns of text have it: Arrow writes +0100, which readers take for no zone at all.
     zoned = pt.is_timestamp(column.type) and column.type.tz is not None
     texts = as_text(column) if zoned else column.cast(pa.string())
@@ -222,7 +239,7 @@ def _spelled(column: pa.Array) -> pa.Array:
 
 
 def _combined(keys: pa.Table) -> pa.DictionaryArray:
-    """Return the folders of each record, such as ``region=North/sex=f``; names and values are escaped as in an address."""
+    """Return the folder of each record, such as ``region=North/sex=f``."""
     parts = []
     for name in keys.column_names:
         coded = pc.dictionary_encode(_whole(keys[name]), null_encoding="encode")
@@ -233,3 +250,95 @@ def _combined(keys: pa.Table) -> pa.DictionaryArray:
         parts.append(pa.array(names).take(coded.indices))
     joined = pc.binary_join_element_wise(*parts, "/") if len(parts) > 1 else parts[0]
     return pc.dictionary_encode(joined)
+
+
+def unpublished(job: Job, release: str) -> Bucket:
+    """Return the bucket that a job publishes in; refuse one that holds the release by now.
+
+    A task that comes late, of a run that was taken over, must not put its files in the place of published ones.
+    """
+    bucket = Bucket(str(job.target))
+    if bucket.has(f"{release}/{MANIFEST}"):
+        raise ObjectStoreError.exists(bucket.location_of(release))
+    return bucket
+
+
+DELIVERED, EXAMPLES = StepCode("delivered", __name__), StepCode("examples", __name__)
+
+
+class Delivery(BaseModel):
+    """Data files that a task put into a bucket.
+
+    Attributes:
+        files: The files.
+        types: DuckDB's types of their columns, where the format has none.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    files: tuple[PublishedFile, ...]
+    types: dict[str, str]
+
+
+def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[list[PublishedFile], Csv]:
+    """Put the data files of a release into a bucket by tasks; return them and their CSV layout."""
+    job, there = run.job, numbered(files)
+    parts = split_for_workers(there) if job.output.format != "duckdb" else [there]
+    # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
+    calls = [
+        Call.once(DELIVERED, f"deliver {number} of {len(parts)}", (job, release, run.store, part))
+        for number, part in enumerate(parts, start=1)
+    ]
+    made = map_step(run, "deliver", _deliver, calls)
+    staged = [file for one in made for file in one.files]
+    check_folders(staged)
+    types: Mapping[str, str] = next((one.types for one in made), {})
+    return staged, Csv(job.output.delimiter, types) if job.output.format == "csv" else Csv()
+
+
+def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) -> Delivery:
+    bucket = unpublished(job, release)
+    with scratch(store) as staging:
+        private_folder(staging / "data")
+        staged = stage_output(job.with_task_memory(), files, store, staging, staging / "spill")
+        for file in staged:
+            bucket.upload(staging / file.path, f"{release}/{file.path}", file.sha256)
+        layout = csv_layout(job, [file for _, file in files], store)
+    return Delivery(files=tuple(staged), types=dict(layout.types))
+
+
+def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+    """Find example records for the report in data files of a bucket, in a task."""
+    call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, terms, run.store))
+    return run_step(run, "publish", _examples, call)
+
+
+def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms, store: Store) -> tuple[Example, ...]:
+    with fetched_files(job, manifest.release, example_files(sorted(staged, key=lambda file: Path(file.path))), store) as (_, files):
+        return examples_of(f"release '{manifest.release}'", files, manifest, terms)
+
+
+@contextmanager
+def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store: Store) -> Iterator[tuple[Path, list[Path]]]:
+    """Yield a spill folder and local copies of data files that were put into a bucket."""
+    place, wrong = Bucket(str(job.target)).below(release), 0
+    with scratch(store) as folder:
+        for file in staged:
+            path = folder / file.path
+            private_folder(path.parent)
+            # What a store says it has taken is not yet what it gives.
+            wrong += not place.download(file.path, path, file.sha256)
+        if wrong:
+            raise ObjectStoreError.differs(place.location, wrong)
+        yield folder / "spill", [folder / file.path for file in staged]
+
+
+@contextmanager
+def scratch(store: Store) -> Iterator[Path]:
+    """Yield a temporary folder for a task."""
+    folder = private_folder(store.folder.parent / "spill" / f"delivery-{secrets.token_hex(8)}")
+    try:
+        private_folder(folder / "spill")
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What tasks do of a recount: each reads a part of the release, of its source, or of what others set apart, and leaves counts."""
+"""Calls of tasks of a recount: each reads a part of the release or its source, and returns counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import published_qids
-from tasks.publication.deliveries import fetched_files, scratch
+from tasks.publication.outputs import fetched_files, scratch
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.people import COMBINATIONS, PeopleFiles
 from tasks.recount.recount import count_additional, count_in_classes, recount, written_rows
@@ -35,7 +35,7 @@ from tasks.recount.shares import (
 from tasks.recount.verdict import RecountBasis
 from tasks.release.files import Csv, file_error
 from tasks.source.chunks import ChunkedSource
-from tasks.source.objects.for_duckdb import let_read
+from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import file_digest
 from tasks.store.keys import Key, StepCode
@@ -66,23 +66,23 @@ class Written(NamedTuple):
 
     @property
     def what(self) -> str:
-        """How the release is called in a message."""
+        """The release's name in messages."""
         return f"release '{self.release}'"
 
 
 class WrittenMembers(NamedTuple):
-    """Who is in which class, and what the classes publish; nothing where no person is named."""
+    """Artefacts of the members of classes and of the classes' labels; empty if no person is named."""
 
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
 
     def files(self, store: Store) -> PeopleFiles | None:
-        """Return where that lies; what is not at hand is fetched."""
+        """Return the files of members and classes, fetched where needed; None where no person is named."""
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
 def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> str:
-    """Recount a release as one; return what was counted as text."""
+    """Recount a release in one call; return the recount as text."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
@@ -92,7 +92,7 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: Writ
 
 
 def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
-    """Set the records of some data files apart, by the classes that they are in."""
+    """Divide the records of some data files into shares by their classes."""
     with (
         written_at_hand(job, written, store) as (spill, files),
         written_rows(job, files, spill, written.what, written.layout) as (connection, source, faults),
@@ -104,7 +104,7 @@ def divide_written_records(job: Job, written: Written, shares: int, key: Key, st
 
 
 def divide_written_members(job: Job, kept: WrittenMembers, shares: int, first: bool, key: Key, store: Store) -> DividedMembers:
-    """Set some of who is in which class apart as the classes are; what the classes publish too, if it is the first part."""
+    """Divide some members of classes into shares by class; the first part has the classes' labels too."""
     files = kept.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
@@ -121,7 +121,7 @@ def count_classes_of(
     wholes: Mapping[str, Artifact],
     store: Store,
 ) -> str:
-    """Count the classes of a share; return that as text."""
+    """Count the classes of one share of the records; return the recount as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         source, original = _read(store, share), Original("", columns)
         found = count_in_classes(job, connection, source, kept.files(store), original, lambda column: _read(store, [wholes[column]]))
@@ -129,14 +129,14 @@ def count_classes_of(
 
 
 def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
-    """Count the different persons of a share of them by how many records they have; return pairs of both."""
+    """Count the distinct persons of one share by their numbers of records; return pairs of both."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         found = connection.execute(persons_by_records_sql(_read(store, persons))).fetchall()
         return [list(map(int, pair)) for pair in found]
 
 
 def count_additional_of(job: Job, what: str, records: Sequence[Artifact], kept: WrittenMembers, store: Store) -> str:
-    """Count what needs all classes at once; return that as text."""
+    """Count the figures that need all classes at once; return them as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         source, people = _read(store, records), kept.files(store)
         if people:
@@ -145,7 +145,7 @@ def count_additional_of(job: Job, what: str, records: Sequence[Artifact], kept: 
 
 
 class ReplacedValues(NamedTuple):
-    """What the source is read with in the place of its own values; nothing where all are published as they are.
+    """Published values that replace those of the source; empty where none are replaced.
 
     Attributes:
         tables: Tables that are joined, by name.
@@ -159,7 +159,7 @@ class ReplacedValues(NamedTuple):
 
 
 class RecountRequest(NamedTuple):
-    """A statement on rows.
+    """An SQL statement on rows, with the tables that it reads.
 
     Attributes:
         statement: What is asked.
@@ -185,7 +185,7 @@ def answer(
     key: Key,
     store: Store,
 ) -> list[Artifact]:
-    """Answer statements on data files, on files of the source, or on both, which are read back once for all of them."""
+    """Run statements on data files, source files or both, which are read once for all statements."""
     with _rows(job, written, source, values, store) as (connection, large):
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         made = []
@@ -211,7 +211,7 @@ def _answered(connection: duckdb.DuckDBPyConnection, asked: RecountRequest, key:
 def _rows(
     job: Job, written: Written | None, source: ChunkedSource | None, values: ReplacedValues, store: Store
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
-    """Yield a database that reads the rows, and whether threads that read whole records would take too much."""
+    """Yield a database with the rows, and whether threads with whole records take too much memory."""
     with ExitStack() as stack:
         # Of the source the footers are not at hand, but what a record takes is.
         largest = max((max(file.groups, default=0) * file.width for file in source.files), default=0) if source else 0
@@ -226,7 +226,7 @@ def _rows(
             connection = stack.enter_context(connect(job, folder / "spill"))
             stack.enter_context(file_error("the source"))
         if source:
-            let_read(connection, source.relation)
+            register_objects(connection, source.relation)
             read = normalised_relation(job, source.relation)
             _make_tables(connection, values.tables, store)
             read = with_replaced_values_sql(read, values.columns, values.joins) if values.columns else read
@@ -236,7 +236,7 @@ def _rows(
 
 @contextmanager
 def written_at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a folder to spill into, and the data files, read back from the target if they are in a store."""
+    """Yield a spill folder and the data files on this machine, fetched if they are in a bucket."""
     if written.staging is None:
         with fetched_files(job, written.release, written.files, store) as found:
             yield found

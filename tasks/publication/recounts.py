@@ -1,4 +1,4 @@
-"""The recount of a release in shares: tasks count parts of it and of its source, and what they counted is added up.
+"""Recount of a release in shares: tasks count parts of the release and its source; counts are added up.
 
 Records are set apart by what they publish, so that every class is in one share, and whole; the labels of columns and the digests of records
 are counted file by file. Whatever the number of shares, the figures are the same. A share that is missing, that comes twice, or that has
@@ -60,7 +60,7 @@ PHASE = "verify"
 
 @dataclass
 class RecountTasks:
-    """Calls of tasks of a recount.
+    """Calls of the tasks of a recount.
 
     Attributes:
         run: The run.
@@ -74,7 +74,7 @@ class RecountTasks:
     def each(
         self, function: Callable[..., Result], label: str, arguments: Sequence[tuple[Any, ...]], *, keyed: bool = True
     ) -> list[Result]:
-        """Make a call for each of some arguments, before which comes the job and after which the store; a keyed one gets a key too.
+        """Call a function once for each tuple of arguments, between the job and the store.
 
         Args:
             function: A function of a module.
@@ -94,7 +94,7 @@ class RecountTasks:
 
 
 class RowsInTasks(ReleaseRows):
-    """Rows that tasks read, in parts; the database here has what was counted."""
+    """Rows of release and source that tasks read in parts; counts are in a database here."""
 
     def __init__(
         self,
@@ -110,12 +110,12 @@ class RowsInTasks(ReleaseRows):
         self._known: dict[tuple[Side, Groups], str] = {}
 
     def expect(self, side: Side, groups: Sequence[Groups]) -> None:
-        """Have groups counted that will be asked for, all of them in one reading of each part."""
+        """Count groups that are needed later, in one reading of each part."""
         if new := [one for one in dict.fromkeys(groups) if (side, one) not in self._known]:
             self._known |= {(side, one): sums for one, sums in zip(new, self._sums(side, new), strict=True)}
 
     def grouped(self, side: Side, groups: Groups) -> str:
-        """Have the groups of each part counted, unless they were expected, and return their sums."""
+        """Return the SQL of group sums over all parts, counted by tasks unless ``expect`` did."""
         if groups.tables:
             # What a name stands for may change; what is in the files does not.
             return self._sums(side, [groups])[0]
@@ -131,7 +131,7 @@ class RowsInTasks(ReleaseRows):
         return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
 
     def counted(self, statement: str, *sides: Side) -> str:
-        """Have one task answer a statement on all rows of the given sides."""
+        """Answer a statement on all rows of the given sides, in one task."""
         files = tuple(file for part in self._parts for file in part.files)
         written = self._parts[0]._replace(files=files) if "release" in sides else None
         sources = tuple(file for part in self._sources for file in part.files)
@@ -139,7 +139,7 @@ class RowsInTasks(ReleaseRows):
         return self._read(self._answers("count all", [(written, source)], [RecountRequest(statement)])[0])
 
     def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Have tasks read the source joined to the tables from here on; what was counted of it is of its own values."""
+        """Replace source values by published ones for all later counts."""
         exported = dict[str, Artifact]()
         for name, table in tables.items():
             self.connection.register(name, table)
@@ -149,7 +149,7 @@ class RowsInTasks(ReleaseRows):
         self._known = {asked: sums for asked, sums in self._known.items() if asked[0] == "release"}
 
     def types(self, side: Side) -> dict[str, str]:
-        """Return DuckDB's types of the columns of a side."""
+        """Return DuckDB's types of the columns of release or source."""
         if side == "release":
             return dict(self._published)
         described = f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {SOURCE})"
@@ -159,7 +159,7 @@ class RowsInTasks(ReleaseRows):
         }
 
     def exported(self, relation: str) -> Artifact:
-        """Write what the database reads into the store, where tasks find it."""
+        """Write a table of the database into the store for tasks; return its artefact."""
         store, key = self._tasks.run.store, RECOUNTED.once()
 
         def write(path: Any) -> int:
@@ -180,7 +180,7 @@ MOST_SHARES = 64
 
 
 def recount_written(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers) -> Recount:
-    """Recount data files, where they lie in a store as they are read back from there; on a cluster, in shares.
+    """Recount written data files; on a cluster, in shares.
 
     Args:
         run: The run.
@@ -198,7 +198,7 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, kept: Wri
 
 
 def _most(written: Written) -> int:
-    """Return into how many parts a recount may be cut: as many as the workers of a cluster have a use for.
+    """Return the largest useful number of parts of a recount, by the workers of a cluster.
 
     On one machine DuckDB takes all cores for one recount, and to set records apart for them would be work for nothing.
     """
@@ -234,7 +234,7 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: W
 
 
 def _forget(run: Run, *steps: StepCode) -> None:
-    """Remove what tasks left that nobody else has a use for; that it cannot be removed changes nothing of what was found."""
+    """Remove artefacts that only this recount needed; failures to remove them are ignored."""
     with suppress(StorageError):
         # Another run that has taken over may be in the midst of its own.
         run.work.check()
@@ -242,7 +242,7 @@ def _forget(run: Run, *steps: StepCode) -> None:
 
 
 def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
-    """Refuse columns that are not those of the job, and parts that are not all of the files, each once."""
+    """Refuse parts with other columns than the job's, or that do not cover each file once."""
     faults = list(dict.fromkeys(fault for one in apart for fault in one.faults))
     if not faults and any(one.types != apart[0].types for one in apart):
         faults = [WRONG_COLUMNS]
@@ -256,12 +256,12 @@ def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
 
 
 def _members_of(apart: Sequence[DividedMembers], number: int) -> WrittenMembers:
-    """Return who is in the classes of a share."""
+    """Return the members of the classes of a share."""
     return WrittenMembers(tuple(one.people[number] for one in apart), tuple(one.classes[number] for one in apart[:1]))
 
 
 class CountsInTasks(ReleaseCounts):
-    """A release whose records were set apart by class, so that tasks count its classes in shares."""
+    """Counts of a release whose records were divided by class into shares for tasks."""
 
     rows: RowsInTasks
 
@@ -280,7 +280,7 @@ class CountsInTasks(ReleaseCounts):
         self._counted: list[tuple[int, int]] = []
 
     def classes(self, original: Original | None) -> ShareClasses:
-        """Have the classes of each share counted, and add them up."""
+        """Count the classes of each share in tasks, and add the counts up."""
         job, rows, by_people = self._tasks.job, self.rows, bool(self._kept.people)
         models = models_counted(job, by_people=by_people)
         wholes = {
@@ -298,7 +298,7 @@ class CountsInTasks(ReleaseCounts):
         return self._with_everybody(apart, merge_share_counts(shares, [kind.least for kind, *_ in models]))
 
     def additional(self) -> AdditionalCounts:
-        """Have one task count the rest, if there is any."""
+        """Count the figures that need all classes in one task, if there are any."""
         job = self._tasks.job
         if not (job.columns.links or job.population or job.columns.ways or self._kept.people):
             return AdditionalCounts()
@@ -307,21 +307,21 @@ class CountsInTasks(ReleaseCounts):
         return counts_from_text(AdditionalCounts, text)
 
     def control_faults(self, found: Recount) -> list[str]:
-        """Return whether shares have other records than were set apart for them, or the source others than it has."""
+        """Return faults of control totals: shares or source with other records than expected."""
         faults = control_faults(self._counted, {number: sum(one.rows for one in piece) for number, piece in enumerate(self._pieces)})
         if found.source != self._source.records:
             faults.append(f"of the source {found.source or 0:,} records were counted, and it has {self._source.records:,}")
         return faults
 
     def _people_apart(self) -> list[DividedMembers]:
-        """Set apart who is in which class, in parts."""
+        """Divide the members of classes into shares, in parts."""
         shares = len(self._pieces)
         cuts = groups(self._kept.people, len(self._pieces[0]))
         calls = [(self._kept._replace(people=tuple(part)), shares, number == 0) for number, part in enumerate(cuts)]
         return self._tasks.each(divide_written_members, "people", calls)
 
     def _with_everybody(self, apart: Sequence[DividedMembers], whole: ShareClasses) -> ShareClasses:
-        """Have the persons of all classes counted in shares of their own; return the counts with how many they are."""
+        """Count the persons of all classes in shares of their own; return the counts with that number."""
         persons, what, k = whole.counts.persons, self._written.what, self._tasks.job.privacy.k
         if not apart or not persons:
             return whole

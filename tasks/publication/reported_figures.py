@@ -1,4 +1,4 @@
-"""Which figures of a run its release tells: those that follow from what is published, whatever the values behind the labels are."""
+"""Figures of a run that its release reports: those that follow from the published records alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def reported_ncp(recount: Recount, suppressed: int, masked: int, records: int) -
 
 
 def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppressed: int, masked: int, records: int) -> dict[str, Figure]:
-    """Return the losses of a release.
+    """Return the losses that a release reports, by name.
 
     ``gcp`` is the mean of ``ncp`` over the quasi-identifiers. ``gcp_held`` is no more than it, which is what is told: no label says what a
     class holds of it. ``dm_all`` is told where nothing is suppressed, and is ``dm`` then.
@@ -79,12 +79,12 @@ def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppr
 
 
 def _of_labels(objective: str) -> bool:
-    """Return whether an objective's own value follows from labels, so that it may be told under its name."""
+    """Return whether an objective's value follows from labels, so that it may be reported."""
     return bool(getattr(OBJECTIVES[objective].code.load(), "told", False))
 
 
 def _weights(job: Job) -> dict[str, float]:
-    """Return the weight of each quasi-identifier where the certainty penalty was minimised by weights; else nothing."""
+    """Return the weight of each quasi-identifier if a weighted penalty was minimised; else nothing."""
     given: Mapping[str, Any] = getattr(job.method, "weights", None) or {}
     if getattr(job.method, "objective", None) != "gcp" or not given:
         return {}
@@ -92,7 +92,10 @@ def _weights(job: Job) -> dict[str, float]:
 
 
 def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
-    """Return the three losses of papers/semantic-clustering.txt (Algorithms 11 to 13) over published records that are not masked."""
+    """Return the three losses of semantic clustering over published records that are not masked.
+
+    See papers/semantic-clustering.txt, Algorithms 11 to 13.
+    """
     records = max(recount.records - masked, 1)
     numerical = sum((one.penalty - masked) / records for one in recount.losses.values() if one.numeric)
     named = [(one.leaves - masked) / records for one in recount.losses.values() if not one.numeric]
@@ -102,12 +105,12 @@ def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
 
 
 def reported_search(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is told of a search: which nodes pass, and how many were evaluated, depends on records that no label tells of."""
+    """Return the figures of a search that follow from no unpublished record, for the release."""
     return {name: found[name] for name in SEARCH_FIGURES if name in found}
 
 
 def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) -> dict[str, PassedColumn]:
-    """Return what is told of columns that are published untreated: figures of the records that are published."""
+    """Return the figures of untreated columns, counted over the published records."""
     told = {}
     for name, one in found.items():
         distinct, alone, values = recount.passed.get(name, (one.distinct, one.unique_records, one.values))
@@ -117,12 +120,12 @@ def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) ->
 
 
 def reported_repeating_identifiers(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
-    """Return which identifiers repeat, without figures: the values are not published, and most records of one are one person's count."""
+    """Return the names of repeating identifiers without figures, most of which would be one person's."""
     return {name: RepeatedColumn() for name in found}
 
 
 def optimality(outcome: Outcome) -> str:
-    """Return ``certified``, or how many nodes memory or effort left unexamined, and how much better one of them can be."""
+    """Return ``certified``, or a sentence on unexamined nodes and how much better they can be."""
     unexamined, roots = outcome.unexamined, outcome.roots
     if outcome.linked:
         return f"best of {counted(outcome.linked, 'node')} tried, a step at a time from the best for single records; others could be better"
@@ -137,7 +140,7 @@ def optimality(outcome: Outcome) -> str:
 
 
 def reported_optimality(outcome: Outcome) -> str:
-    """Return the same without numbers: they follow from records that no label tells of."""
+    """Return a sentence on optimality without numbers, for publication."""
     if outcome.linked:
         return "best of the nodes tried, a step at a time from the best for single records; others could be better"
     if not outcome.unexamined:
@@ -150,7 +153,7 @@ def reported_optimality(outcome: Outcome) -> str:
 
 
 def node_origin(job: Job) -> str | None:
-    """Return whose node it is where none was looked for."""
+    """Return a sentence on the origin of a node that was not searched for; None if it was."""
     first = " before its rounds" if job.suppression.rounds else ""
     if job.replay is not None:
         return f"replay of {job.replay.name}{first}, and no other choice was examined"
@@ -158,7 +161,7 @@ def node_origin(job: Job) -> str | None:
 
 
 def _reached(outcome: Outcome) -> str:
-    """Return how far branch and bound came, the gap rounded up."""
+    """Return a sentence on how far branch and bound came, with the gap rounded up."""
     least = f"at most {ceil(outcome.gap * 1000) / 10:,} % above " if outcome.gap is not None else "at an unknown distance from "
     left = counted(outcome.unexamined, "node")
     if outcome.lattice_is_complete or not any(outcome.root):
@@ -172,7 +175,7 @@ def _reached(outcome: Outcome) -> str:
 
 
 def increment_of(run: Run, source: ChunkedSource) -> Increment:
-    """Compare the source with that of the last release, and looks up which of its chunks had been counted; counts nothing itself."""
+    """Compare the source with that of the last release, and count the chunks that were counted before."""
     reading = ChunkReading.of(run, source)
     keys = [(DOMAINS.key(reading, chunk), chunk.rows) for chunk in source.chunks]
     # That there is a record is enough to tell: to see whether all is whole would be to read all that was ever counted.
@@ -191,7 +194,7 @@ def increment_of(run: Run, source: ChunkedSource) -> Increment:
 
 
 def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, int | None]:
-    """Return how many records were not counted again; None where what follows from it may be of fewer than k."""
+    """Return how many records were not counted again; None where that could reveal fewer than k."""
     told = {"domains_records": domains if part_tellable(job, domains, records) else None}
     # What lies between both follows, too.
     between = told["domains_records"] is None or tellable(abs(domains - histograms), job.privacy.k)
@@ -200,7 +203,7 @@ def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, 
 
 
 def part_tellable(job: Job, records: int, *totals: int) -> bool:
-    """Return whether it may be told how many records a part of the source has.
+    """Return whether the number of records in a part of the source may be reported.
 
     Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
 
@@ -226,7 +229,7 @@ def _files(source: ChunkedSource, last: Entry) -> dict[str, str | int]:
 
 
 def source_digests(job: Job, source: ChunkedSource, secret: FolderSecret) -> tuple[SourceDigest, ...]:
-    """Return the files of the source as a manifest tells them, in an order that says nothing."""
+    """Return the keyed digests of source files for a manifest, in an order that reveals nothing."""
     told = all(part_tellable(job, file.rows, source.records) for file in source.files)
     digests = sorted((file.rows, keyed_file(file.digest, secret)) for file in source.files)
     return tuple(SourceDigest(digest=digest, records=rows if told else None) for rows, digest in digests)

@@ -1,4 +1,4 @@
-"""What every flow begins and ends with: a source that is read, and files that are recounted and published."""
+"""Begin and end of every flow: read the source, recount the written files, publish the release."""
 
 from __future__ import annotations
 
@@ -31,17 +31,15 @@ from tasks.lattice.replay import replayed_manifest
 from tasks.lineage.events import lineage_of
 from tasks.passthrough.untreated import check_published, measure_untreated_columns
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
-from tasks.publication.deliveries import deliver_files, examples_delivered
-from tasks.publication.outputs import check_output, csv_layout, numbered, stage_output
-from tasks.publication.pseudonym_digests import disclosed_by
+from tasks.publication.disclosures import attack_written, check_linked, check_untreated, disclosed_by, with_attacks
+from tasks.publication.outputs import check_output, examples_delivered
 from tasks.publication.recount_calls import Written, WrittenMembers
 from tasks.publication.recounts import recount_written
-from tasks.publication.refusals import attack_written, check_linked, check_untreated, with_attacks
-from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
 from tasks.publication.reported_figures import increment_of, reported_repeating_identifiers, source_digests
-from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
+from tasks.publication.staging import complete, release_id, signer_of
+from tasks.publication.target import Target, job_target
 from tasks.release.examples import examples_of
-from tasks.release.files import Csv, data_files
+from tasks.release.files import data_files
 from tasks.release.manifest import keyed_hierarchies
 from tasks.source.chunks import ChunkedSource
 from tasks.source.sources import check_unchanged, read_source
@@ -53,7 +51,7 @@ from tasks.writing.people import NO_PERSONS, WrittenPersons
 
 @dataclass
 class Publication:
-    """A release on its way.
+    """The state of a release while it is being published.
 
     Attributes:
         undone: What is left undone if the run fails now, as the end of a sentence; empty as long as the release is not there.
@@ -63,8 +61,8 @@ class Publication:
 
 
 @contextmanager
-def true_of(release: str) -> Iterator[Publication]:
-    """Let a block note that its release is published, and turns what fails from then on into a sentence that says so.
+def publication_errors(release: str) -> Iterator[Publication]:
+    """Report errors after publication in one sentence that says the release is there.
 
     Args:
         release: Its id.
@@ -79,7 +77,7 @@ def true_of(release: str) -> Iterator[Publication]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what the system said, or else the kind of the error alone: its text may hold a cell, or say that nothing was published."""
+    """Return the system's message for an error, or the error's kind: its own text may hold a cell."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -93,7 +91,7 @@ LEFTOVER_NAMES = "artefacts that it needs no more could not be removed, which th
 
 @dataclass(frozen=True)
 class PublishedRelease:
-    """A release that is published, whether this run made it, and what it found out then that the release does not tell."""
+    """A published release, whether this run made it, and figures that the release does not report."""
 
     manifest: Manifest
     folder: Path
@@ -102,7 +100,7 @@ class PublishedRelease:
 
 
 def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
-    """Read the source; return with it the release that this job has made of it already, if it has."""
+    """Read the source; return it with the release that the job has already made of it, if any."""
     if run.job.replay is not None:
         replayed_manifest(run.job)
     # A key that cannot be used is told of before hours are spent on what it was to sign.
@@ -112,11 +110,11 @@ def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
         check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
-        manifest = recall(run.job, release, run.work)
+        manifest = job_target(run.job).recall(release, run.work)
         if manifest is None:
             run.increment = increment_of(run, source)
         else:
-            with true_of(release) as publication:
+            with publication_errors(release) as publication:
                 publication.undone = LEFTOVER_NAMES
                 run.remove_unneeded_artifacts()
     if manifest is None:
@@ -137,7 +135,7 @@ def verify_and_publish(
     people: WrittenPersons = NO_PERSONS,
     claim: ClaimedLevels | None = None,
 ) -> PublishedRelease:
-    """Stage the files, recount them knowing only the job, and publish them with one rename.
+    """Write the data files, recount them by the job alone, and publish the release.
 
     Args:
         run: The run.
@@ -148,7 +146,7 @@ def verify_and_publish(
         claim: The levels that labels are said to be of; None where classes have labels of their own.
     """
     release = release_id(run.job, source)
-    with withdrawn_if_refused(run.job, release, run.work), true_of(release) as publication:
+    with job_target(run.job).withdrawn_if_refused(release, run.work), publication_errors(release) as publication:
         return _verified_and_published(run, source, files, describe, people, claim, publication)
 
 
@@ -161,7 +159,7 @@ def _verified_and_published(
     claim: ClaimedLevels | None,
     publication: Publication,
 ) -> PublishedRelease:
-    job, release = run.job, release_id(run.job, source)
+    job, release, target = run.job, release_id(run.job, source), job_target(run.job)
     # What follows knows only the job.
     forget_large_coding(job, run.store)
     with run.phase("identifiers"):
@@ -169,9 +167,9 @@ def _verified_and_published(
         known = KnownRecords(run, source)
         known.read_linkage_keys()
     with run.phase("verify"):
-        staging = staging_folder(job, release)
+        staging = target.staging_folder(release)
         try:
-            staged, layout, counted = _written(run, source, files, staging, people, claim)
+            written, counted = _written(run, source, files, target, staging, people, claim)
         except Exception:
             # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
             check_unchanged(source)
@@ -180,14 +178,15 @@ def _verified_and_published(
         check_unchanged(source)
     check_linked(job, counted)
     check_untreated(run, counted)
-    written = Written(release, tuple(staged), layout, None if job.target_address else staging)
+    # Of attacks and later releases, that the levels are claimed is no concern.
+    written = written._replace(claim=None)
     played = attack_written(run, written, source)
     own = {
         "sources": source_digests(job, source, run.secret),
         "hierarchies": keyed_hierarchies(job, run.secret),
         "evolved": source.evolved,
         "increment": run.increment,
-        "columns": dict(layout.types),
+        "columns": dict(written.layout.types),
         "repeats": reported_repeating_identifiers(repeats),
         "policy": run.policy.digest if run.policy else None,
         "replay_of": job.replay.name if job.replay else None,
@@ -199,13 +198,13 @@ def _verified_and_published(
             with _withdrawn_if_refused(joining):
                 related = overlaps_of(known, release, registry, joining.joined)
         reported = related["overlaps"] and tuple(one.reported() for one in related["overlaps"])
-        manifest = describe(staged, counted).model_copy(update=own | related | {"overlaps": reported})
+        manifest = describe(written.files, counted).model_copy(update=own | related | {"overlaps": reported})
         manifest = with_attacks(manifest, played, refused=job.overlaps == "refuse")
         if run.untold:
             source_attacks = played.source if played else ()
             others = {"repeats": repeats, "overlaps": related["overlaps"] or (), "attacks": source_attacks}
             run.untold = run.untold.model_copy(update=others)
-        manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication, joining)
+        manifest = _finished(known, target, staging, manifest, counted, people, registry, written, publication, joining)
     publication.undone = LEFTOVER_NAMES
     run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
     publication.undone = "Prefect's server could not be told of it"
@@ -213,41 +212,43 @@ def _verified_and_published(
 
 
 def _written(
-    run: Run, source: ChunkedSource, files: Sequence[Artifact], staging: Path, people: WrittenPersons, claim: ClaimedLevels | None
-) -> tuple[list[PublishedFile], Csv, Recount]:
-    """Write the data files where they are recounted: into staging, or into the store that the release is for."""
-    job, release = run.job, release_id(run.job, source)
-    if job.target_address:
-        lay_mark(job, release, run.work.generation)
-        staged, layout = deliver_files(run, files, release)
-        written = Written(release, tuple(staged), layout, claim=claim)
-    else:
-        staged, layout = stage_output(job, numbered(files), run.store, staging, run.spill), csv_layout(job, files, run.store)
-        written = Written(release, tuple(staged), layout, staging, claim)
+    run: Run,
+    source: ChunkedSource,
+    files: Sequence[Artifact],
+    target: Target,
+    staging: Path,
+    people: WrittenPersons,
+    claim: ClaimedLevels | None,
+) -> tuple[Written, Recount]:
+    """Write the data files to the target, and recount them there."""
+    release = release_id(run.job, source)
+    staged, layout = target.write_data(run, files, release, staging)
+    written = Written(release, tuple(staged), layout, target.folder_of_data(staging), claim)
     # Records in the place of people would be a promise that nobody asked for.
     if lost := sum(not run.store.is_complete(one) for one in (*people.people, *people.classes)):
         raise PeopleLostError.of_run(lost)
-    return staged, layout, recount_written(run, written, source, WrittenMembers(people.people, people.classes))
+    return written, recount_written(run, written, source, WrittenMembers(people.people, people.classes))
 
 
 def _finished(
     known: KnownRecords,
+    target: Target,
     staging: Path,
     manifest: Manifest,
     counted: Recount,
     people: WrittenPersons,
     registry: ReleaseRegistry | None,
-    staged: Sequence[PublishedFile],
+    written: Written,
     publication: Publication,
     joining: Joining,
 ) -> Manifest:
-    """Write report and manifest, and publish the release with one rename; return the manifest as it is published."""
+    """Write report and manifest, and publish the release; return the published manifest."""
     run, source = known.run, known.source
     job = run.job
 
     def examples(manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
-        if job.target_address:
-            return examples_delivered(run, staged, manifest, terms)
+        if written.staging is None:
+            return examples_delivered(run, written.files, manifest, terms)
         return examples_of(f"release '{manifest.release}'", data_files(staging), manifest, terms)
 
     def finish() -> Manifest:
@@ -259,10 +260,7 @@ def _finished(
         # So that whoever goes on from here on another machine knows of it, and nothing is published by a run that was taken over.
         run.work.keep()
         run.work.check()
-        if job.target_address:
-            deliver(job, staging, whole.release, run.work)
-        else:
-            publish(job, staging, whole.release)
+        target.publish(staging, whole.release, run.work)
         _keep_untold(run)
         publication.undone = "the registry of the folder of jobs could not be written, so that others know of it only while it is there"
         if registry and entry:
@@ -275,7 +273,7 @@ def _finished(
 
 
 def _joined(run: Run, source: ChunkedSource, written: Written, registry: ReleaseRegistry, kept: WrittenMembers) -> Joining:
-    """Return what the pseudonyms of a release join it to."""
+    """Return the earlier releases that a release's pseudonyms join it to."""
     return join_releases(run, source, written.release, registry, disclosed_by(run, written, source.payload, kept))
 
 
@@ -289,14 +287,14 @@ def _withdrawn_if_refused(joining: Joining) -> Iterator[None]:
 
 
 def _keep_untold(run: Run) -> None:
-    """Write what the release does not tell into the work folder, for whoever runs the job; with work in a bucket it goes with the run."""
-    if run.untold and run.job.work_address is None and run.job.artifacts == "keep":
+    """Write the figures that a release does not report into the work folder."""
+    if run.untold and run.job.artifacts == "keep":
         content = run.untold.model_dump_json(indent=2)
         write_atomically(run.job.work_path / UNTOLD, lambda part: part.write_text(content))
 
 
 def _told(done: PublishedRelease) -> PublishedRelease:
-    """Tells Prefect's server of a release, where there is one."""
+    """Announce a release on Prefect's server in a flow run; return the release."""
     if in_flow_run():
         from tasks.engine.prefect_pages import announce  # noqa: PLC0415
 

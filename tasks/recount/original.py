@@ -22,9 +22,8 @@ from schemas.release.manifest import MASK, Manifest, published_qids
 from tasks.recount.rows import ReleaseRows
 from tasks.release.manifest import hierarchies_as_in, is_of_files
 from tasks.source.bounds.unpacked import UNIT
-from tasks.source.locations import find_files
-from tasks.source.partitions import partitions, relation, with_partition
-from tasks.source.stable_files import source_digest
+from tasks.source.listing import source_digest
+from tasks.source.locations import find_files, partitions, relation, with_partition
 from tasks.store.database import quote
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import FolderSecret, read_secrets

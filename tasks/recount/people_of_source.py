@@ -32,7 +32,7 @@ from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_l
 from tasks.recount.published_values import published_source
 from tasks.recount.rows import RowsHere
 from tasks.release.files import Csv, relation_of
-from tasks.store.database import connect, leave_for, literal, quote
+from tasks.store.database import connect, literal, lower_memory_limit, quote
 
 MOST_JOINED = 16
 """Quasi-identifiers that one statement looks up: each join wants memory for every thread."""
@@ -82,7 +82,7 @@ def people_of_source(
         labels = [qid_labels(job, sides, number, claim) for number in range(len(job.columns.quasi_identifiers))]
         if any(one.owners is None for one in labels):
             return PeopleOfSource(because=OVERLAPPING)
-        leave_for(connection, job, 2 * sum(one.nbytes for one in labels))
+        lower_memory_limit(connection, job, 2 * sum(one.nbytes for one in labels))
         return _counted(job, sides, labels, original, folder)
 
 

@@ -25,7 +25,7 @@ from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import published_columns
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
-from tasks.source.partitions import relation
+from tasks.source.locations import relation
 from tasks.store.database import quote
 
 RANGE = re.compile(r"\{?\[.+ - .+[\])](, null\})?")

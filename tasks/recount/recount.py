@@ -31,7 +31,7 @@ from tasks.recount.spreads import count_spreads, source_values_relation
 from tasks.recount.verdict import AdditionalCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest
-from tasks.source.objects.for_duckdb import let_read
+from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect, quote
 from tasks.store.work_folder import temporary_folder_of
 
@@ -121,7 +121,7 @@ def recount(
         if faults:
             raise VerificationError(what, faults)
         if original:
-            let_read(connection, original.relation)
+            register_objects(connection, original.relation)
         rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])

@@ -51,7 +51,7 @@ from schemas.release.manifest import published_columns
 from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
 from tasks.recount.rows import ReleaseRows
-from tasks.store.database import leave_for, quote
+from tasks.store.database import lower_memory_limit, quote
 
 PARTS, MOST_COUNTS = 64, 1 << 20
 """By how many numbers of a digest records are looked at apart, where as many counts fit."""
@@ -197,7 +197,7 @@ def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: 
     expect_labels(job, sides)
     labels = [qid_labels(job, sides, number, claim) for number in range(len(job.columns.quasi_identifiers))]
     # What is made of them in passing takes as much again.
-    leave_for(sides.connection, job, 2 * sum(one.nbytes for one in labels))
+    lower_memory_limit(sides.connection, job, 2 * sum(one.nbytes for one in labels))
     # Each look is dearer than the one before, and tells nothing where that has found something.
     faults = [fault for one in labels for fault in _label_faults(one)]
     faults = faults or _record_faults(sides, [one for one in labels if one.owners is not None])

@@ -8,7 +8,7 @@ from core.relational.histories import failing_persons
 from schemas.privacy.publish import EXACT, treatment_sentence
 from schemas.relational.table_jobs import unit_key_words
 from schemas.relational.tables_job import TablesJob
-from tasks.publication.remote_target import is_published
+from tasks.publication.target import job_target
 from tasks.relational.making.checks import TableSet, check_relations, check_types
 from tasks.relational.making.levels import history_numbers, lattice_of_tables
 from tasks.relational.making.linking import link_rows
@@ -105,7 +105,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
         }
         return TablesPlan(
             release=release,
-            exists=is_published(run.job, release),
+            exists=job_target(run.job).is_published(release),
             unit=tree.unit,
             persons=histories.persons,
             most_suppressed=int(job.suppression.limit * histories.persons),

@@ -23,9 +23,9 @@ from tasks.composition.release_history import forget_older, oldest_release_kept
 from tasks.engine.peak_memory import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
-from tasks.publication.refusals import refusing
-from tasks.publication.remote_target import publish_staged, recalled_by, withdrawn_if_refused
-from tasks.publication.staging import staging_folder, write_signed_documents
+from tasks.publication.disclosures import refusing
+from tasks.publication.staging import write_signed_documents
+from tasks.publication.target import job_target
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
 from tasks.relational.earlier.comparing import ComparedTables, compared_tables
@@ -62,7 +62,7 @@ def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource
 
 def recall_tables(run: Run, release: str) -> PublishedTables | None:
     """Return a release that is already published and point CURRENT to it; None if there is none."""
-    manifest = recalled_by(run.job, release, run.work, written_manifest, read_tables_manifest)
+    manifest = job_target(run.job).recall_by(release, run.work, written_manifest, read_tables_manifest)
     if manifest is None:
         return None
     run.remove_unneeded_artifacts()
@@ -98,7 +98,7 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
 
     What is for an object store is staged and recounted in the run folder, and put there with its manifest last.
     """
-    with withdrawn_if_refused(given.run.job, given.release, given.run.work):
+    with job_target(given.run.job).withdrawn_if_refused(given.release, given.run.work):
         return _published(given, outcome, written)
 
 
@@ -106,7 +106,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
     run, numbered = given.run, given.run.spill / "histories.parquet"
     with run.phase("verify"):
         release_memory()
-        staging = staging_folder(run.job, given.release)
+        staging = job_target(run.job).staging_folder(given.release)
         staged = stage_tables(run, written, staging)
         counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging, numbered))
         for table in given.tables.values():
@@ -124,7 +124,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
             entry = compared.enter(whole)
             run.work.keep()
             run.work.check()
-            publish_staged(run.job, staging, given.release, run.work, staged)
+            job_target(run.job).publish(staging, given.release, run.work, staged)
             compared.record_publication(entry)
             return whole
 

@@ -14,7 +14,7 @@ from core.formats.spreadsheets import unescape_csv_text, unescaped_csv_sql
 from schemas.errors.base import StorageError, VerificationError
 from schemas.reading.regular_files import MOST_HEADER, lines_within
 from tasks.release.manifest import check_no_links
-from tasks.source.partitions import Partition, named_by, relation
+from tasks.source.locations import Partition, named_by, relation
 from tasks.store.database import is_short_of_files, literal, quote
 from tasks.store.files import MOST_LISTED, file_digest
 

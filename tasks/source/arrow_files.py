@@ -1,4 +1,4 @@
-"""Arrow IPC files and streams (Feather) become Parquet once, with their types."""
+"""Arrow IPC files and streams (Feather), converted to Parquet once, with their types."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ALIGNED = 64
 
 
 def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Convert an Arrow file of the source, once for its content."""
+    """Convert an Arrow file of the source to Parquet, once for its content."""
     assert file.path is not None
     made = convert_arrow(file.path, file.name, file.digest, store, job.memory)
     return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
 
 
 def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int) -> Artifact:
-    """Convert one file to Parquet, in the order of its rows.
+    """Convert one Arrow file to Parquet, in the order of its rows.
 
     Args:
         path: The file; Arrow's file or stream format, which its first bytes tell.
@@ -49,7 +49,7 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
 
 
 def _convert(path: Path, name: str, memory: int, part: Path) -> int:
-    """Write a file as Parquet, and return how many records it has."""
+    """Write an Arrow file as Parquet, and return its number of records."""
     _check_batches(path, name, memory)
     try:
         with _opened(path, name) as (schema, batches):
@@ -59,7 +59,7 @@ def _convert(path: Path, name: str, memory: int, part: Path) -> int:
 
 
 def _check_batches(path: Path, name: str, memory: int) -> None:
-    """Refuse a file that holds records which its footer does not list, or of which a batch is unpacked to more than memory has room for."""
+    """Refuse an Arrow file with records that its footer does not list, or with too large a batch."""
     try:
         with path.open("rb") as file:
             largest, behind = max(batch_sizes(file), default=0), bytes_behind(file)
@@ -86,7 +86,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[pa.Schema, Iterator[pa.Reco
 
 
 def _to_the_end(stream: Iterator[pa.RecordBatch], opened: pa.NativeFile, name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a stream, and refuse one that does not end where the file does."""
+    """Yield the batches of a stream, and refuse a stream that ends before its file does."""
     yield from stream
     end = opened.tell()
     opened.seek(0)

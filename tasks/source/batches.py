@@ -1,4 +1,7 @@
-"""Batches of records from anywhere become a Parquet file in bounded memory, in row groups that do not depend on how they arrived."""
+"""Batches of records, written as one Parquet file in bounded memory.
+
+Row groups do not depend on how the records arrived.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def schema_of_columns(schema: pa.Schema) -> pa.Schema:
-    """Return the columns as they are kept: without metadata, which may hold values, and with dictionaries that Parquet can hold."""
+    """Return a schema for Parquet: without metadata, which may hold values, and with fit dictionaries."""
     if faults := [f"'{field.name}' ({_name(field.type)})" for field in schema if not _is_kept(field.type)]:
         raise DatabaseError.no_such_type(faults)
     return pa.schema([pa.field(field.name, _kept(field.type)) for field in schema])
@@ -50,7 +53,7 @@ def _kept(dtype: pa.DataType) -> pa.DataType:
 
 
 def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], name: str) -> int:
-    """Write batches as Parquet, 122,880 rows or 64 MB at a time, and return how many rows there were.
+    """Write batches as Parquet in row groups of 122,880 rows or 64 MB; return the number of rows.
 
     Args:
         path: The file.
@@ -82,7 +85,7 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
 
 def count_held_rows(path: Path, rows: int) -> int:
-    """Return how many rows were read, which a Parquet file made of them has to hold."""
+    """Return a number of rows, after a check that a Parquet file has as many."""
     if pq.read_metadata(path).num_rows != rows:
         raise StorageError.malformed("converted", ["number of rows"])
     return rows

@@ -1,4 +1,4 @@
-"""A source as its steps see it: files, and the chunks that they are read in. How it was found and converted is no matter of theirs."""
+"""A source as its steps see it: Parquet files, and the chunks in which they are read."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.column_types import merge_schemas, plain_type, to_working_type, working_type
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
-from tasks.source.object_store import Stat, scan_address
-from tasks.source.partitions import Partition, relation
+from tasks.source.listing import Stat, scan_address
+from tasks.source.locations import Partition, relation
 from tasks.store.keys import fingerprint_of
 
 PieceKey: TypeAlias = tuple[str | int, ...]
@@ -77,7 +77,7 @@ class SourceFile(BaseModel):
 
     @property
     def scan_location(self) -> str:
-        """What DuckDB reads it as."""
+        """The text by which DuckDB reads the file."""
         return str(self.path) if self.path else scan_address(self.name, self.stat or ())
 
 
@@ -92,7 +92,7 @@ class Piece(BaseModel):
 
     @property
     def key(self) -> PieceKey:
-        """What the content depends on."""
+        """The fingerprint of the content."""
         # Another reading makes other rows of the same bytes, such as CSV with other types.
         converted = [self.file.converted] if self.file.converted else []
         drift = self.file.drift or ()
@@ -110,7 +110,7 @@ class Piece(BaseModel):
 
 
 class Chunk(BaseModel):
-    """What one step reads in one go: a range of rows of one file, or several small files one after the other."""
+    """Records that one step reads at once: rows of one file, or several small files."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -118,7 +118,7 @@ class Chunk(BaseModel):
 
     @classmethod
     def of(cls, file: SourceFile, first: int = 0, rows: int | None = None) -> Self:
-        """Return a chunk of a range of rows of one file, or of all of them."""
+        """Return a chunk of the rows of one file, or of a range of them."""
         return cls(pieces=(Piece(file=file, first=first, rows=file.rows if rows is None else rows),))
 
     @property
@@ -128,7 +128,7 @@ class Chunk(BaseModel):
 
     @property
     def key(self) -> tuple[PieceKey, ...]:
-        """What the chunk's content depends on."""
+        """The fingerprint of the content."""
         return tuple(piece.key for piece in self.pieces)
 
     @property
@@ -138,12 +138,12 @@ class Chunk(BaseModel):
 
     @property
     def name(self) -> str:
-        """What messages call it: the file, or the first one of those that are read together."""
+        """The name in messages: the file, or the first of several."""
         first, *others = (piece.file.name for piece in self.pieces)
         return f"{first}' or one of {counted(len(others), 'file')} beside it, '{others[-1]}" if others else first
 
     def part(self, first: int, last: int) -> Chunk:
-        """Return the rows from ``first``, counted from 0, up to but not ``last``."""
+        """Return the chunk of the rows from ``first``, counted from 0, up to but not including ``last``."""
         pieces, start = [], 0
         for piece in self.pieces:
             low, high = max(first, start), min(last, start + piece.rows)
@@ -154,7 +154,7 @@ class Chunk(BaseModel):
 
 
 class ChunkedSource(BaseModel):
-    """All files of a job's source, and what is published of their columns.
+    """All files of a job's source, with the types of their published columns.
 
     Attributes:
         files: In the order of their names.
@@ -186,7 +186,9 @@ class ChunkedSource(BaseModel):
     withheld: tuple[int, int] = (0, 0)
 
     def file_rows(self, job: Job) -> int:
-        """Return about how many records a data file of the release holds: fewer than the job says where a part of its memory is less.
+        """Return the approximate number of records in a data file of the release.
+
+        It is less than the job says where a part of its memory is less.
 
         It depends on the records of the source, whatever files and chunks they come in.
         """
@@ -197,7 +199,9 @@ class ChunkedSource(BaseModel):
         return BYTES_OF_LABELS + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
 
     def task_bytes(self, job: Job) -> int:
-        """Return about how many bytes of records a task holds: those of the largest chunk, or of a data file and of a copy in order.
+        """Return the approximate bytes of the records that one task holds.
+
+        Those are the largest chunk, or a data file and a copy in order.
 
         Who reads a chunk holds a page of every column in several forms, packed, unpacked and decoded: of hundreds that is most.
         """
@@ -213,24 +217,24 @@ class ChunkedSource(BaseModel):
 
     @property
     def payload_key(self) -> object:
-        """What the published columns depend on besides the records: names and types, and how and with which keys some are treated."""
+        """The key of the published columns besides their records: names, types and treatments."""
         # What a program noted beside the schema, as pandas does, changes no byte of a release.
         columns = self.columns.to_string(show_field_metadata=False, show_schema_metadata=False)
         return self.payload, columns, self.treatments, self.keys
 
     @property
     def digest(self) -> str:
-        """Fingerprint of the records, whatever the files are called and however they are listed."""
+        """The fingerprint of the records, whatever the names and order of the files."""
         return fingerprint_of(sorted(file.content or file.digest for file in self.files))
 
     @property
     def relation(self) -> str:
-        """What DuckDB reads the source as."""
+        """The SQL relation by which DuckDB reads the source."""
         return relation([(file.scan_location, file.partition) for file in self.files], alike=not self.evolved)
 
 
 def _bytes_of(dtype: pa.DataType) -> int:
-    """Return the bytes of a value of a type, of text without its characters."""
+    """Return the bytes of a value of a type, without the characters of text."""
     try:
         return -(-int(dtype.bit_width) // 8)
     except ValueError:
@@ -238,7 +242,7 @@ def _bytes_of(dtype: pa.DataType) -> int:
 
 
 def evolved(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return the columns as which all files are read."""
+    """Return the schema in which all files of a source are read."""
     columns, unlike = merge_schemas(schemas)
     for column, (one, other) in unlike.items():
         types = [str(plain_type(schemas[number].field(column).type)) for number in (one, other)]
@@ -247,7 +251,7 @@ def evolved(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
-    """Return the columns that a file lacks or writes in another type than they are read in; None if there is none."""
+    """Return the columns that a file lacks, or has in another type than they are read in; None if none."""
     mine = {field.name: plain_type(field.type) for field in schema}
     fields = [field for field in columns if mine.get(field.name) != plain_type(field.type)]
     return pa.schema([(field.name, plain_type(field.type)) for field in fields]) if fields else None
@@ -256,7 +260,7 @@ def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
 def batches(
     file: pq.ParquetFile, rows: int, groups: list[int], columns: Sequence[str], wanted: pa.Schema, plain: Container[str], name: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of row groups.
+    """Yield the rows of row groups in batches.
 
     Args:
         file: The file.
@@ -304,7 +308,7 @@ def _widened(column: pa.Array, dtype: pa.DataType, name: str, file: str) -> pa.A
 
 
 def _as_floats(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """Return decimals as floats of which each, written out, is the decimal again."""
+    """Return decimals as floats that are written out as the same decimals, or raise ``ArrowInvalid``."""
     # Arrow's own cast of 0.1 is 0.09999999999999999.
     floats = column.cast(pa.string()).cast(dtype)
     if not floats.cast(pa.string()).cast(column.type).equals(column):

@@ -1,4 +1,4 @@
-"""CSV files become Parquet once, with the types that the job gives; what does not fit is counted and refused."""
+"""CSV files, converted to Parquet once with the types of the job; values that do not fit are refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FAULTS = {
 
 
 def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Convert a CSV file of the source, once for its content."""
+    """Convert a CSV file of the source to Parquet, once for its content."""
     assert file.path is not None
     made = convert_csv(job, file.path, file.name, file.digest, store)
     return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
@@ -111,13 +111,13 @@ def write_in_utf8(path: Path, name: str, encoding: str, copy: Path) -> None:
 
 
 def converted_key(job: Job, digest: str) -> Key:
-    """Return the key of what a CSV file of a digest becomes."""
+    """Return the key of the Parquet file that a CSV file becomes."""
     source = job.source
     return STEP.key(digest, source.delimiter, source.null_values, source.types, source.encoding, source.spelling)
 
 
 def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Artifact:
-    """Put together what ranges of a CSV file became, as the file would have become it.
+    """Join the converted ranges of a CSV file into the Parquet file that it would become whole.
 
     Args:
         job: Gives delimiter, null values and types.
@@ -140,7 +140,7 @@ def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Art
 
 
 def _row_groups(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of Parquet files in order, as many at a time as a row group holds."""
+    """Yield the records of Parquet files in order, a row group at a time."""
     held, rows = list[pa.RecordBatch](), 0
     for path in paths:
         with pq.ParquetFile(path) as file:
@@ -159,7 +159,7 @@ def _copy(connection: duckdb.DuckDBPyConnection, relation: str, part: Path) -> N
 
 
 def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> int:
-    """Write the rows of a CSV file as Parquet, in their order; return how many there are.
+    """Write the rows of a CSV file as Parquet, in their order; return their number.
 
     Args:
         job: Gives delimiter, null values and types.
@@ -200,7 +200,7 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
 
 
 def _typed(names: Sequence[str], source: Source) -> str:
-    """Return the statement that gives every column its type, and ends in an error at the first text that is no value of it."""
+    """Return the SQL that converts texts to types, and fails at the first text that does not fit."""
     types = source.types
     typed = {name: typed_sql(quote(name), dtype, source.spelling) for name, dtype in types.items() if dtype != "text"}
     columns = [
@@ -213,7 +213,7 @@ def _typed(names: Sequence[str], source: Source) -> str:
 
 
 def _all_faults(connection: duckdb.DuckDBPyConnection, names: Sequence[str], source: Source) -> list[str]:
-    """Count the texts that are no values of their types, and the rows that have too few fields or too many."""
+    """Count the texts that do not fit their types, and the rows with too few or too many fields."""
     types, spelling = source.types, source.spelling
     typed = [name for name in names if types.get(name, "text") != "text"]
     bad = [f"{quote(name)} IS NOT NULL AND {typed_sql(quote(name), types[name], spelling)} IS NULL" for name in typed]
@@ -230,13 +230,13 @@ def _all_faults(connection: duckdb.DuckDBPyConnection, names: Sequence[str], sou
 
 
 def _before_the_header(faults: Sequence[tuple[str, int, Sequence[int]]], records: int) -> int:
-    """Return how many rows have more fields than the first line; 0 unless nearly all of them have."""
+    """Return how many rows have more fields than the first line; 0 unless nearly all have."""
     [(kind, more, _)] = faults if len(faults) == 1 else [("", 0, ())]
     return more if kind == "TOO MANY COLUMNS" and more > 1 and more * 2 > records else 0
 
 
 def _count(job: Job, path: Path, name: str, columns: int) -> RecordCount:
-    """Count the records of a file from its bytes, the header included."""
+    """Count the records of a CSV file in its bytes, the header included."""
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             there = count_records(iter(lambda: stream.read(BLOCK), b""), job.source.delimiter, columns)
@@ -259,7 +259,7 @@ REJECTS = (
 
 
 def read_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
-    """Return the statement that reads the columns of a CSV file as text, setting aside the rows that do not fit."""
+    """Return the SQL that reads a CSV file's columns as text, and sets bad rows aside."""
     struct = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     nulls = ", ".join(literal(text) for text in job.source.null_values)
     return (
@@ -271,7 +271,7 @@ def read_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
 
 
 def _header(job: Job, path: Path, name: str) -> list[str]:
-    """Read the names in the first line of a file, plain or compressed."""
+    """Read the column names in the first line of a file, plain or compressed."""
     try:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
         with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:

@@ -1,4 +1,4 @@
-"""Rows of a database become Parquet once: a table or a query of a DuckDB file, or of a PostgreSQL server through ADBC.
+"""Rows of a database, converted to Parquet once: from a DuckDB file or a PostgreSQL server.
 
 A query's rows come in no fixed order, so a release is named after a digest that does not depend on it. What a DuckDB file holds is kept as
 long as the file does not change. A server is asked anew at every run; only a run that was cut off (killed, no disk left) goes on with the
@@ -22,9 +22,9 @@ from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
 from tasks.engine.runs import Run, locked_run
 from tasks.source.batches import GROUP_ROWS, schema_of_columns, write_batches
+from tasks.source.listing import digest_while_stable, file_stat, while_stable
 from tasks.source.locations import Located, Readable
 from tasks.source.postgresql import address, rows_of
-from tasks.source.stable_files import digest_while_stable, file_stat, while_stable
 from tasks.store.database import connect, is_out_of_memory, literal, quote
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import Key, StepCode, fingerprint_of
@@ -42,14 +42,14 @@ PENDING = "extract.json"
 
 @dataclass(frozen=True)
 class Extract:
-    """Rows that are kept: the artefact, and a digest of the rows in whatever order."""
+    """Extracted rows: the artefact, and a digest of the rows in any order."""
 
     artifact: Artifact
     content: str
 
 
 def statement(job: Job) -> str:
-    """Return the query of a job, or that which reads its table."""
+    """Return the query of a job, or the query that reads its table."""
     source = job.source
     if source.query is not None:
         return source.query
@@ -58,7 +58,7 @@ def statement(job: Job) -> str:
 
 
 def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Keep the rows of a DuckDB file of the source, as long as the file does not change."""
+    """Extract the rows of a DuckDB file to Parquet, once for its content."""
     assert file.path is not None
     # What was committed since the last checkpoint is in a log beside the file.
     log = file.path.with_name(f"{file.path.name}.wal")
@@ -72,7 +72,7 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -> Extract:
-    """Keep the rows of a DuckDB file's table or query.
+    """Extract the rows of a table or query of a DuckDB file to Parquet.
 
     Args:
         job: Gives the table or the query.
@@ -122,7 +122,7 @@ def _kept_content(job: Job, artifact: Artifact, store: Store) -> str:
 
 
 def content_digest(job: Job, path: Path, store: Store) -> str:
-    """Return a digest of the rows of a Parquet file, whatever their order.
+    """Return a digest of the rows of a Parquet file, in any order.
 
     Each row is written as its values' texts, each after its length, and the sums of both halves of the rows' MD5 tell the rows apart: not
     from one who forges rows, who could as well change them, but from every accident.
@@ -140,13 +140,13 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
 
 
 def postgresql_as_parquet(job: Job, _file: Located, store: Store) -> Readable:
-    """Keep the rows that a PostgreSQL server gives."""
+    """Extract the rows of a query on a PostgreSQL server to Parquet."""
     asked = extract_postgresql(job, store)
     return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content, converted_file=asked.artifact)
 
 
 def extract_postgresql(job: Job, store: Store) -> Extract:
-    """Ask a PostgreSQL server, unless this run was cut off after it had the answer, and keeps the rows.
+    """Query a PostgreSQL server and keep the rows, unless an interrupted run already has them.
 
     Rows that were there before keep their order, so that whatever was counted from them still holds.
     """
@@ -187,7 +187,7 @@ def _pending(key: Key, store: Store) -> Extract | None:
 
 @contextmanager
 def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
-    """Keep to the rows that a server once gave until the block ends, well or refused.
+    """Use one extract of a server's rows until the block ends.
 
     What is cut off instead goes on with them when it is run again: a kill, an interrupt, a full disk, too little memory.
     """
@@ -203,14 +203,14 @@ def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
 
 
 def forget_extract(job: Job, store: Store) -> None:
-    """Let the next run ask the server anew; whatever was counted stays, and serves again where the rows are the same."""
+    """Remove a kept extract, so that the next run queries the server again; counts stay."""
     if job.source.extract == "each_run":
         (store.folder / PENDING).unlink(missing_ok=True)
 
 
 @contextmanager
 def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
-    """Lock the run folder, clear away what a killed run left, and keeps to what a database once answered until the block ends.
+    """Lock the work of a job, clear leftovers of killed runs, and use one extract until the block ends.
 
     Args:
         job: The job.

@@ -1,13 +1,21 @@
-"""Where the source is: files of this machine, each with a digest of its content; objects of a store, which are listed; or a query."""
+"""Locations of a source: files of this machine, objects of a store, or a query of a database.
+
+Folders of a file may name columns and their values (``region=North/part.parquet``), as Hive partitions do.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.types as pt
 
 from schemas.errors.base import SourceError, counted
 from schemas.errors.shown import shown_path
@@ -16,20 +24,21 @@ from schemas.errors.values import ValuesError
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.source import is_address
+from schemas.reading.typed_texts import is_spelling, sql_type
 from tasks.engine.progress import notify
-from tasks.source.object_store import Stat, is_hidden, matching, table_format_here
-from tasks.source.stable_files import digest_while_stable, file_stat
+from tasks.source.listing import Stat, digest_while_stable, file_stat, is_hidden, matching, table_format_here
+from tasks.store.database import literal, quote
 from tasks.store.files import real_path, write_atomically
+from tasks.store.place import target_of, work_of
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact, Store
-from tasks.store.work_folder import is_of_work
 
 _FAMILIES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 """Schemes that lead to the same store as another one."""
 
 
 def each_once(matched: Mapping[str, Set[str]]) -> list[str]:
-    """Return the names of the files that patterns matched, one for each file, in their order.
+    """Return the names of the files that patterns match, each file once, in their order.
 
     A file that overlapping patterns or other spellings of the same path (``a/../b`` for ``b``) reach is taken once, by its shortest name.
 
@@ -46,7 +55,7 @@ def each_once(matched: Mapping[str, Set[str]]) -> list[str]:
 
 
 def _identity(name: str) -> tuple[str | int, ...]:
-    """Return what two names have in common if and only if they are names of one file."""
+    """Return a value that two names share if and only if they name the same file."""
     if is_address(name):
         return (_spelled_out(name),)
     try:
@@ -65,7 +74,7 @@ def _spelled_out(name: str) -> str:
 
 
 class Located(NamedTuple):
-    """One file of the source, before it is Parquet.
+    """One file of the source before its conversion to Parquet.
 
     Attributes:
         name: Path or address as the user knows it; what the query is called where there is no file.
@@ -81,7 +90,7 @@ class Located(NamedTuple):
 
 
 class Readable(NamedTuple):
-    """A Parquet file to read, and what tells its content apart.
+    """A Parquet file of the source, with the digest of its rows.
 
     Attributes:
         path: The file; None where it is an object of a store, which is read there.
@@ -101,17 +110,17 @@ class Readable(NamedTuple):
 
 
 def is_object(one: Located) -> bool:
-    """Return whether something is in a store, and not on this machine or in a database."""
+    """Return whether a located file is an object of a store."""
     return one.path is None and one.stat is not None
 
 
 def find_names(job: Job) -> list[str]:
-    """Return the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query."""
+    """Return the paths and addresses that the job's patterns match, sorted; none for a query."""
     return list(_found(job))
 
 
 def _found(job: Job) -> dict[str, Stat | None]:
-    """Return the same names with what a store's listing says of its objects, which none of them has to be asked for again."""
+    """Return the names that the job's patterns match, with the stats of objects."""
     found: dict[str, set[str]] = {}
     stats: dict[str, Stat] = {}
     aside = set[str]()
@@ -137,21 +146,19 @@ def _found(job: Job) -> dict[str, Stat | None]:
 
 
 def _own(job: Job, names: Iterable[str]) -> list[str]:
-    """Return those names that are of what the job's runs keep or publish; of folders it is told where they really are."""
-    # What is in a bucket has no folder here but one that a run makes for itself.
-    works = [] if job.work_address else [job.work_path, real_path(job.work_path)]
-    targets = [] if job.target_address else [job.target_path, real_path(job.target_path)]
+    """Return the names of files that the job's runs keep or publish, links followed."""
+    work, target = work_of(job), target_of(job).folder
+    targets = [target, real_path(target)] if target else []
     own = []
     for name in names:
         paths = [] if is_address(name) else [Path(name), real_path(Path(name))]
-        kept = is_of_work(job, name) or any(path.is_relative_to(work) for path in paths for work in works)
-        if kept or any(_is_released(path, target) for path in paths for target in targets):
+        if work.contains(name) or any(_is_released(path, folder) for path in paths for folder in targets):
             own.append(name)
     return own
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a path can be written down: systems take any bytes for a name, and what tells of it takes text."""
+    """Return whether a path can be written as text: systems allow any bytes in a name."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -182,12 +189,12 @@ def _most_common_ending(folders: Iterable[Path]) -> str:
 
 
 def find_files(job: Job) -> list[Path]:
-    """Return the files of this machine that the job's patterns match, each once, in the order of their names."""
+    """Return the files of this machine that the job's patterns match, sorted and each once."""
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
 
 def located(job: Job, store: Store) -> list[Located]:
-    """Return the files of this machine with their digests, and the objects of stores as they are listed."""
+    """Return the files of this machine with their digests, and objects of stores as listed."""
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     found, here = _found(job), list[tuple[str, Path, Stat]]()
@@ -220,8 +227,121 @@ def _digests(job: Job, files: Sequence[tuple[str, Path, Stat]], store: Store) ->
 
 
 def _known_digests(memo: Path) -> dict[str, tuple[str, Stat]]:
-    """Return the digests that were taken before; none if a single character of them was changed since."""
+    """Return the digests that were taken before; none if their file was altered."""
     try:
         return {name: (digest, tuple(stat)) for name, (digest, stat) in unsealed(memo).items()}
     except (ValueError, TypeError, AttributeError):
         return {}
+
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+ARROW_TYPES = {
+    "text": pa.string(), "integer": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us"), "timestamptz": pa.timestamp("us", "UTC"),
+}  # fmt: skip
+# No leading zeros, because 007 would be published as 7; and no more digits than int64 surely holds.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+Partition: TypeAlias = tuple[tuple[str, str | None, str], ...]
+"""Name, value as text (None is null) and type, as in ``source.types``, of each column that the folders of a file name."""
+
+
+def arrow_type(name: str) -> pa.DataType:
+    """Return the Arrow type of a type of ``source.types``."""
+    if name in ARROW_TYPES:
+        return ARROW_TYPES[name]
+    precision, scale = re.findall(r"\d+", name)
+    return pa.decimal128(int(precision), int(scale))
+
+
+def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
+    """Return the partition of each file, empty unless the job says ``source.hive``.
+
+    A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
+    """
+    if not job.source.hive:
+        return [() for _ in files]
+    found = [named_by(file.split("/")[:-1]) for file in files]
+    for file, columns in zip(files, found, strict=True):
+        if differing := sorted(columns.keys() ^ found[0].keys()):
+            raise SourceError.schemas_differ(file, files[0], differing)
+    types = {name: job.source.types.get(name) or _inferred([columns[name] for columns in found]) for name in found[0]}
+    for name, dtype in types.items():
+        wrong = sum(_scalar(columns[name], dtype) is None for columns in found)
+        if wrong:
+            raise SourceError.bad_rows(files[0], [f"{counted(wrong, 'folder')} whose '{name}' is not of the type that source.types gives"])
+    return [tuple((name, value, types[name]) for name, value in columns.items()) for columns in found]
+
+
+def named_by(folders: Sequence[str]) -> dict[str, str | None]:
+    """Return the columns that folders name, with their values as text; None is null."""
+    columns: dict[str, str | None] = {}
+    for folder in folders:
+        name, mark, value = folder.partition("=")
+        if name and mark:
+            columns[unquote(name)] = None if value == NULL else unquote(value)
+    return columns
+
+
+def _inferred(values: Sequence[str | None]) -> str:
+    there = [value for value in values if value is not None]
+    return "integer" if there and all(_WHOLE.fullmatch(value) for value in there) else "text"
+
+
+def _scalar(value: str | None, dtype: str) -> pa.Scalar | None:
+    """Return a text as a scalar of a type, or None if it does not fit."""
+    if value is not None and not is_spelling(value, dtype):
+        return None
+    try:
+        return pa.array([value], pa.string()).cast(arrow_type(dtype))[0]
+    except pa.ArrowException:
+        return None
+
+
+def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
+    """Return the columns of a file, followed by those of its folders."""
+    for name, _, dtype in partition:
+        schema = schema.append(pa.field(name, arrow_type(dtype)))
+    return schema
+
+
+def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | None:
+    """Return a column that folders name, of one value; None if they do not name it."""
+    for column, value, dtype in partition:
+        if column == name:
+            scalar = _scalar(value, dtype)
+            assert scalar is not None
+            repeated = pa.repeat(scalar, rows)
+            return repeated.dictionary_encode() if pt.is_string(scalar.type) else repeated
+    return None
+
+
+def relation(
+    files: Sequence[tuple[str, Partition]],
+    *,
+    alike: bool = True,
+    numbered: bool = False,
+) -> str:
+    """Return the SQL relation by which DuckDB reads all files, with the columns of their folders.
+
+    Args:
+        files: Paths of Parquet files, each with its partition.
+        alike: Whether they have the same columns; others are put together by the names of these.
+        numbered: Whether the number of each row in its file is read too, as ``file_row_number``.
+    """
+    together: dict[Partition, list[str]] = {}
+    for path, partition in files:
+        together.setdefault(partition, []).append(path)
+    parts = []
+    for partition, paths in together.items():
+        listed = ", ".join(map(literal, paths))
+        # DuckDB would take the folders for columns of types of its own choice, beside ours.
+        asked = ["hive_partitioning = false", *["union_by_name = true"] * (not alike), *["file_row_number = true"] * numbered]
+        read = f"read_parquet([{listed}], {', '.join(asked)})"
+        if len(together) == 1 and not partition:
+            return read
+        extra = "".join(
+            f", {'NULL' if value is None else literal(value)}::{sql_type(dtype)} AS {quote(name)}" for name, value, dtype in partition
+        )
+        parts.append(f"SELECT *{extra} FROM {read}")
+    return f"({' UNION ALL BY NAME '.join(parts)})"

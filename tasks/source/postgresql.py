@@ -1,4 +1,4 @@
-"""PostgreSQL through ADBC: the rows of one query, batch by batch as the server sends them."""
+"""PostgreSQL through ADBC: the rows of one query, in batches as the server sends them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
 from schemas.reading.typed_texts import accepted_words, typed_sql
 from tasks.source.batches import schema_of_columns
-from tasks.source.partitions import arrow_type
+from tasks.source.locations import arrow_type
 
 TYPE = b"POSTGRESQL:type"
 MOST_BYTES_OF_ADDRESS = 1_000_000
@@ -29,7 +29,7 @@ DAY = 86_400_000_000
 
 
 def address(job: Job) -> str:
-    """Return the server's address; what it leaves out, libpq takes from its own variables and files."""
+    """Return the server's address."""
     connection = job.source.connection
     if connection is None:
         return SCHEMES[0]
@@ -51,7 +51,7 @@ def address(job: Job) -> str:
 
 @contextmanager
 def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    """Run a query in a read-only transaction; yield the columns and the batches, which are read as they are asked for.
+    """Run a query in a read-only transaction; yield the schema and an iterator of the batches.
 
     Args:
         uri: The server's address.
@@ -127,7 +127,7 @@ def _fitted(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
 
 
 def _typed_texts(column: pa.Array, dtype: str) -> pa.Array | None:
-    """Return texts, and numbers that the server sends as texts, in a type; None where one is no value of it."""
+    """Return texts in a type; None if one of them does not fit."""
     with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("texts", pa.table({"text": column}))
@@ -136,7 +136,7 @@ def _typed_texts(column: pa.Array, dtype: str) -> pa.Array | None:
 
 
 def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array | None:
-    """Return values in another type; None where one of them would not come back from there as it was."""
+    """Return values in another type; None if a value would change."""
     if pt.is_timestamp(column.type) and (pt.is_timestamp(dtype) or pt.is_date(dtype)) and column.type.tz != getattr(dtype, "tz", None):
         return None
     try:
@@ -148,7 +148,7 @@ def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array | None:
 
 
 def _outside(column: pa.Array) -> int:
-    """Count dates and timestamps that are infinite or beyond the calendar."""
+    """Count the dates and timestamps that are infinite or beyond the calendar."""
     first: Any
     if pt.is_date32(column.type):
         whole, first, last = column.view(pa.int32()), FIRST_DAY, LAST_DAY

@@ -1,4 +1,4 @@
-"""Reads the rows of a chunk in batches, so that memory depends on neither chunk nor file."""
+"""Rows of a chunk, read in batches, so that memory depends on neither chunk nor file."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from tasks.source.bounds.unpacked import UNIT, Unpacked, rows_of_long
 from tasks.source.chunks import Chunk, Piece, SourceFile, batches
-from tasks.source.objects.pinned import pinned
-from tasks.source.partitions import partition_column
-from tasks.source.stable_files import while_stable
+from tasks.source.listing import while_stable
+from tasks.source.locations import partition_column
+from tasks.source.pinned import pinned
 
 
 class Unreadable:
-    """Counts the values of some columns that are not what their types say."""
+    """Counts of the values of some columns that do not fit their types."""
 
     def __init__(self) -> None:
         self._texts, self._moments, self._types = Counter[str](), Counter[str](), dict[str, pa.DataType]()
 
     def check_batch(self, batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
-        """Looks at columns of a batch; return whether all values so far are what their types say."""
+        """Count misfits in columns of a batch; return whether there are none so far."""
         for name in columns:
             column = batch.column(name)
             self._texts[name] += undecodable(column)
@@ -41,7 +41,7 @@ class Unreadable:
         return not self._texts.total() and not self._moments.total()
 
     def check(self, file: str) -> None:
-        """Refuse what was counted in a file."""
+        """Refuse a file in which misfits were counted."""
         for name, count in (+self._texts).items():
             raise ValuesError.not_utf8(name, file, count)
         for name, count in (+self._moments).items():
@@ -51,7 +51,7 @@ class Unreadable:
 
 
 def undecodable(column: pa.Array) -> int:
-    """Count the values of a column that are not UTF-8, shape (n,); 0 for one of another type than text, or of a dictionary of it."""
+    """Count the values of a text column, shape (n,), that are not UTF-8; 0 for other types."""
     kind = plain_type(column.type)
     if not (pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)):
         return 0
@@ -73,7 +73,7 @@ def _is_text(column: pa.Array) -> bool:
 
 
 def _outside(column: pa.Array) -> int:
-    """Count the dates and times of a column that not every program reads; 0 for one of another type."""
+    """Count the dates and times of a column that some programs cannot read; 0 for other types."""
     dtype = plain_type(column.type)
     ends = inclusive_moments(dtype)
     if ends is None:
@@ -141,7 +141,7 @@ def _read_piece(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, a
 
 @contextmanager
 def opened(file: SourceFile) -> Iterator[Any]:
-    """Open a file of the source where it is; what is read of it inside the block counts only if it is what was digested."""
+    """Open a file of the source, and refuse it if it changed since it was digested."""
     if file.path is None:
         assert file.stat is not None
         with pinned(file.name, file.stat) as read:
@@ -191,7 +191,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
 def _with_partition(
     rows: pa.RecordBatch, piece: Piece, columns: Sequence[str], plain: Container[str], published: Mapping[str, PublishedValues]
 ) -> pa.RecordBatch:
-    """Return the columns in their order and working types, with those that the file's folders name; text as a dictionary unless plain."""
+    """Return columns in order and working types, with those of the file's folders."""
     found = [partition_column(piece.file.partition, name, rows.num_rows) for name in columns]
     read = [to_working_type(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
     without = piece.file.normalise
@@ -202,7 +202,7 @@ def _with_partition(
 
 
 def _text_as(column: pa.Array, *, plain: bool) -> pa.Array:
-    """Return text plain or as a dictionary: Arrow cannot read every encoding as one, and categories are nothing else."""
+    """Return text columns plain or as dictionaries."""
     if not pa.types.is_string(plain_type(column.type)) or plain != isinstance(column, pa.DictionaryArray):
         return column
     return column.dictionary_decode() if plain else column.dictionary_encode()
@@ -220,19 +220,19 @@ def _batches(
 
 
 def _batch_rows(piece: Piece, columns: Sequence[str]) -> int:
-    """Return how many rows of some columns are read at a time."""
+    """Return the number of rows of some columns to read at a time."""
     # Of which column the bytes are is not known: with text among them it may be this one.
     each = piece.file.width if set(columns) & set(piece.file.texts) else min(piece.file.width, 16 * len(columns))
     return min(BATCH_ROWS, max(BATCH_BYTES // max(each, 1), FEWEST), _long_rows(piece, columns))
 
 
 def _long_rows(piece: Piece, columns: Sequence[str]) -> int:
-    """Return how many rows of some columns are read at a time, as far as their values are long."""
+    """Return the number of rows to read at a time where columns have long values."""
     return rows_of_long(piece.file.long[name] for name in columns if name in piece.file.long)
 
 
 def _told_rows(piece: Piece, columns: Sequence[str], coded: Sequence[str], file: pq.ParquetFile, groups: Sequence[int]) -> int:
-    """Return the same by what the row groups of a file say of each of the columns: of a few among many, many more."""
+    """Return the number of rows to read at a time, by the row groups' sizes of each column."""
     rows, types = _batch_rows(piece, columns), file.schema_arrow
     # What a file lacks is made, and columns of columns have several places.
     if rows == BATCH_ROWS or not set(columns) <= set(types.names) or file.metadata.num_columns != len(types):
@@ -251,7 +251,7 @@ def _told_rows(piece: Piece, columns: Sequence[str], coded: Sequence[str], file:
 
 
 def _in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
-    """Return whether the pages of a column hold places in its dictionary, and hardly any of them values, for which it had no room."""
+    """Return whether the pages of a column hold hardly any values outside its dictionary."""
     if not column.has_dictionary_page:
         return False
     packed = column.data_page_offset - column.dictionary_page_offset
@@ -260,7 +260,7 @@ def _in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
 
 
 class Footer(NamedTuple):
-    """What a Parquet file says of itself.
+    """The footer of a Parquet file, as far as it is used.
 
     Attributes:
         columns: Without metadata, which may hold anything, an index or a value.
@@ -278,7 +278,7 @@ class Footer(NamedTuple):
 
 
 def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
-    """Return what a Parquet file of this machine says of itself, and how long its values are.
+    """Return the footer of a Parquet file of this machine, with the lengths of its values.
 
     Args:
         path: The file.
@@ -293,7 +293,7 @@ def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
 
 
 def footer_of(opened: Any, name: str, found: Unpacked | None = None) -> Footer:
-    """Return what an open Parquet file says of itself.
+    """Return the footer of an open Parquet file.
 
     Args:
         opened: The file.
@@ -319,7 +319,7 @@ def _changes(metadata: pq.FileMetaData) -> frozenset[str]:
 
 
 def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:
-    """Return which columns of text take at least so many bytes a value in the first row group of an open Parquet file."""
+    """Return the text columns with long values in the first row group of an open Parquet file."""
     try:
         with pq.ParquetFile(opened) as file:
             if not file.metadata.num_row_groups:
@@ -333,17 +333,17 @@ def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list
 
 
 def row_bytes(schema: pa.Schema) -> int:
-    """Return what a record takes in memory besides the text that it holds, about."""
+    """Return the approximate bytes of a record in memory, without its text."""
     return sum(4 if plain_texts(pa.schema([field])) else 8 for field in schema)
 
 
 def plain_texts(schema: pa.Schema) -> tuple[str, ...]:
-    """Return the columns of text that a file writes plain."""
+    """Return the text columns that a file stores without a dictionary."""
     return tuple(field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_string_view(field.type))
 
 
 def _row_groups(piece: Piece) -> tuple[int, list[int]]:
-    """Return how many rows to skip and the row groups that hold the piece."""
+    """Return the number of rows to skip, and the row groups that hold a piece."""
     ends = list(accumulate(piece.file.groups))
     starts = [0, *ends]
     groups = [number for number, end in enumerate(ends) if starts[number] < piece.first + piece.rows and end > piece.first]

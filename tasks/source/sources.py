@@ -1,4 +1,4 @@
-"""Finds the source: which files or rows, whether they are what the job says, and their chunks."""
+"""Reading of a source: its files are found, digested, checked against the job and cut into chunks."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from tasks.source.bounds.person_records import Bounded, bound_records
 from tasks.source.bounds.published_columns import publish_columns
 from tasks.source.bounds.value_lengths import LengthInspection, lengths_unpacked
 from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, differences, evolved
-from tasks.source.locations import Located, Readable, is_object, located
-from tasks.source.objects.inspection import inspect_objects, is_read_here
-from tasks.source.objects.pinned import check_all_as_listed
-from tasks.source.partitions import partitions, with_partition
+from tasks.source.listing import stat_of, while_stable
+from tasks.source.locations import Located, Readable, is_object, located, partitions, with_partition
+from tasks.source.object_inspection import inspect_objects, is_read_here
+from tasks.source.pinned import check_all_as_listed
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
-from tasks.source.stable_files import stat_of, while_stable
 from tasks.store.files import write_atomically
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import seal, unsealed
@@ -80,7 +79,7 @@ def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_r
 
 
 def _refined(known: Shares, here: Iterable[str], small: Small, most: tuple[int, int]) -> Iterator[list[str]]:
-    """Yield what shares a chunk from now on: parts of what did before, of files that are here or of files that are not, then new files.
+    """Yield groups of files that share a chunk from now on: parts of earlier groups, then new files.
 
     What is cut into ranges today stands for itself from now on.
     """
@@ -96,7 +95,7 @@ def _refined(known: Shares, here: Iterable[str], small: Small, most: tuple[int, 
 
 
 def _packed(digests: Sequence[str], small: Small, most: tuple[int, int]) -> Iterator[list[str]]:
-    """Yield neighbours together, as long as their columns are alike and they are not too many records, nor bytes."""
+    """Yield groups of neighbouring files with alike columns and bounded records and bytes."""
     share: list[str] = []
     rows = size = 0
     for digest in digests:
@@ -111,13 +110,13 @@ def _packed(digests: Sequence[str], small: Small, most: tuple[int, int]) -> Iter
 
 
 def _known(memo: Path) -> Shares:
-    """Return what shared a chunk before; nothing if a single character of it was changed since."""
+    """Return the groups of files that shared a chunk before; none if their file was altered."""
     found = unsealed(memo)
     return found if isinstance(found, list) else []
 
 
 def _ranges(file: SourceFile, chunk_rows: int, chunk_bytes: int) -> list[Chunk]:
-    """Cut a file into ranges of at most so many rows, and between row groups of at most so many bytes where these are small enough."""
+    """Cut a file into ranges of bounded rows, and of bounded bytes where row groups are small enough."""
     most = min(chunk_rows, chunk_bytes // max(file.width, 1))
     # A chunk that begins inside a row group has it decoded from its beginning, so borders are kept to where they can be.
     chunks: list[Chunk] = []
@@ -140,7 +139,7 @@ LONGEST_KEY = 100_000
 
 
 def read_source(run: Run) -> ChunkedSource:
-    """Find the files, digests them, check their columns against the job, and cuts them into chunks."""
+    """Find the files of a source, digest them, check their columns and cut them into chunks."""
     job, store = run.job, run.store
     found = located(job, store)
     remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
@@ -188,7 +187,7 @@ def read_source(run: Run) -> ChunkedSource:
 
 
 def check_unchanged(source: ChunkedSource) -> None:
-    """Refuse files that are no longer what was digested."""
+    """Refuse a source whose files changed since they were digested."""
     known = [(file.name, file.stat) for file in source.files if file.stat is not None]
     for name, stat in known:
         if not is_address(name) and stat_of(name) != stat:
@@ -197,7 +196,7 @@ def check_unchanged(source: ChunkedSource) -> None:
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Return a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else."""
+    """Return a file of the source, or the rows of a query, as a Parquet file."""
     convert = FORMATS[job.source.format].convert
     if convert is None:
         assert file.path is not None
@@ -208,7 +207,7 @@ def as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[Readable, Footer]]:
-    """Return of each file of this machine what it is read as, and what its footer says."""
+    """Return for each file of this machine the Parquet file to read and its footer."""
     reads = [as_parquet(job, one, store) for one in files]
     asked = [
         LengthInspection(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)
@@ -226,14 +225,14 @@ def _here(read: Readable) -> Path:
 
 
 def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
-    """Refuse values too long for the columns that classes are made of or judged by."""
+    """Refuse values that are too long for quasi-identifiers and columns of privacy models."""
     for name in (*(qid.name for qid in job.columns.quasi_identifiers), *job.privacy.columns):
         if (longest := max((file.long.get(name, 0) for file in files), default=0)) > LONGEST_KEY:
             raise ValuesError.long_keys(name, longest, LONGEST_KEY)
 
 
 def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
-    """Refuse files whose columns differ, but for columns that hold nothing in a file, which have no type of their own there."""
+    """Refuse files with different columns, but for columns of nulls alone, which have no type."""
     first: dict[str, tuple[str, pa.DataType]] = {}
     for name, schema in zip(names, schemas, strict=True):
         mine = {field.name: plain_type(field.type) for field in schema}
@@ -314,7 +313,7 @@ def _can_be_qid(dtype: pa.DataType) -> bool:
 
 
 def _treated_types(job: Job, schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Return the type of the pseudonyms of each identifier that is published, in the order of the job."""
+    """Return the type of the pseudonyms of each published identifier, in the order of the job."""
     types = {}
     for one in job.columns.pseudonyms:
         dtype, entry = working_type(schema.field(one.name).type), treatment_kind(one.treatment)

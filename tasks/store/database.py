@@ -1,4 +1,4 @@
-"""DuckDB as this project uses it: bounded memory, spill inside the run folder, nothing installed or fetched."""
+"""DuckDB connections with bounded memory and spill inside the run folder; nothing is fetched."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reaso
 
 
 def is_short_of_files(error: BaseException) -> bool:
-    """Return whether the system refused to open another file, as Python and DuckDB each say it."""
+    """Return whether an error of Python or DuckDB says that too many files are open."""
     if isinstance(error, OSError):
         return error.errno in {errno.EMFILE, errno.ENFILE}
     return isinstance(error, duckdb.Error) and "Too many open files" in str(error)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether DuckDB had too little memory, as it says it itself, and as Arrow says it of rows that are read from a relation."""
+    """Return whether an error of DuckDB or Arrow says that DuckDB had too little memory."""
     if isinstance(error, OSError):
         return error.errno is None and "Out of Memory Error" in str(error)
     return isinstance(error, duckdb.OutOfMemoryException)
 
 
 def quote(name: str) -> str:
-    """Return a name as an SQL identifier."""
+    """Quote a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return a text as an SQL string."""
+    """Quote a text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def syntax_of(statement: str) -> dict[str, Any] | None:
-    """Return a SELECT statement taken apart, as ``json_serialize_sql`` tells it; None where DuckDB cannot read it as one."""
+    """Return the syntax tree of a SELECT statement; None where DuckDB cannot read it as one."""
     with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
         try:
             [(text,)] = connection.execute("SELECT json_serialize_sql($statement)", {"statement": statement}).fetchall()
@@ -74,8 +74,8 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
     return database(left, spill, job.threads, 1 if last and job.memory >= ENOUGH else SHARE_OF_MEMORY)
 
 
-def leave_for(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> None:
-    """Have a database of the last step make do with less, and at least half of it, where so many bytes are held beside it."""
+def lower_memory_limit(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> None:
+    """Lower the memory limit of the last step's database by the bytes held beside it, at most by half."""
     if job.memory < ENOUGH or held * MEMORY_PART < job.memory:
         return
     # Refused where more is in use than could be written to the disk: then it goes on as before.
@@ -89,7 +89,10 @@ def _left_at_the_end(job: Job) -> int:
 
 @contextmanager
 def database(memory: int, spill: Path, threads: int | None = None, share: int = SHARE_OF_MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open an in-memory database that takes at most one in ``share`` parts of ``memory`` bytes and spills into ``spill``."""
+    """Open an in-memory DuckDB database with bounded memory that spills into a folder.
+
+    It takes at most one in ``share`` parts of ``memory`` bytes.
+    """
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{memory // share}B",
         # Spill is plain text and outlives SIGKILL; by default it would lie in the working directory, here the next run removes it.

@@ -1,4 +1,4 @@
-"""Files and folders of the store and of releases: private unless opened up, whole if they exist, on the disk before they are named."""
+"""Files and folders of stores and releases: private unless opened up, and complete before they are named."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from pathlib import Path
 
 from schemas.errors.base import StorageError
 from schemas.errors.folders import BusyError, FolderError
-from schemas.job.job import Job
 from schemas.reading.regular_files import open_regular
-from tasks.store.keys import fingerprint_of
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 MOST_LISTED = 1 << 62
@@ -31,12 +29,12 @@ def file_digest(path: Path) -> str:
 
 
 def real_path(path: Path) -> Path:
-    """Return where a path leads, links followed; one whose links lead in a circle stays as it is, and cannot be opened later on."""
+    """Return a path with links followed; a circle of links is returned as it is, and cannot be opened."""
     return Path(os.path.realpath(path))
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only its owner can enter, and returns it."""
+    """Make a folder that only its owner can enter, and return it."""
     try:
         path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         # mkdir leaves a folder that is there as it is.
@@ -47,7 +45,7 @@ def private_folder(path: Path) -> Path:
 
 
 def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE, prefix: str = ".") -> int:
-    """Let ``write`` fill a temporary name and renames it, so that ``path`` exists only when it is complete.
+    """Write a file under a temporary name and rename it, so that it exists only when it is complete.
 
     Args:
         path: The file.
@@ -74,14 +72,14 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
 
 
 def clear_parts(folder: Path, *, below: bool = False) -> None:
-    """Remove what killed processes were writing right in a folder, or also ``below`` it; whoever calls it holds the folder's lock."""
+    """Remove half-written files of killed processes from a locked folder, or also from those below it."""
     for left in folder.glob("**/.*.part" if below else ".*.part"):
         left.unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(path: Path, how: int) -> Iterator[None]:
-    """Hold the lock of a file that is made if it is not there, and of which no byte is read or written.
+    """Hold the lock of a file until the block ends; the file is made if needed, and stays empty.
 
     Args:
         path: The file.
@@ -119,18 +117,18 @@ def _is_named(path: Path, opened: os.stat_result) -> bool:
 
 
 def owner_only() -> None:
-    """Make every file that this process creates from here on private to its owner, unless it is opened up on purpose."""
+    """Make all files that this process creates private to their owner, unless they are opened up."""
     os.umask(0o077)
 
 
 def open_up(*paths: Path) -> None:
-    """Give a release's files the mode that the user's umask asks for: they are anonymous, unlike artefacts."""
+    """Set the mode of a release's files to what the user's umask allows; they are anonymous."""
     for path in paths:
         path.chmod((0o777 if path.is_dir() else 0o666) & ~USER_UMASK)
 
 
 def open_folder(path: Path) -> Path:
-    """Make a folder for what is handed on, with those above it, in the mode that the user's umask asks for; return it.
+    """Make a folder for published files, and missing parents, in the mode that the user's umask allows.
 
     Folders that are there keep the mode that their owner gave them.
     """
@@ -167,7 +165,7 @@ TRIES = 100
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """Make a folder, private to its owner, holds its lock until the end of the block, and remove it then.
+    """Make a private folder, hold its lock until the block ends, and remove it then.
 
     Where it cannot be made the path is yielded all the same: most commands never write there.
     """
@@ -181,7 +179,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 
 def clear_temporary_folders(folder: Path, names: re.Pattern[str]) -> None:
-    """Remove the folders of processes that were killed, of those in a folder whose names are like a pattern; links stay as they are."""
+    """Remove the temporary folders of killed processes whose names match a pattern; links stay."""
     try:
         found = [path for path in folder.iterdir() if names.fullmatch(path.name)]
     except OSError:
@@ -235,28 +233,3 @@ def _is_still(path: Path, descriptor: int) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(there.st_mode) and os.path.samestat(there, os.fstat(descriptor))
-
-
-CURRENT = "CURRENT"
-"""The file of a target that names its newest release."""
-
-
-def clear_staging(job: Job) -> None:
-    """Remove what a killed run of this job left in the target."""
-    for left in job.target_path.glob(f"{staging_prefix(job)}*"):
-        # Whoever may write in the target may have laid a link there: it goes, and what it leads to stays.
-        if left.is_symlink() or left.is_file():
-            left.unlink(missing_ok=True)
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def check_pointer(job: Job) -> None:
-    """Refuse a target in which a folder stands where the pointer to the newest release goes, before any work is done."""
-    if job.target_address is None and (pointer := job.target_path / CURRENT).is_dir() and not pointer.is_symlink():
-        raise FolderError.pointer_is_a_folder(str(job.target_path))
-
-
-def staging_prefix(job: Job) -> str:
-    """Return what the names of all that a job's runs stage begin with."""
-    # The run folder is locked, so whatever staging carries its mark is nobody else's.
-    return f".staging-{fingerprint_of(job.work_location)[:8]}-"

@@ -1,4 +1,4 @@
-"""The key of a step: the fingerprint of what it reads, of the settings that it uses, and of the code that makes its result.
+"""Keys of steps: fingerprints of what a step reads, of its settings and of the code that makes its result.
 
 Each step says once what it depends on; the store and Prefect's records know its result by that one key. The code is the
 source of the step's module and of all modules of ours that it reaches by imports, found without running or importing any of them; code
@@ -28,6 +28,7 @@ IGNORED_MODULES = (
     "tasks.engine.",
     "tasks.store.files",
     "tasks.store.keys",
+    "tasks.store.place",
     "tasks.store.secret",
     "tasks.store.step",
     "tasks.store.store",
@@ -44,13 +45,13 @@ _NAME = re.compile(r"(?:^|,)[\s(]*([\w.]+)")
 
 @dataclass(frozen=True)
 class StepCode:
-    """What every key of a step tells: its name and its code, which is that of the module that makes its result."""
+    """Name and code of a step, which enter each of its keys; the code is that of a module."""
 
     name: str
     module: str
 
     def key(self, *parts: object) -> Key:
-        """Return the key of a result.
+        """Return the key of a result from what was read and which settings were used.
 
         Args:
             *parts: What was read and which settings were used: anything that JSON can say.
@@ -59,38 +60,38 @@ class StepCode:
         return Key(code[:MARK] + fingerprint_of(self.name, code, *parts))
 
     def once(self) -> Key:
-        """Return a key that no other result has: of what no later run need find, or may, because what was read may be gone by then."""
+        """Return a random key, for a result that no later run may find because its input may be gone."""
         return self.key(secrets.token_hex(16))
 
     def made_by_this_code(self, key: Key) -> bool:
-        """Return whether a result was made by the code of today."""
+        """Return whether a key was made by the present code of the step."""
         return key.startswith(code_of(self.module)[:MARK])
 
 
 def key_of_all(keys: Sequence[Key]) -> Key:
-    """Return the key of results that are made in one go; that of a single one is its own."""
+    """Return the joint key of several results; that of a single result is its own key."""
     return keys[0] if len(keys) == 1 else Key(fingerprint_of(*keys))
 
 
 def key_in_name(name: str) -> Key:
-    """Return the key by which a file of the store is named, before its first dot."""
+    """Return the key in the name of a stored file: the part before the first dot."""
     return Key(name.partition(".")[0])
 
 
 def fingerprint_of(*parts: object) -> str:
-    """Return the fingerprint of anything that JSON can say, as 32 hexadecimal digits."""
+    """Return the fingerprint of JSON values, as 32 hexadecimal digits."""
     # Sorted, because the same settings in another order are the same.
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @cache
 def code_of(module: str) -> str:
-    """Return the fingerprint of a module and of all of ours that it reaches, but for those that cannot change a result."""
+    """Return the fingerprint of a module and its imports that can change a result, directly or not."""
     return fingerprint_of([(name, _read(name).digest) for name in sorted(reached(module))])
 
 
 def reached(module: str) -> set[str]:
-    """Return a module and all of ours that it reaches by imports, but for those that cannot change a result, and what only they reach."""
+    """Return a module and those of our modules that it imports and that can change a result."""
     found, waiting = {module}, [module]
     while waiting:
         new = {name for name in _read(waiting.pop()).imports if not name.startswith(IGNORED_MODULES)} - found
@@ -129,7 +130,7 @@ def _imports(source: str) -> Iterator[str]:
 
 @cache
 def _registered(module: str) -> tuple[tuple[str, str], ...]:
-    """Return the modules whose code a registry names, each with the field that it stands in; flows stand above every step."""
+    """Return the modules that a registry names, each with the name of its field."""
     source = _source(module) if module.startswith("schemas.") else None
     named = _NAMED.findall(source) if source and 'Code("' in source else []
     return tuple((field, code) for field, code in named if code.startswith(OURS))
@@ -137,7 +138,7 @@ def _registered(module: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _source(module: str) -> str | None:
-    """Return the source of a module as its package's loader has it, from a folder or an archive; None of what is no module."""
+    """Return the source text of a module, from a folder or an archive; None if there is no such module."""
     package, _, path = module.partition(".")
     try:
         source = get_data(package, f"{path.replace('.', '/')}.py")

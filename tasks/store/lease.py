@@ -1,4 +1,4 @@
-"""A lease: the lock of work in a bucket, where no system drops the lock of a process that died.
+"""Lease: the lock of work in a bucket, which expires when its process dies.
 
 One small object says who holds it and in which generation. It is put only where there is none, or over exactly what was read: of two runs
 one gets it. Whoever holds it renews it; one that is not renewed for its whole time is a dead run's, and the next run takes it over in the
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from schemas.errors.folders import BusyError, WorkError
 from schemas.errors.storage import ObjectStoreError
-from tasks.store.bucket import Bucket
+from tasks.store.place import Bucket
 
 NAME = "lease.json"
 SECONDS = 60.0
@@ -29,7 +29,7 @@ LEASE_CHECKS = 12
 
 
 class Clock(NamedTuple):
-    """Time as a lease knows it: seconds that pass on this machine, and a way to let some pass.
+    """Clock of a lease: seconds that pass on this machine, and a way to wait.
 
     Clocks of two machines are never compared: whoever waits measures for itself how long a lease was not renewed.
     """
@@ -40,7 +40,7 @@ class Clock(NamedTuple):
 
 @dataclass
 class Lease:
-    """A lease that this process holds, or held.
+    """A lease on a prefix of a bucket that this process holds or held.
 
     Attributes:
         bucket: What it is held of.
@@ -61,27 +61,27 @@ class Lease:
         self._turn, self._renewals, self._lost = threading.Lock(), 0, False
 
     def check(self) -> None:
-        """Renew the lease, and so makes sure that no other run has taken it over."""
+        """Renew the lease; raise an error if it expired or another run has taken it over."""
         with self._turn:
             begun = self.clock.now()
             if self._lost or begun >= self._until:
                 # Its time is over: even if nobody has taken it, somebody may be about to.
                 self._lost = True
-                raise WorkError.lease_lost(self.bucket.address)
+                raise WorkError.lease_lost(self.bucket.location)
             self._renewals += 1
             tag = self.bucket.replace(NAME, _said(self._owner, self.generation, self._renewals), self._tag)
             if tag is None:
                 self._lost = True
-                raise WorkError.lease_lost(self.bucket.address)
+                raise WorkError.lease_lost(self.bucket.location)
             # From before the put: whoever waits cannot have seen it earlier.
             self._tag, self._until = tag, begun + self.seconds
             if self.clock.now() >= self._until:
                 # The put took, or this process slept, so long that it may be another's by now.
                 self._lost = True
-                raise WorkError.lease_lost(self.bucket.address)
+                raise WorkError.lease_lost(self.bucket.location)
 
     def renewed(self) -> bool:
-        """Renew the lease if the store answers; tells whether there is still one to renew."""
+        """Renew the lease, and return whether it can be renewed again."""
         try:
             self.check()
         except WorkError:
@@ -91,7 +91,7 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Let the next run begin at once; the object stays, so that generations only rise."""
+        """Release the lease, so that the next run begins at once."""
         with self._turn:
             if not self._lost:
                 self._lost = True
@@ -99,7 +99,7 @@ class Lease:
 
 
 def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -> Lease:
-    """Take the lease of a prefix; one that another run holds is watched for as long as it may hold without being renewed.
+    """Take the lease of a prefix; watch another run's lease until it is renewed or expires.
 
     Args:
         bucket: What it is held of.
@@ -115,18 +115,18 @@ def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -
         clock.wait(seconds / LEASE_CHECKS)
         before, (there, content) = there, _state(bucket)
         if content and content["owner"] and there != before:
-            raise BusyError.at_work(bucket.address)
+            raise BusyError.at_work(bucket.location)
     generation = int(content["generation"]) + 1 if content else 1
     taken, said = clock.now(), _said(owner, generation, 0)
     tag = bucket.replace(NAME, said, there) if there else bucket.create(NAME, said)
     if tag is None:
-        raise BusyError.at_work(bucket.address)
+        raise BusyError.at_work(bucket.location)
     return Lease(bucket, clock, seconds, generation, owner, tag, taken + seconds)
 
 
 @contextmanager
 def renewed_lease(lease: Lease) -> Iterator[None]:
-    """Renew a lease on a thread until the block ends, and let it go then."""
+    """Renew a lease on a thread until the block ends, and release it then."""
     ended = threading.Event()
 
     def renew() -> None:
@@ -151,8 +151,8 @@ def _said(owner: str, generation: int, renewals: int) -> bytes:
 
 
 def _state(bucket: Bucket) -> tuple[str | None, dict[str, Any] | None]:
-    """Return tag and content of a lease; the tag first, so that what is put over it was read no later than it."""
-    there = bucket.object_entry(NAME)
+    """Return the tag of a lease object, read before its content, and the content; twice None if missing."""
+    there = bucket.entry(NAME)
     content = bucket.read(NAME) if there else None
     if there is None or content is None:
         return None, None

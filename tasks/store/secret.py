@@ -1,4 +1,4 @@
-"""The secret of a work folder, with which every digest is keyed that leaves it.
+"""The secret of a work folder, which keys all digests that leave the folder.
 
 A digest of something that can be guessed confirms the guess: of a file with one unknown record there are as many candidates as values, and
 all of them are tried in a second. Within the work folder digests are plain, so that equal content is known again, whoever made it. What a
@@ -29,29 +29,29 @@ DIGITS = 64
 
 
 class FolderSecret:
-    """A secret that digests are keyed with."""
+    """The secret of a work folder, which keys digests."""
 
     def __init__(self, text: bytes) -> None:
         # Set apart, so that a secret which is also the key of pseudonyms shares nothing with them.
         self._key = hmac.digest(text, b"\xffskald digests of releases", "sha256")
 
     def keyed(self, *parts: object) -> str:
-        """Return HMAC-SHA-256 of anything that JSON can say, as 64 hexadecimal digits."""
+        """Return the HMAC-SHA-256 of JSON values, as 64 hexadecimal digits."""
         return hmac.digest(self._key, json.dumps(parts, sort_keys=True).encode(), "sha256").hex()
 
     def keyed_numbers(self, kind: str, numbers: Sequence[int]) -> list[int]:
-        """Return the first 64 bits of HMAC-SHA-256 of each of some numbers of 64 bits; of many, JSON would take ten times as long."""
+        """Return the first 64 bits of the HMAC-SHA-256 of each of some 64-bit numbers."""
         before = f"\xff{kind}\xff".encode()
         return [int.from_bytes(hmac.digest(self._key, before + one.to_bytes(8, "big"), "sha256")[:8], "big") for one in numbers]
 
 
 def secret_of(job: Job) -> FolderSecret:
-    """Return the secret of a job's work folder, which is made the first time; under the folder's lock."""
+    """Return the secret of a job's locked work folder, made the first time."""
     return read_secret(job) or create_secret(job.work_path / FILE)
 
 
 def create_secret(path: Path) -> FolderSecret:
-    """Return the secret of a file, which is made the first time; under a lock of its folder."""
+    """Return the secret in a file of a locked folder, made the first time."""
     if os.path.lexists(path):
         return _read(path)
 
@@ -66,7 +66,7 @@ def create_secret(path: Path) -> FolderSecret:
 
 
 def read_secret(job: Job) -> FolderSecret | None:
-    """Return the secret of the environment, else of the work folder; None where there is neither."""
+    """Return the secret from the environment or the work folder; None where neither has one."""
     if (text := os.environ.get(VARIABLE)) is not None:
         secret = text.strip().encode()
         if not is_strong(secret):
@@ -77,7 +77,7 @@ def read_secret(job: Job) -> FolderSecret | None:
 
 
 def read_secrets(job: Job) -> list[FolderSecret]:
-    """Return the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder."""
+    """Return the secrets of a job and of the other jobs of its folder."""
     own, others = read_secret(job), []
     for path in sorted((job.folder / ".skald").glob(f"*/{FILE}")):
         try:
@@ -99,12 +99,12 @@ def _read(path: Path) -> FolderSecret:
 
 
 def seal(content: Any) -> str:
-    """Return anything that JSON can say as JSON with its digest."""
+    """Return JSON values as JSON text with their digest."""
     return json.dumps([content, _digest(content)])
 
 
 def unsealed(path: Path) -> Any:
-    """Return what was sealed in a file; None if it is gone, cut off or not what was sealed."""
+    """Read the sealed JSON values of a file; None if it is gone, cut off or altered."""
     try:
         return unsealed_text(content_of(path, links=False))
     except OSError:
@@ -112,7 +112,7 @@ def unsealed(path: Path) -> Any:
 
 
 def unsealed_text(text: bytes) -> Any:
-    """Return what was sealed as a text; None if it is cut off or not what was sealed."""
+    """Read the sealed JSON values of a text; None if it is cut off or altered."""
     try:
         content, digest = json.loads(text)
     except (ValueError, TypeError):

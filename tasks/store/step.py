@@ -1,4 +1,4 @@
-"""A step is said once: what it reads, which settings enter its key, how its result is made and where that is kept.
+"""Steps: each declares once what it reads, its settings, how its result is made and where it is kept.
 
 How its calls are handed out, over chunks and workers, is for ``tasks.engine.steps``.
 """
@@ -19,11 +19,11 @@ from tasks.store.store import Artifact, Store
 
 
 class StepCall(Protocol):
-    """What all calls of a step have in common; a dataclass or a named tuple of plain values, because it crosses to workers."""
+    """The common part of all calls of a step: a dataclass or named tuple of plain values for workers."""
 
     @property
     def store(self) -> Store:
-        """Have what the step reads, and gets what it makes."""
+        """The store that a step reads from and writes to."""
 
 
 G_contra = TypeVar("G_contra", bound=StepCall, contravariant=True)
@@ -37,7 +37,7 @@ def _nothing(_given: Any) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Step(ABC, Generic[G_contra, Item_contra, R_co]):
-    """A step, declared once in the module that makes its result.
+    """A step of a run, declared once in the module that makes its result.
 
     Attributes:
         name: Names the step in keys, and the folder of its artefacts.
@@ -68,52 +68,52 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
 
     @abstractmethod
     def result(self, given: G_contra, item: Item_contra) -> R_co:
-        """Return the result of an item: what the store has, or what is made now."""
+        """Return the result of an item from the store, or make it now."""
 
     def key(self, given: G_contra, item: Item_contra) -> Key:
         """Return the key of an item's result."""
         return self.key_by(given, self.reads(given, item))
 
     def key_by(self, given: G_contra, read: object) -> Key:
-        """Return the key of a result, given by what it was made of."""
+        """Return the key of a result from what the result was made of."""
         return (
             self.under.key_by(given, read) if self.under else StepCode(self.name, self.module_name(given)).key(read, self.settings(given))
         )
 
     def module_name(self, given: G_contra) -> str:
-        """Return the module that makes the result."""
+        """Return the name of the module that makes the result."""
         return (self.code(given) if callable(self.code) else self.code) or self.make.__module__
 
     @cached_property
     def keys(self) -> StepCode:
-        """What every key tells: the name and the code."""
+        """Name and code of the step, which enter each of its keys."""
         return StepCode(self.name, self.make.__module__ if callable(self.code) else self.code or self.make.__module__)
 
     @property
     def watched(self) -> str:
-        """What its calls are called by whoever watches."""
+        """The phase to which the step's calls are reported."""
         return self.phase or self.name
 
     @cached_property
     def variable(self) -> str:
-        """What it is called in its module."""
+        """The name of the step's variable in its module."""
         return next(name for name, value in vars(sys.modules[self.make.__module__]).items() if value is self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FilesStep(Step[G_contra, Item_contra, R_co]):
-    """A step that leaves several files for an item; ``make`` is called with given and item, and finds what is there already."""
+    """A step that leaves several files for an item; ``make`` gets given and item, and looks up files."""
 
     make: Callable[[G_contra, Item_contra], R_co]
 
     def result(self, given: G_contra, item: Item_contra) -> R_co:
-        """Return the result of an item: what the store has, or what is made now."""
+        """Return the result of an item from the store, or make it now."""
         return self.make(given, item)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileStep(Step[G_contra, Item_contra, Artifact]):
-    """A step that leaves one file for an item; ``make`` is called with given, item and path, and returns the file's number of rows.
+    """A step that leaves one file for an item; ``make`` gets given, item and path, and returns the rows.
 
     Attributes:
         suffix: Of the file, with its dot.
@@ -123,11 +123,11 @@ class FileStep(Step[G_contra, Item_contra, Artifact]):
     suffix: str = ".parquet"
 
     def result(self, given: G_contra, item: Item_contra) -> Artifact:
-        """Return the artefact of an item: what the store has, or what is made now."""
+        """Return the artefact of an item from the store, or make it now."""
         return self.save_artifact(given, item, lambda path: self.make(given, item, path))
 
     def save_artifact(self, given: G_contra, item: Item_contra, write: Callable[[Path], int]) -> Artifact:
-        """Return the artefact of an item, written by whoever has its content at hand unless it is there and whole."""
+        """Return the artefact of an item, written by a given function unless it is there and whole."""
         return given.store.make(self.name, self.key(given, item), self.suffix, write)
 
     def find(self, given: G_contra, item: Item_contra) -> Artifact | None:
@@ -135,5 +135,5 @@ class FileStep(Step[G_contra, Item_contra, Artifact]):
         return given.store.find(self.name, self.key(given, item))
 
     def find_by(self, given: G_contra, read: object) -> Artifact | None:
-        """Return an artefact, given by what it was made of, if it is there and whole."""
+        """Return the artefact made of given inputs if it is there and whole."""
         return given.store.find(self.name, self.key_by(given, read))

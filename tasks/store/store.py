@@ -1,8 +1,11 @@
-"""The artefact store: what each step left behind, in files that are whole if they exist and checked before they are believed.
+"""Artefact store: files that steps left behind, each with a sealed record, checked before use.
 
-A run folder holds ``artifacts/<step>/<key>.<suffix>`` and beside it ``<key>.record``, sealed, with step, key, size and
-SHA-256. The same key means the same content (``tasks.store.keys``).
-Artefacts hold raw values: folders are 0700 and files 0600.
+A store keeps ``<step>/<key>.<suffix>`` and beside it ``<key>.record``, sealed, with step, key, size and SHA-256. The same key means the
+same content (``tasks.store.keys``). Artefacts hold raw values: folders are 0700 and files 0600.
+
+In a bucket the object of an artefact also bears its digest, so that its content never changes, and the record bears its tag. What this
+process made or read is in a folder of this machine too. There an artefact is believed by size and tag when it is found, and by its digest
+when it is fetched.
 """
 
 from __future__ import annotations
@@ -10,25 +13,27 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import RLock
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from schemas.errors.folders import WorkError
 from tasks.store.files import clear_parts, file_digest, private_folder, write_atomically
-from tasks.store.keys import Key
-from tasks.store.secret import seal, unsealed
+from tasks.store.keys import Key, key_in_name
+from tasks.store.place import Bucket, FolderPlace
+from tasks.store.secret import seal, unsealed_text
 
 Loaded = TypeVar("Loaded")
-RELEASES = "releases"
-"""The folder beside those of steps in which it is noted what each release was made of."""
+RELEASES, RECORD = "releases", ".record"
+"""The folder beside those of steps in which it is noted what each release was made of, and the suffix of records."""
 
 
 class Artifact(BaseModel):
-    """A reference to one file of the store; what passes between steps instead of a table.
+    """A reference to one file of the store; steps pass it on instead of a table.
 
     Attributes:
         step: The step that made it.
@@ -49,47 +54,77 @@ class Artifact(BaseModel):
     sha256: str
 
     def is_of(self, step: str, key: Key) -> bool:
-        """Return whether it is the artefact of a key, by all its names: a record may have been put in another's place."""
+        """Return whether an artefact's step, key and file name belong to a key.
+
+        A record may have been put in another's place.
+        """
         named = self.file.startswith(f"{step}/{key}.") and "/" not in self.file.removeprefix(f"{step}/")
         return named and (self.step, self.key) == (step, key)
 
 
 class Store:
-    """Finds, makes and checks artefacts in one folder.
+    """A store of artefacts in a folder or below a prefix of a bucket.
+
+    Args:
+        folder: Where they lie on this machine.
+        bucket: The prefix of a bucket that keeps them; None where the folder does.
+        watch: The block in which artefacts are made.
 
     Attributes:
-        folder: Where they lie.
+        folder: As above.
         used: Step and key of each that was made or found whole.
     """
 
-    def __init__(self, folder: Path, watch: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, bucket: Bucket | None = None, watch: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        # What is fetched from a bucket lies in a folder of its own.
+        self.folder = private_folder(folder) if bucket else folder
         self.used: set[tuple[str, Key]] = set()
+        self._bucket, self._place = bucket, bucket or FolderPlace(str(folder))
         self._believed: dict[Path, tuple[int | str, ...]] = {}
+        self._tags: dict[Artifact, str] = {}
+        self._found: set[Artifact] = set()
         self._loaded: dict[str, tuple[Hashable, Any]] = {}
         self._loading = RLock()
         self._watch = watch
 
     def begin(self) -> None:
-        """Clear away what a killed process was writing; under the lock nobody is."""
+        """Remove half-written files of killed processes; the caller holds the lock of the work."""
         clear_parts(self.folder, below=True)
 
     def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> Store:
-        """Return a view of the store that makes artefacts inside a block only: what the block ends with an error of is not kept."""
+        """Return a view of the store that makes artefacts inside a block, and keeps none if it fails."""
 
         @contextmanager
         def both() -> Iterator[None]:
             with self._watch(), watch():
                 yield
 
-        return Store(self.folder, both)
+        return Store(self.folder, self._bucket, both)
 
     def path(self, artifact: Artifact) -> Path:
-        """Return where an artefact lies."""
-        return self._place(artifact)
+        """Return the path of an artefact on this machine; fetch it from the bucket if needed."""
+        path = self._path(artifact)
+        if self._bucket and not self._is_here(artifact):
+            private_folder(path.parent)
+            write_atomically(path, lambda part: self._fetch(artifact, part))
+        return path
+
+    def _fetch(self, artifact: Artifact, part: Path) -> int:
+        if self._bucket and not self._bucket.download(_object(artifact), part, artifact.sha256):
+            self.discard([artifact])
+            raise WorkError.damaged(self._place.location_of(_object(artifact)))
+        return artifact.rows
+
+    def path_named(self, file: str) -> Path:
+        """Return the path on this machine of the artefact that another process names by its relative path."""
+        step, _, name = file.partition("/")
+        artifact = self._recorded(step, key_in_name(name))
+        if artifact is None or artifact.file != file:
+            raise WorkError.damaged(self._place.location_of(file))
+        return self.path(artifact)
 
     def load(self, kind: str, key: Hashable, read: Callable[[], Loaded]) -> Loaded:
-        """Return what is read of artefacts, which threads that ask for the same share.
+        """Return an object read from artefacts, shared by all threads that ask for the same one.
 
         Args:
             kind: One of a kind is held, because tables of a large source are large.
@@ -104,12 +139,12 @@ class Store:
             return loaded
 
     def unload(self, kind: str, of: Callable[[Any], bool]) -> None:
-        """Let go of what was read of a kind, if a condition holds for it."""
+        """Release the loaded object of a kind if a condition holds for it."""
         with self._loading:
             if kind in self._loaded and of(self._loaded[kind][1]):
                 del self._loaded[kind]
 
-    def _place(self, artifact: Artifact) -> Path:
+    def _path(self, artifact: Artifact) -> Path:
         return self.folder / artifact.file
 
     def find(self, step: str, key: Key) -> Artifact | None:
@@ -118,35 +153,46 @@ class Store:
         return artifact if artifact and self._is_whole(artifact) else None
 
     def recorded(self, step: str, keys: Sequence[Key]) -> list[bool]:
-        """Tells of each key whether there is a record of it; whether its artefact is whole is not looked at."""
-        return [self._record(step, key).is_file() for key in keys]
+        """Return for each key whether it has a record; artefacts are not checked."""
+        there = set(self._place.names(step)) if keys else set()
+        return [_record(step, key) in there for key in keys]
 
     def is_complete(self, artifact: Artifact) -> bool:
-        """Return whether an artefact is what its record says, and its file as it was when it was made.
+        """Return whether an artefact equals its record, and its file is unchanged since it was made.
 
-        All of the file is read unless this store did so before.
+        A file on this machine is read whole unless this store did so before; an object is compared by size and tag.
         """
-        return self._recorded(artifact.step, artifact.key) == artifact and self._is_whole(artifact)
+        return artifact in self._found or (self._recorded(artifact.step, artifact.key) == artifact and self._is_whole(artifact))
 
     def _recorded(self, step: str, key: Key) -> Artifact | None:
-        """Return what the record of a key says, if it is its own: one that was put there from another key, or altered, is none."""
+        """Return the artefact that a key's record describes; None if the record is altered or another's."""
         try:
-            artifact = Artifact.model_validate(unsealed(self._record(step, key)))
-        except ValidationError:
+            said = unsealed_text(self._place.read(_record(step, key)) or b"")
+            model, tag = said if isinstance(said, list) else (said, "")
+            artifact = Artifact.model_validate(model)
+        except (ValidationError, ValueError):
             return None
-        return artifact if artifact.is_of(step, key) else None
-
-    def _record(self, step: str, key: Key) -> Path:
-        return self.folder / step / f"{key}.record"
+        if not artifact.is_of(step, key):
+            return None
+        self._tags[artifact] = str(tag)
+        return artifact
 
     def _is_whole(self, artifact: Artifact) -> bool:
-        if not self._is_here(artifact):
+        if not (self._is_there(artifact, self._bucket) if self._bucket else self._is_here(artifact)):
             return False
         self.used.add((artifact.step, artifact.key))
         return True
 
+    def _is_there(self, artifact: Artifact, bucket: Bucket) -> bool:
+        # Looked at once: what is altered later is noticed when it is fetched.
+        if artifact not in self._found:
+            if bucket.entry(_object(artifact)) != (artifact.size, self._tags.get(artifact)):
+                return False
+            self._found.add(artifact)
+        return True
+
     def _is_here(self, artifact: Artifact) -> bool:
-        path = self._place(artifact)
+        path = self._path(artifact)
         try:
             state = _state(path)
             # Several steps read the same artefact; hashing it each time would cost as much as reading it.
@@ -184,75 +230,88 @@ class Store:
         return artifact
 
     def _keep(self, artifact: Artifact) -> None:
-        # The record goes last: killed between the two, a file is left that nothing names, and it is written once more.
-        write_atomically(self._record(artifact.step, artifact.key), lambda record: record.write_text(seal(artifact.model_dump())))
+        record: Any = artifact.model_dump()
+        if self._bucket:
+            record = [record, self._uploaded(artifact, self._bucket)]
+        # The record goes last: killed between the two, a file is left that nothing names, and it is written once more. Two that are made
+        # at once are of the same content, and the later one stands.
+        self._place.write(_record(artifact.step, artifact.key), seal(record).encode())
 
-    def discard(self, artifacts: Sequence[Artifact]) -> None:
+    def _uploaded(self, artifact: Artifact, bucket: Bucket) -> str:
+        """Put an artefact into the bucket, and return its tag."""
+        name = _object(artifact)
+        bucket.upload(self._path(artifact), name, artifact.sha256)
+        there = bucket.entry(name)
+        if there is None or there.size != artifact.size:
+            raise WorkError.damaged(bucket.location_of(name))
+        self._tags[artifact] = there.tag
+        self._found.add(artifact)
+        return there.tag
+
+    def discard(self, artifacts: Iterable[Artifact]) -> None:
         """Remove single artefacts."""
         for artifact in artifacts:
-            path = self.path(artifact)
-            # The record goes first, so that a kill leaves no record of what is gone.
-            self._record(artifact.step, artifact.key).unlink(missing_ok=True)
+            self._remove([_record(artifact.step, artifact.key), _object(artifact) if self._bucket else artifact.file])
+            path = self._path(artifact)
             path.unlink(missing_ok=True)
             self._believed.pop(path, None)
+            self._found.discard(artifact)
 
     def remove(self, *steps: str) -> None:
         """Remove all artefacts of the given steps."""
         for step in steps:
-            shutil.rmtree(self.folder / step, ignore_errors=True)
+            self._remove_folder(step)
         self._believed.clear()
+        self._found = {artifact for artifact in self._found if artifact.step not in steps}
 
     def keep_only(self, artifact: Artifact) -> None:
         """Remove all other artefacts of an artefact's step."""
-        kept = self.path(artifact)
-        for left in kept.parent.iterdir():
-            if left.stem != kept.stem:
-                left.unlink(missing_ok=True)
+        self._remove(name for name in self._place.names(artifact.step) if _key(name) != artifact.key)
 
     def clear(self) -> None:
         """Remove everything that the store holds."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._remove_folder("")
         self._believed.clear()
+        self._found.clear()
 
     def prune(self, steps: Sequence[str], kept: Container[tuple[str, str]]) -> None:
-        """Remove the artefacts of the given steps that this store had no use for, but for the given ones.
+        """Remove the artefacts of given steps that this store did not use, except given ones.
 
         Args:
             steps: Their steps.
             kept: Step and key of those that stay.
         """
         for step in steps:
-            for record in (self.folder / step).glob("*.record"):
-                if (step, record.stem) in self.used or (step, record.stem) in kept:
-                    continue
-                self._remove_kept(record)
+            keys = {name: _key(name) for name in self._place.names(step)}
+            self._remove(name for name, key in keys.items() if (step, key) not in self.used and (step, key) not in kept)
 
     def mark_used(self) -> None:
-        """Notes at the records of all artefacts that this store had a use for that they were read now; when they were made stays."""
+        """Set the access times of the records of all artefacts that this store used."""
         for step, key in self.used:
             with suppress(FileNotFoundError):
-                record = self._record(step, key)
+                record = self.folder / _record(step, key)
                 os.utime(record, ns=(time.time_ns(), record.stat().st_mtime_ns))
 
     def prune_unused(self, since: int, kept: Container[tuple[str, str]]) -> None:
-        """Remove the artefacts that no run had a use for since a moment, but for the given ones.
+        """Remove artefacts that no run has used since a moment, except given ones; none from a bucket.
 
         Args:
             since: In nanoseconds since the epoch.
             kept: Step and key of those that stay.
         """
-        for folder in self.folder.iterdir():
-            if folder.is_dir() and folder.name != RELEASES:
-                for record in folder.glob("*.record"):
-                    if record.stat().st_atime_ns < since and (folder.name, record.stem) not in kept:
-                        self._remove_kept(record)
+        for record in self.folder.glob(f"*/*{RECORD}"):
+            step = record.parent.name
+            if step != RELEASES and record.stat().st_atime_ns < since and (step, record.stem) not in kept:
+                self._remove(f"{step}/{path.name}" for path in record.parent.glob(f"{record.stem}.*"))
 
-    def _remove_kept(self, record: Path) -> None:
-        # The record goes first here too.
-        record.unlink(missing_ok=True)
-        for path in record.parent.glob(f"{record.stem}.*"):
-            path.unlink(missing_ok=True)
-            self._believed.pop(path, None)
+    def _remove_folder(self, step: str) -> None:
+        if self._bucket:
+            self._remove(self._bucket.names(step))
+        shutil.rmtree(self.folder / step, ignore_errors=True)
+
+    def _remove(self, names: Iterable[str]) -> None:
+        # Records first, so that a kill leaves none of what is gone.
+        self._place.remove(sorted(names, key=lambda name: (not name.endswith(RECORD), name)))
 
     @classmethod
     def at(cls, work: Path) -> Self:
@@ -260,7 +319,21 @@ class Store:
         return cls(private_folder(work / "artifacts"))
 
 
+def _record(step: str, key: Key) -> str:
+    return f"{step}/{key}{RECORD}"
+
+
+def _object(artifact: Artifact) -> str:
+    """Return the name of an artefact's object, which bears its digest."""
+    name = PurePosixPath(artifact.file).name
+    return f"{artifact.step}/{artifact.key}.{artifact.sha256[:32]}{name.removeprefix(artifact.key)}"
+
+
+def _key(name: str) -> Key:
+    return key_in_name(PurePosixPath(name).name)
+
+
 def _state(path: Path) -> tuple[int, int, int]:
-    """Return size and both times of a file; the second time is not for anybody to put back."""
+    """Return size and both times of a file; the time of change cannot be set back."""
     stat = path.stat()
     return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

@@ -1,4 +1,4 @@
-"""Reads and writes the Parquet tables that pass between steps, each checked before it is written.
+"""Parquet tables that pass between steps, each checked against its schema before it is written.
 
 Tables of the whole source are checked value by value. One that fails is put to Pandera, which names what is wrong with it. Those of
 chunks, of which there may be thousands, are checked by what their columns' types say.
@@ -23,7 +23,10 @@ from tasks.store.store import Artifact, Store
 
 
 def checked(table: pa.Table, schema: TableSchema | pa.Schema, step: str) -> pa.Table:
-    """Return the table if it satisfies the schema: value by value, or of a chunk by the types of its columns."""
+    """Return a table if it satisfies its schema.
+
+    A table of a chunk is checked by the types of its columns, others value by value.
+    """
     if isinstance(schema, pa.Schema):
         if not table.schema.equals(schema):
             raise StorageError.malformed(step, ["columns"])
@@ -53,7 +56,7 @@ def _fits(values: pa.ChunkedArray, column: ColumnSchema) -> bool:
 
 
 def _failures(table: pa.Table, schema: TableSchema) -> list[str]:
-    """Return the names of the checks that a table fails; they alone are told, since Pandera's failure cases and its message hold cells."""
+    """Return the names of the checks that a table fails; other parts of Pandera's errors hold cells."""
     import polars as pl  # noqa: PLC0415 - with Pandera half a second, which a run that goes well does without
     from pandera.errors import SchemaError, SchemaErrors  # noqa: PLC0415
 
@@ -94,14 +97,14 @@ def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, asc
 
 
 def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) -> pq.ParquetWriter:
-    """Open a file for a table that is written in pieces; ``ascending`` as of ``write_table``."""
+    """Open a file for a table that is written in pieces, in the order that ``write_table`` describes."""
     plain = [name for name in schema.names if name != ascending]
     encoding = {ascending: "DELTA_BINARY_PACKED"} if ascending else None
     return pq.ParquetWriter(path, schema, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
 
 
 def write_plain(table: pa.Table, path: Path) -> int:
-    """Write a table that no schema promises, and returns its number of rows."""
+    """Write a table without a schema, and return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 
@@ -113,7 +116,7 @@ def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
 
 
 def read_table(store: Store, artifact: Artifact) -> pa.Table:
-    """Read an artefact, the columns of a large one in parallel; it was checked when it was written, and the store knows its digest."""
+    """Read the table of an artefact, large columns in parallel."""
     path = str(store.path(artifact))
 
     def read(columns: Sequence[str] | None) -> pa.Table:
@@ -160,7 +163,7 @@ def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | 
 
 
 def _goes_on(last: pa.Table, block: pa.Table) -> bool:
-    """Return whether a piece that is not the first one has values that come after those of the one before it."""
+    """Return whether a piece of a table has values after those of the piece before it."""
     if not len(last) or not len(block):
         return True
     before, position = last["qid"][-1].as_py(), block["qid"][0].as_py()
@@ -176,7 +179,7 @@ def load_domains(store: Store, artifact: Artifact, names: Sequence[str]) -> tupl
 
 
 def load_counted(store: Store, artifact: Artifact, axes: int) -> list[Counted]:
-    """Read a domain table, which has so many columns of values, column by column."""
+    """Read a domain table column by column, for columns with very many values."""
     try:
         with pa.OSFile(str(store.path(artifact))) as opened, pq.ParquetFile(opened) as file:
             if file.num_row_groups <= 1:
@@ -189,7 +192,7 @@ def load_counted(store: Store, artifact: Artifact, axes: int) -> list[Counted]:
 
 
 def _rows_of(file: pq.ParquetFile, held: Sequence[tuple[int, int]], position: int) -> Counted:
-    """Return the rows of a file that are of one column, given the first and the last column of each of its row groups."""
+    """Return the rows of a file that belong to one column, from the columns of its row groups."""
     groups = [number for number, (least, most) in enumerate(held) if least <= position <= most]
     wanted = ["qid", "count", value_column(position), *(["persons"] if "persons" in file.schema_arrow.names else [])]
     return rows_of_axis(file.read_row_groups(groups, wanted, use_threads=False), position)

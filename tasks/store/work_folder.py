@@ -1,4 +1,4 @@
-"""The work folder of a job: marked as ours when it is made, and never a folder of somebody else's.
+"""Work folder of a job: marked as ours when it is made; folders of others are never changed.
 
 A folder that carries the mark, is empty, or holds nothing but what an earlier version left is ours: its mode is made private, and what we
 made in it is removed by name. Every other folder stays as it is, whatever a job calls it.
@@ -22,6 +22,8 @@ from schemas.errors.folders import FolderError, WorkError
 from schemas.job.job import Job
 from schemas.job.source import is_address
 from tasks.store.files import PRIVATE_FILE, clear_temporary_folders, private_folder, real_path, temporary_folder
+from tasks.store.keys import fingerprint_of
+from tasks.store.place import Place, target_of, work_of
 from tasks.store.store import Store
 
 MARK, LOCK = ".skald-work", "run.lock"
@@ -35,7 +37,7 @@ CONTENT_WORDS = "SKALD keeps here what it counted, raw values among it. 'skald c
 
 
 class Removed(NamedTuple):
-    """What ``skald clean`` did.
+    """Result of ``skald clean``.
 
     Attributes:
         freed: Bytes.
@@ -50,7 +52,9 @@ class Removed(NamedTuple):
 
 @dataclass(frozen=True)
 class FolderWork:
-    """A work folder while its lock is held; the system drops the lock with the process, and nobody takes it over before.
+    """A work folder while its lock is held.
+
+    The system drops the lock with the process, and no other run takes it over before.
 
     Attributes:
         store: Its artefacts.
@@ -61,20 +65,19 @@ class FolderWork:
     folder: Path
 
     def keep(self) -> None:
-        """Have nothing to do: what is written in the folder is kept."""
+        """Do nothing: files in the folder are kept."""
 
     @property
     def generation(self) -> int:
-        """How often it was taken over, which is never."""
+        """How often another run took over, which is never."""
         return 0
 
     def check(self) -> None:
-        """Have nothing to do: no other run can have taken over."""
+        """Do nothing: no other run can have taken over."""
 
 
 def claim(job: Job) -> Path:
-    """Return the work folder of a job, made, marked and private to its owner."""
-    check_folders_disjoint(job)
+    """Make the work folder of a job, mark it as ours and private, and return it."""
     check_ours(job.work_path)
     work = private_folder(job.work_path)
     try:
@@ -90,7 +93,7 @@ def claim(job: Job) -> Path:
 
 
 def check_ours(work: Path) -> None:
-    """Check that a work folder is ours, or not there yet."""
+    """Check that a work folder is ours, or does not exist yet."""
     try:
         names = os.listdir(work)  # noqa: PTH208 - names are all that is asked
     except (FileNotFoundError, NotADirectoryError):
@@ -120,58 +123,42 @@ def _is_known(name: str) -> bool:
 
 
 def check_folders_disjoint(job: Job) -> None:
-    """Check that a job's work folder holds nothing that the job reads or publishes, and is no part of what is handed on."""
-    if job.work_address is not None:
-        _check_addresses_apart(job, job.work_address)
-        return
-    work = real_path(job.work_path)
-    for path, words in _places(job):
-        if real_path(path).is_relative_to(work):
-            raise FolderError.work_holds(str(job.work_path), words)
-    if job.target_address is None and work.is_relative_to(real_path(job.target_path)):
-        raise FolderError.work_in_target(str(job.work_path))
+    """Refuse work that holds the job's inputs or outputs, or that lies in the target."""
+    work, target = work_of(job), target_of(job)
+    for location, words in _locations(job, target):
+        if work.contains(location):
+            raise _overlap(work, words)
+    if target.contains(work.location if work.folder is None else str(real_path(work.folder))):
+        raise _overlap(work, "the target") if work.folder is None else FolderError.work_in_target(work.location)
 
 
-def _check_addresses_apart(job: Job, address: str) -> None:
-    work = _below(address)
+def _overlap(work: Place, words: str) -> StorageError:
+    return WorkError.overlaps(work.location, words) if work.folder is None else FolderError.work_holds(work.location, words)
+
+
+def _locations(job: Job, target: Place) -> Iterator[tuple[str, str]]:
+    """Yield the paths and addresses that must not lie in the work, each with its words."""
+    yield str(real_path(job.folder)), "the folder of the job file"
+    yield target.location if target.folder is None else str(real_path(target.folder)), "the target"
     for pattern in job.source.path:
-        if is_address(pattern) and _below(re.split(r"[*?\[]", pattern, maxsplit=1)[0]).startswith(work):
-            raise WorkError.overlaps(address, "the source")
-    target = _below(job.target_address) if job.target_address else ""
-    if target and (target.startswith(work) or work.startswith(target)):
-        raise WorkError.overlaps(address, "the target")
-
-
-def _below(address: str) -> str:
-    return re.sub(r"^s3a://", "s3://", address).rstrip("/") + "/"
-
-
-def is_of_work(job: Job, address: str) -> bool:
-    """Return whether an address is one of an object that a job's runs keep."""
-    return job.work_address is not None and _below(address).startswith(_below(job.work_address))
-
-
-def _places(job: Job) -> Iterator[tuple[Path, str]]:
-    """Yield what must not lie in the work folder, each with its words."""
-    yield job.folder, "the folder of the job file"
-    if job.target_address is None:
-        yield job.target_path, "the target"
-    for pattern in job.source.path:
-        if not is_address(pattern):
-            yield job.resolve(_fixed(Path(pattern))), "the source"
+        if is_address(pattern):
+            yield re.split(r"[*?\[]", pattern, maxsplit=1)[0], "the source"
+        else:
+            yield str(real_path(job.resolve(_fixed(Path(pattern))))), "the source"
     for qid in job.columns.quasi_identifiers:
         if qid.hierarchy.listed_in:
-            yield job.resolve(getattr(qid.hierarchy, qid.hierarchy.listed_in)), f"the hierarchy of '{qid.name}'"
+            path = job.resolve(getattr(qid.hierarchy, qid.hierarchy.listed_in))
+            yield str(real_path(path)), f"the hierarchy of '{qid.name}'"
 
 
 def _fixed(pattern: Path) -> Path:
-    """Return the part of a pattern before its first wildcard: all that it matches lies in there."""
+    """Return the part of a path pattern before its first wildcard."""
     wild = next((place for place, part in enumerate(pattern.parts) if has_magic(part)), len(pattern.parts))
     return Path(*pattern.parts[:wild])
 
 
 def remove_ours(work: Path) -> Removed:
-    """Remove from a locked work folder what was made by us, by name, and the folder if nothing else is in it."""
+    """Remove our files from a locked work folder, by name, and the folder if it is empty then."""
     freed, left, at_work = 0, 0, 0
     for path in sorted(work.iterdir()):
         if path.name in (MARK, LOCK):
@@ -210,7 +197,7 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
-    """Yield where a command that is no run may spill to, beside the run's own; it goes at the end, and those of killed commands before."""
+    """Yield a temporary folder in a job's work for a command that is no run."""
     work = job.work_path
     check_ours(work)
     clear_temporary_folders(work, SPILL_FOLDER)
@@ -223,3 +210,29 @@ def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
             # Whoever only looks at a release leaves no trace, unless a run has begun meanwhile.
             with suppress(OSError):
                 folder.rmdir()
+
+
+CURRENT = "CURRENT"
+"""The file of a target that names its newest release."""
+
+
+def clear_staging(job: Job) -> None:
+    """Remove the staging files of killed runs of a job from its target."""
+    for left in job.target_path.glob(f"{staging_prefix(job)}*"):
+        # Whoever may write in the target may have laid a link there: it goes, and what it leads to stays.
+        if left.is_symlink() or left.is_file():
+            left.unlink(missing_ok=True)
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def check_pointer(job: Job) -> None:
+    """Refuse a target in which a folder has the name of the pointer to the newest release."""
+    target = target_of(job).folder
+    if target and (pointer := target / CURRENT).is_dir() and not pointer.is_symlink():
+        raise FolderError.pointer_is_a_folder(str(target))
+
+
+def staging_prefix(job: Job) -> str:
+    """Return the prefix of the names of all files that a job's runs stage."""
+    # The run folder is locked, so whatever staging carries its mark is nobody else's.
+    return f".staging-{fingerprint_of(job.work_location)[:8]}-"

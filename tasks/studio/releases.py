@@ -12,6 +12,7 @@ from schemas.reading.regular_files import content_of
 from schemas.release.report import Report
 from tasks.release.manifest import manifest_content, manifest_of
 from tasks.report.page import number, percent
+from tasks.store.place import target_of
 
 MOST_RELEASES, MOST_BYTES = 50, 64_000_000
 MORE = ("min_class", "classes")
@@ -52,8 +53,8 @@ class Comparison(NamedTuple):
 
 def known_releases(job: Job) -> list[KnownRelease]:
     """Return the readable releases in a job's target, newest first."""
-    target = job.target_path
-    if job.target_address is not None or not target.is_dir():
+    target = target_of(job).folder
+    if target is None or not target.is_dir():
         return []
     pointer = target / "CURRENT"
     current = pointer.read_text("utf-8", "replace").strip() if pointer.is_file() else ""

@@ -32,8 +32,8 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
+from tasks.source.duckdb_objects import register_objects
 from tasks.source.extracts import open_run
-from tasks.source.objects.for_duckdb import let_read
 from tasks.source.sources import read_source
 from tasks.store.database import connect, quote
 from tasks.utility.labels import labels_of
@@ -154,7 +154,7 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
         coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         layout = layout_of(files, manifest.columns if manifest else {})
         with connect(job, run.spill) as connection:
-            let_read(connection, source.relation)
+            register_objects(connection, source.relation)
             normalised = {quote(name): steps for name, steps in job.columns.normalised.items()}
             bench = UtilityComparison(
                 connection, without_spellings_sql(source.relation, normalised), relation_of(connection, files, layout)

@@ -1,4 +1,4 @@
-"""What lies in a release's folder and beside it, held against the manifest: nothing more, nothing else, and all as it was.
+"""Checks of a release folder's entries against its manifest: none missing, altered or unlisted.
 
 Strangers choose the names of what they lay there, so that of those only the number is told.
 """
@@ -12,15 +12,14 @@ from pathlib import Path, PurePosixPath
 
 from schemas.errors.base import counted
 from schemas.job.job import Job
-from schemas.job.source import is_address
-from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES, is_listed
-from tasks.store.bucket import file_system, object_within, sanitised_errors
+from tasks.store.place import Place, place_of, target_of
+from tasks.store.work_folder import CURRENT
+from tasks.verification.published_releases import place_above
 
-CURRENT = "CURRENT"
 MOST_BYTES = 1_000
 MOST_BYTES_OF_REPORT = 500_000_000
 """Bytes of a file of the report, where the manifest is of a version that did not say how many there are."""
@@ -29,7 +28,7 @@ RELEASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}-[0-9a-f]{16}")
 
 
 def entry_faults(release: Path, manifest: Manifest | TablesManifest) -> list[str]:
-    """Return which entries of a release's folder its manifest does not list, and which of those it lists are missing or altered.
+    """Return faults of a release folder: unlisted entries, and missing or altered documents.
 
     Data files are held against it by ``file_faults``.
     """
@@ -53,7 +52,7 @@ def _is_data(name: str) -> bool:
 
 
 def _entries(folder: Path, above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield names relative to the release, and whether each is a file, a folder, something else, or a folder that cannot be read."""
+    """Yield the relative name of each entry of a release, and its kind: file, folder, other or unread."""
     try:
         found = list(os.scandir(folder))
     except OSError:
@@ -85,7 +84,7 @@ def _document_faults(release: Path, manifest: Manifest | TablesManifest) -> list
 
 
 def _listing_faults(manifest: Manifest | TablesManifest) -> list[str]:
-    """Return whether data files are listed as a run lists them: each once, in ``data``, in order where they lie in it themselves."""
+    """Return the fault of a manifest that does not list data files once, in ``data`` and in order."""
     names = [file.path for file in manifest.files]
     ordered = sorted(names) if all(len(PurePosixPath(name).parts) == 2 for name in names) else names
     if names != ordered or len(set(names)) < len(names) or not all(map(_is_data, names)):
@@ -94,7 +93,7 @@ def _listing_faults(manifest: Manifest | TablesManifest) -> list[str]:
 
 
 def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept_seal: str) -> list[str]:
-    """Return whether the manifest's file is what was written, as far as it tells itself.
+    """Return the faults of a manifest's file: its seal, its form and the name of its folder.
 
     Args:
         release: The folder, which is named as the release.
@@ -114,43 +113,28 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
     return faults
 
 
-def pointer_faults(place: str, job: Job | None) -> list[str]:
-    """Return what is wrong with ``CURRENT`` beside a release: it is one line with the name of a release that is there.
+def pointer_faults(location: str, release: Path, job: Job | None) -> list[str]:
+    """Return the faults of ``CURRENT`` beside a release: one line with the name of a release there.
 
     In the job's target it must be there; elsewhere, where copies are handed on, it may be missing.
 
     Args:
-        place: Folder or address of the release.
+        location: Folder or address of the release, as it was given.
+        release: The folder that it is read from.
         job: The job, if it is known.
     """
-    if is_address(place):
-        above = place.rstrip("/").rsplit("/", 1)[0]
-        return _remote_pointer_faults(above, needed=job is not None and job.target_address == above)
-    folder = Path(place).resolve().parent
-    path = folder / CURRENT
-    try:
-        content = content_of(path, MOST_BYTES, links=False)
-    except FileNotFoundError:
-        return _gone(needed=job is not None and job.target_address is None and job.target_path.resolve() == folder)
-    except OSError:
-        content = b""
+    above = place_above(location, release)
+    content = above.read(CURRENT, MOST_BYTES)
+    if content is None:
+        return [f"{CURRENT} is missing from the target"] if job is not None and is_target(job, above) else []
     named = _named(content)
-    return [] if named and (folder / named / MANIFEST).is_file() else [f"{CURRENT} does not name a release that is there"]
+    return [] if named and above.has(f"{named}/{MANIFEST}") else [f"{CURRENT} does not name a release that is there"]
 
 
-def _remote_pointer_faults(above: str, *, needed: bool) -> list[str]:
-    system, root = file_system(above)
-    with sanitised_errors(above):
-        try:
-            named = _named(object_within(system, f"{root}/{CURRENT}", MOST_BYTES) or b"")
-        except FileNotFoundError:
-            return _gone(needed=needed)
-        there = named is not None and system.exists(f"{root}/{named}/{MANIFEST}")
-    return [] if there else [f"{CURRENT} does not name a release that is there"]
-
-
-def _gone(*, needed: bool) -> list[str]:
-    return [f"{CURRENT} is missing from the target"] if needed else []
+def is_target(job: Job, place: Place) -> bool:
+    """Return whether a place is the target of a job."""
+    target = target_of(job)
+    return place == (target if target.folder is None else place_of(str(target.folder.resolve())))
 
 
 def _named(content: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Verifies a published release: every byte that lies in its folder, what its manifest says, who signed it, and the promise of its job."""
+"""Verification of a published release: its bytes, manifest, signature, and the promise of its job."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from tasks.report.page import render, report_code
 from tasks.report.rebuilt_report import rebuilt_report_faults, recount_release_files
 from tasks.report.report import bands, make_report
 from tasks.store.database import database
+from tasks.store.place import place_of
 from tasks.store.work_folder import temporary_folder_of
-from tasks.verification.csv_form import csv_faults, table_faults
-from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faults, pointer_faults
-from tasks.verification.job_figures import job_faults
-from tasks.verification.newer import newer_releases
-from tasks.verification.parquet_form import parquet_faults
-from tasks.verification.promises import (
+from tasks.verification.entries import RELEASE, entry_faults, is_target, manifest_text_faults, pointer_faults
+from tasks.verification.file_forms import csv_faults, parquet_faults, table_faults
+from tasks.verification.manifest_claims import (
     OTHER_LIBRARY,
     count_promises,
     exchanged_unseen,
+    job_faults,
     uncounted,
     unverified_claims,
     unverified_without_job,
 )
+from tasks.verification.published_releases import newer_releases
 
 OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
 
 
 def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
-    """Return whether a report says anything but its manifest and files, and what could not be held against them, in sentences.
+    """Return faults of a report that differs from manifest and files, and notes on unchecked parts.
 
     Args:
         release: The folder.
@@ -71,7 +71,7 @@ def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Reco
 
 
 def _holds(path: Path, content: bytes) -> bool:
-    """Return whether a file holds some bytes; one that is gone is told of with the other entries of its folder."""
+    """Return whether a file holds some bytes; a missing file counts as equal, as it is reported elsewhere."""
     try:
         return content_of(path, len(content), links=False) == content
     except FileNotFoundError:
@@ -82,7 +82,7 @@ def _holds(path: Path, content: bytes) -> bool:
 
 @dataclass(frozen=True)
 class VerificationContext:
-    """What is known of a release from elsewhere than its folder.
+    """Knowledge about a release from outside its folder.
 
     Attributes:
         location: Its folder or address, as it was given.
@@ -99,7 +99,7 @@ class VerificationContext:
 
 @dataclass(frozen=True)
 class Verified:
-    """A release that is what was published, as far as that could be told.
+    """A verified release, with notes on what could not be verified.
 
     Attributes:
         recount: What was counted in its files.
@@ -120,7 +120,7 @@ class Verified:
 
 
 def verify_published(job: Job | None, release: Path, known: VerificationContext) -> Verified:
-    """Verify a release with all that is at hand: its job, the source, the run folder, a public key.
+    """Verify a release with the job, source, run folder and public key that are at hand.
 
     Args:
         job: The job whose promise the files must keep; without one they must keep what their manifest says.
@@ -156,7 +156,10 @@ def verify_published(job: Job | None, release: Path, known: VerificationContext)
 
 
 def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
-    """Read the manifest once, so that what is believed of it is what was held against its seal and signature."""
+    """Read the bytes of a manifest once, and the manifest in them.
+
+    So the manifest that is used is the one that was compared with seal and signature.
+    """
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
         manifest = manifest_of(content, what)
@@ -169,9 +172,9 @@ def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
 
 
 def _without_manifest(job: Job | None, release: Path, known: VerificationContext, what: str) -> Verified:
-    """Recount the release of another tool; one of ours is none without its manifest."""
+    """Recount the release of another tool; refuse one of ours without its manifest."""
     beside = [name for name in (*DOCUMENTS, SIGNATURE) if (release / name).exists()]
-    in_target = job is not None and job.target_address is None and release.resolve().parent == job.target_path.resolve()
+    in_target = job is not None and is_target(job, place_of(str(release.resolve().parent)))
     ours = bool(beside) or in_target or RELEASE.fullmatch(release.resolve().name) is not None
     if release.is_dir() and (known.key is not None or ours):
         faults = ["manifest.json is missing"] + (["there is no signature of the key"] if known.key is not None else [])
@@ -185,7 +188,7 @@ def _without_manifest(job: Job | None, release: Path, known: VerificationContext
 
 
 def _foreign_faults(job: Job, path: Path) -> list[str]:
-    """Return what a DuckDB file of another tool holds beside its table; of other formats only our own form is known."""
+    """Return the faults of another tool's DuckDB file beside its table; none for other formats."""
     if path.suffix != ".duckdb":
         return []
     with temporary_folder_of(job, "verify") as spill, database(job.memory, spill) as connection:
@@ -195,7 +198,7 @@ def _foreign_faults(job: Job, path: Path) -> list[str]:
 
 def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, known: VerificationContext) -> list[str]:
     faults = manifest_text_faults(release, content, manifest, known.seal)
-    faults += entry_faults(release, manifest) + pointer_faults(known.location, job)
+    faults += entry_faults(release, manifest) + pointer_faults(known.location, release, job)
     if manifest.asked is None:
         faults.append("the manifest does not say what was asked")
     signature = release / SIGNATURE
@@ -219,7 +222,7 @@ def _counted(
     known: VerificationContext,
     what: str,
 ) -> Recount:
-    """Recount the files, against the job where there is one."""
+    """Recount the data files, against the job where there is one."""
     if job is not None:
         return verify_against(job, release, original, known.people)[0]
     if manifest.asked is None:
@@ -237,7 +240,7 @@ def _counted(
 def _held(
     job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, recount: Recount, what: str
 ) -> Verified:
-    """Hold the figures of a manifest, its report and the form of its files against what was counted."""
+    """Compare manifest figures, report and form of files with the recount; return the verified release."""
     faults, notes = job_faults(job, manifest) if job is not None else ([], unverified_without_job(manifest))
     is_its_job = job is not None and not notes
     if job is not None and original is not None and is_its_job and not recount.unproved:
@@ -282,19 +285,19 @@ def _source_faults(job: Job, manifest: Manifest, original: Original) -> list[str
 
 
 def _is_told(said: Persons, found: int | None, k: int) -> bool:
-    """Return whether a manifest says how many persons the source has, or withholds it where fewer than k are not released."""
+    """Return whether a manifest reports the source's persons rightly, or withholds them rightly."""
     withheld = found is not None and not tellable(said.released, k, found)
     # Releases of earlier versions tell all numbers.
     return said.source == found or (withheld and said.source is None)
 
 
 def _is_withheld(said: Persons, found: tuple[int, int] | None, k: int) -> bool:
-    """Return whether a manifest says how many records of persons who have too many were withheld, if that may be told."""
+    """Return whether a manifest reports rightly how many records of persons with too many were withheld."""
     return said.withheld == (found[0] if found and tellable(found[1], k) else None)
 
 
 def _form_faults(files: Sequence[Path], manifest: Manifest, layout: Csv, job: Job | None) -> tuple[list[str], list[str]]:
-    """Return whether the data files hold more than their records, and whether that could not be told."""
+    """Return the faults of data files that hold more than their records, and notes on unchecked ones."""
     mine, suffix = versions(), files[0].suffix
     library = "pyarrow" if suffix == ".parquet" else "duckdb"
     same = manifest.versions.get(library) == mine[library]

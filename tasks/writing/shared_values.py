@@ -22,7 +22,7 @@ from tasks.engine.runs import Run
 from tasks.source.bounds.published_columns import (
     as_typed,
     fewest_people,
-    hold,
+    make_value_table,
     people_of_value,
     people_together,
     rows_of_people,
@@ -54,7 +54,7 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
         return source
     publish = dict(source.files[0].publish)
     with connect(job, run.spill) as connection:
-        hold(connection, _released(given, names, job), len(names))
+        make_value_table(connection, _released(given, names, job), len(names))
         for number, name in enumerate(names):
             known = read_published_values(Path(publish[name][0]))
             gone = values_of_few(connection, number, known, job.privacy.k, persons=bool(job.columns.person))

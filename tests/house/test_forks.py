@@ -45,6 +45,17 @@ def asks_for_a_bucket(tree: ast.Module) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr in BUCKETS for node in ast.walk(tree))
 
 
+def asks_for_a_kind_of_place(tree: ast.Module) -> bool:
+    """Return whether a file asks if the target or the work of a job is a folder or a bucket."""
+
+    def asks(node: ast.AST) -> bool:
+        if isinstance(node, ast.Attribute) and node.attr == "folder":
+            return isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in {"target_of", "work_of"}
+        return isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" and "Bucket" in ast.unparse(node.args[1])
+
+    return any(map(asks, ast.walk(tree)))
+
+
 def remembers(tree: ast.Module) -> bool:
     """Return whether a module begins with an empty dictionary, which calls fill."""
 
@@ -72,7 +83,7 @@ def comparisons_with_k(tree: ast.Module) -> int:
 
 @pytest.mark.parametrize(
     ("found", "most"),
-    [(asks_for_the_person, 56), (asks_for_workers, 14), (asks_for_a_bucket, 19), (remembers, 3)],
+    [(asks_for_the_person, 56), (asks_for_workers, 14), (asks_for_a_bucket, 2), (asks_for_a_kind_of_place, 11), (remembers, 3)],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_a_fork_stands_in_no_more_files(found: Found, most: int) -> None:
@@ -98,6 +109,8 @@ def test_what_is_counted_is_found() -> None:
     assert asks_for_the_person(ast.parse("if job.columns.person is not None: pass"))
     assert asks_for_workers(ast.parse("count_remote_workers()")) and not asks_for_workers(ast.parse("workers()"))
     assert asks_for_a_bucket(ast.parse("job.target_address"))
+    assert asks_for_a_kind_of_place(ast.parse("target_of(job).folder is None")) and not asks_for_a_kind_of_place(ast.parse("work.folder"))
+    assert asks_for_a_kind_of_place(ast.parse("isinstance(work, BucketWork)"))
     assert remembers(ast.parse("_loaded: dict[str, int] = {}")) and not remembers(ast.parse("NAMES = {'a': 1}"))
     assert comparisons_with_k(ast.parse("a >= k; 0 < b < job.privacy.k; k == 2; c > 3")) == 2
     assert PRIVATE_BY_PATH.search('patch.setattr("core.columns.coding.WORD", 3)')

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors.runners import RunnerError, WithdrawnError
-from tasks.store.bucket import Bucket
-from tasks.store.bucket_store import BELOW, CALLS, BucketStore
-from tasks.store.bucket_work import BucketWork, scratch_folder
 from tasks.store.files import private_folder, write_atomically
+from tasks.store.place import Bucket
 from tasks.store.store import Store
+from tasks.store.work import BELOW, CALLS, BucketWork, scratch_folder
 from tasks.store.work_folder import FolderWork
 
 
@@ -109,11 +108,11 @@ class BucketQueue:
         if kind == "everywhere":
             return Path(path)
         store, folder = _at_hand(self)
-        return store.at_hand(path.removeprefix(f"{BELOW}/")) if path.startswith(f"{BELOW}/") else folder / path
+        return store.path_named(path.removeprefix(f"{BELOW}/")) if path.startswith(f"{BELOW}/") else folder / path
 
     def store_name(self, store: Store) -> str:
         """Return the machine-independent name of the store: the bucket's address."""
-        return self.bucket.address
+        return self.bucket.location
 
     def store(self, name: str) -> Store:
         """Return this machine's store."""
@@ -126,14 +125,14 @@ CallQueue = FolderQueue | BucketQueue
 def queue_of(work: FolderWork | BucketWork, spill: Path, phase: str) -> CallQueue:
     """Return the queue for the calls of a phase."""
     if isinstance(work, BucketWork):
-        return BucketQueue(work.store.bucket, work.folder)
+        return BucketQueue(work.bucket, work.folder)
     return FolderQueue(private_folder(spill / "calls" / phase))
 
 
 class _AtHand(NamedTuple):
     """A worker's local copy of a run's work."""
 
-    store: BucketStore
+    store: Store
     folder: Path
     left: ExitStack
 
@@ -143,14 +142,14 @@ _HERE: dict[BucketQueue, _AtHand] = {}
 """By run: workers of a cluster may work for several at a time."""
 
 
-def _at_hand(queue: BucketQueue) -> tuple[BucketStore, Path]:
+def _at_hand(queue: BucketQueue) -> tuple[Store, Path]:
     with _TURN:
         if queue not in _HERE:
             # One run at a time holds the lease of a bucket: what an earlier one left here, because its head died, is nobody's.
             _forget([other for other in _HERE if other.bucket == queue.bucket])
             left = ExitStack()
             folder = left.enter_context(scratch_folder())
-            _HERE[queue] = _AtHand(BucketStore(folder / BELOW, queue.bucket), folder, left)
+            _HERE[queue] = _AtHand(Store(folder / BELOW, queue.bucket.below(BELOW)), folder, left)
         return _HERE[queue][:2]
 
 

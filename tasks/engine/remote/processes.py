@@ -20,8 +20,8 @@ from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
 from tasks.engine.remote.call_queues import CallQueue, queue_of, remove_local_copies
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
-from tasks.store.bucket_work import BucketWork
 from tasks.store.files import owner_only
+from tasks.store.work import BucketWork
 from tasks.store.work_folder import FolderWork
 
 

@@ -42,7 +42,7 @@ from tasks.recount.relational.values import value_faults
 from tasks.recount.rows import RowsHere
 from tasks.recount.truth import compare_with_source
 from tasks.release.files import file_error
-from tasks.source.objects.for_duckdb import let_read
+from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect, literal, quote
 
 
@@ -99,7 +99,7 @@ def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Pa
     with connect(table_job(job, tree.unit), spill, last=True) as connection, file_error(what):
         tables = {table: written.read(table) for table in tree.tables}
         for one in filter(None, written.originals.values()):
-            let_read(connection, one.relation)
+            register_objects(connection, one.relation)
         whole = source_owners(job, written.originals, connection, tables)
         for table in tree.tables:
             original = written.originals.get(table)

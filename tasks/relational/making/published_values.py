@@ -17,7 +17,7 @@ from core.recoding.publishing import published_values
 from schemas.errors.base import SourceError
 from schemas.privacy.publish import Way, canonical_way, counts_people
 from tasks.relational.making.linking import ORPHAN, Linking
-from tasks.source.bounds.published_columns import BYTES_PER_VALUE, count_values, hold, is_mean
+from tasks.source.bounds.published_columns import BYTES_PER_VALUE, count_values, is_mean, make_value_table
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -78,7 +78,7 @@ def _decide(given: Linking, column: WayColumn, path: Path) -> int:
         values = values_with_persons(connection, given, column, rows)
         # A table without rows has no batch.
         nothing = pa.nulls(0, kind), digests_of([pa.nulls(0, pa.int64())], 0)
-        hold(connection, (([one], persons) for one, persons in (nothing, *values)), 1)
+        make_value_table(connection, (([one], persons) for one, persons in (nothing, *values)), 1)
         counted = count_values(connection, 0, kind, k, persons=True, every=is_mean(way))
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > given.job.memory:
@@ -129,7 +129,7 @@ def without_values_of_few(
     read = connection.cursor().sql("FROM released").to_arrow_reader(BATCH_ROWS)
     held = ((known.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
     nothing = known.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
-    hold(connection, (([values], digests_of([whose], len(whose))) for values, whose in (nothing, *held)), 1)
+    make_value_table(connection, (([values], digests_of([whose], len(whose))) for values, whose in (nothing, *held)), 1)
     return known.without(values_of_few(connection, 0, known, given.job.privacy.k, persons=True))
 
 

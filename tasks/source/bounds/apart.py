@@ -1,4 +1,4 @@
-"""Reads what a library may not survive in a process of its own: Arrow ends the process at some files that are damaged."""
+"""Files that may crash a library, read in a process of their own: Arrow crashes at some damaged files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 def survived(name: str, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Return what a function returns that is called in a copy of this process.
+    """Call a function in a copy of this process, and return its result.
 
     Args:
         name: The file that it reads, as the user knows it.
@@ -32,7 +32,7 @@ def survived(name: str, function: Callable[..., Result], *arguments: Any) -> Res
 
 
 def survived_each(function: Callable[..., Result], calls: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Result]:
-    """Return what a function returns for each of several files, as ``survived`` does.
+    """Call a function for each of several files in a copy of this process; return the results.
 
     A copy of the process costs as much as a hundred small files, so that one reads all of them. Where a signal ends it, each file is
     read in a copy of its own: then it is known which one did.
@@ -62,7 +62,7 @@ def _given(content: bytes) -> Any:
 
 
 def _answer_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes | None:
-    """Return what a copy of this process answers; None if a signal ended it."""
+    """Return the answer of a copy of this process; None if a signal ended it."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         # Other threads are not in the copy, which only reads a file.
@@ -78,7 +78,7 @@ def _answer_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> byte
 
 
 def _answer(write: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> NoReturn:
-    """Write a result or an error into a pipe, and end without what a process does at its end, which is the first one's."""
+    """Write a result or an error into a pipe, and end the process without its exit handlers."""
     code = 1
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -109,7 +109,7 @@ _DICTIONARY, _RECORDS = 2, 3
 
 
 def batch_sizes(file: BinaryIO) -> Iterator[int]:
-    """Yield how many bytes each batch of a file takes unpacked, those of dictionaries too.
+    """Yield the unpacked bytes of each batch of an Arrow file, dictionaries included.
 
     Args:
         file: In Arrow's file or stream format, open for reading.
@@ -130,7 +130,7 @@ def batch_sizes(file: BinaryIO) -> Iterator[int]:
 
 
 def bytes_behind(file: BinaryIO) -> int:
-    """Return how many bytes lie between the last batch that a footer lists and the footer; 0 in a stream, or where no batch is listed.
+    """Return the number of bytes between the last listed batch and the footer; 0 in a stream.
 
     Args:
         file: In Arrow's file or stream format, open for reading.
@@ -144,7 +144,7 @@ def bytes_behind(file: BinaryIO) -> int:
 
 
 def _footer(file: BinaryIO, end: int) -> int:
-    """Return where the footer of a file begins."""
+    """Return the offset of the footer of a file."""
     tail = 4 + len(MAGIC)
     file.seek(max(end - tail, 0))
     size = _number(file.read(4), "<I")
@@ -154,7 +154,7 @@ def _footer(file: BinaryIO, end: int) -> int:
 
 
 def _listed(file: BinaryIO, end: int) -> list[int]:
-    """Return where the batches of a file begin, as its footer has it."""
+    """Return the offsets of the batches that a file's footer lists."""
     start = _footer(file, end)
     file.seek(start)
     footer = _Table.root(file.read(end - 4 - len(MAGIC) - start))
@@ -162,7 +162,7 @@ def _listed(file: BinaryIO, end: int) -> list[int]:
 
 
 def _message(file: BinaryIO, place: int, end: int) -> tuple[int, int | None]:
-    """Return where the message at a place ends, and what it takes unpacked; None where it is no batch."""
+    """Return where the message at an offset ends, and its unpacked bytes; None if it is no batch."""
     if not 0 <= place < end:
         raise ValueError
     file.seek(place)
@@ -188,7 +188,7 @@ def _message(file: BinaryIO, place: int, end: int) -> tuple[int, int | None]:
 
 
 def _unpacked(file: BinaryIO, batch: _Table, place: int, body: int) -> int:
-    """Return what the buffers of a batch take, whose body begins at a place of the file."""
+    """Return the unpacked bytes of the buffers of a batch whose body begins at an offset."""
     packed, total = batch.has(3), 0
     for start, length in batch.pairs(2):
         if start < 0 or length < 0 or start + length > body:
@@ -211,7 +211,7 @@ def _number(content: bytes, form: str, place: int = 0) -> int:
 
 
 class _Table:
-    """A table of FlatBuffers: fields by number, found by way of a table of their places."""
+    """A table of FlatBuffers, whose fields are found by number."""
 
     def __init__(self, content: bytes, place: int) -> None:
         self.content, self.place = content, place
@@ -222,7 +222,7 @@ class _Table:
 
     @classmethod
     def root(cls, content: bytes) -> _Table:
-        """Return the table that a description begins with."""
+        """Return the root table of a buffer."""
         return cls(content, _number(content, "<I"))
 
     def _place(self, field: int) -> int:
@@ -230,16 +230,16 @@ class _Table:
         return _number(self.content, "<H", self.fields + entry) if entry + 2 <= self.width else 0
 
     def has(self, field: int) -> bool:
-        """Return whether a field is there."""
+        """Return whether a field is present."""
         return self._place(field) > 0
 
     def number(self, field: int, form: str) -> int:
-        """Return a number, 0 where it is left out."""
+        """Return the number in a field; 0 if the field is left out."""
         place = self._place(field)
         return _number(self.content, form, self.place + place) if place else 0
 
     def table(self, field: int) -> _Table:
-        """Return a table."""
+        """Return the table in a field."""
         place = self._place(field)
         if not place:
             raise ValueError
@@ -247,16 +247,16 @@ class _Table:
         return _Table(self.content, start + _number(self.content, "<I", start))
 
     def places(self, field: int) -> list[int]:
-        """Return where the blocks begin of which a field is a list."""
+        """Return the offsets of the blocks that a field lists."""
         found = self._list(field, BLOCK)
         return [int(place) for place, *_ in struct.iter_unpack("<qiiq", found)]
 
     def pairs(self, field: int) -> Iterator[tuple[int, int]]:
-        """Yield pairs of 64-bit numbers, of which a field is a list."""
+        """Yield the pairs of 64-bit numbers that a field lists."""
         yield from struct.iter_unpack("<qq", self._list(field, 16))
 
     def _list(self, field: int, width: int) -> bytes:
-        """Return the bytes of a list of records of one width; none where it is left out."""
+        """Return the bytes of a list of records of one width; None if the field is left out."""
         place = self._place(field)
         if not place:
             return b""

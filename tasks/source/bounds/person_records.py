@@ -1,4 +1,4 @@
-"""At most so many records of a person: which ones a source keeps where the job bounds them (``columns.most_records``).
+"""Bound on the records of each person (``columns.most_records``): which records a source keeps.
 
 The records of a person are put in the order of a keyed digest of where they stand, and those beyond the bound are withheld. The key is the
 digest of the whole source, so that the draw follows from no value and nobody without the source can repeat it. Every step after this one
@@ -34,7 +34,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class Bounded(NamedTuple):
-    """A source of which at most so many records of a person are left.
+    """A source with a bounded number of records per person.
 
     Attributes:
         files: Its files, without the records that were withheld.
@@ -73,7 +73,7 @@ def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, sto
 
 
 def somebody_sql(persons: Mapping[str, pa.DataType]) -> str:
-    """Return the condition that a record is somebody's.
+    """Return the SQL condition that a record has a person.
 
     Args:
         persons: The type of each column that names a person, by name; of numbers, what is none names nobody.
@@ -84,7 +84,7 @@ def somebody_sql(persons: Mapping[str, pa.DataType]) -> str:
 
 
 def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: str, store: Store) -> Artifact:
-    """Return which records are withheld: ``file`` (its position), ``row``, and whether it is the ``first`` one of its person."""
+    """Return the withheld records: ``file`` (its position), ``row``, ``first`` (of its person)."""
     persons, most = job.columns.person, job.columns.most_records
     # What the user calls a column could be a name of ours.
     types = {f"person_{number}": working_type(columns.field(name).type) for number, name in enumerate(persons)}
@@ -111,7 +111,7 @@ def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: st
 
 
 def _numbered(files: Sequence[SourceFile], persons: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield who the records are of, with the position of their file and their number in it, from 0."""
+    """Yield the persons of records, with the position of the file and the row number from 0."""
     for number, file in enumerate(files):
         first = 0
         for batch in read_chunk(Chunk.of(file), persons, plain=persons) if file.rows else ():
@@ -127,7 +127,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _without(job: Job, file: SourceFile, rows: Rows, columns: pa.Schema, key: Key, store: Store, *, here: bool) -> SourceFile:
-    """Return a file without some of its rows, and without columns that are not published."""
+    """Return a file without given rows, and without columns that are not published."""
     hidden = {*job.columns.columns_withheld} - {*job.columns.person, *(one.treatment.subject for one in job.columns.pseudonyms)}
 
     def write(part: Path) -> int:

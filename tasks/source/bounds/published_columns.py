@@ -1,4 +1,4 @@
-"""Columns that are published otherwise than they are (``publish``): what becomes of each value, decided before anything is counted.
+"""Published values of columns with a ``publish`` setting, decided before records are counted.
 
 Every step after this one reads columns as they are published, so that l and t are of what is published.
 """
@@ -33,7 +33,7 @@ SOMEBODY = f"person <> {int(NOBODY)}"
 
 
 def comparable(column: pa.Array) -> pa.Array:
-    """Return a column plain, moments as whole numbers, and what is no finite number as null."""
+    """Return a column plain, with moments as whole numbers and non-finite numbers as null."""
     plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     if pt.is_date(plain.type):
         return plain.cast(pa.date32()).cast(pa.int32())
@@ -45,7 +45,7 @@ def comparable(column: pa.Array) -> pa.Array:
 
 
 def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values that ``comparable`` made in the type of their column again."""
+    """Return values of ``comparable`` in the type of their column again."""
     if pt.is_date(kind):
         return values.cast(pa.int32()).cast(pa.date32()).cast(kind)
     if pt.is_timestamp(kind):
@@ -53,8 +53,10 @@ def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values.cast(kind)
 
 
-def hold(connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence[pa.Array], Digests | None]], columns: int) -> None:
-    """Make the table of values and whose they are: ``value_0`` …, ``person``.
+def make_value_table(
+    connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence[pa.Array], Digests | None]], columns: int
+) -> None:
+    """Make a table of values and their persons: ``value_0`` …, ``person``.
 
     Args:
         connection: Gets it.
@@ -82,7 +84,7 @@ def hold(connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence
 
 
 def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, persons: bool) -> pa.Table:
-    """Return ``value``, ascending and null last, ``people`` and ``records`` of a column of the table."""
+    """Return ``value`` (ascending, null last), ``people`` and ``records`` of a column of the table."""
     people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if persons else "count(*)"
     statement = f"SELECT value_{column} AS value, {people} AS people, count(*) AS records FROM {TABLE} GROUP BY 1 ORDER BY 1 NULLS LAST"
     return connection.sql(statement).to_arrow_table()
@@ -91,7 +93,7 @@ def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, perso
 def count_values(
     connection: duckdb.DuckDBPyConnection, column: int, kind: pa.DataType, k: int, *, persons: bool, every: bool
 ) -> CountedValues:
-    """Count the values of a column of the table.
+    """Count the people and records of each value of a column of the table.
 
     Args:
         connection: Has it.
@@ -124,7 +126,7 @@ def count_values(
 
 
 def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: pa.Array, *, persons: bool) -> tuple[int, int]:
-    """Return how many people have one of some values of a column of the table, a null among them, and how many records do.
+    """Return how many people, and how many records, have one of some values of a column.
 
     Args:
         connection: Has it.
@@ -141,7 +143,7 @@ def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: 
 
 
 def fewest_people(found: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
-    """Return the value of fewest people among some that are published, as an array of one.
+    """Return the value with the fewest people among given values, as an array of one.
 
     Args:
         found: As ``people_of_value`` returns it.
@@ -159,7 +161,7 @@ NUMBERS = "only numbers are rounded, cut or put into groups; say publish: shared
 
 
 def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store) -> tuple[list[SourceFile], pa.Schema]:
-    """Decide what is published of the values of columns that say so, of all records of a source.
+    """Decide the published values of all columns with a ``publish`` setting, over a whole source.
 
     Args:
         job: Says how columns are published.
@@ -188,14 +190,14 @@ def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, s
 
 
 def is_mean(way: Way | None) -> bool:
-    """Return whether numbers are published as means, which are fractions."""
+    """Return whether the numbers of a column are published as means, which are fractions."""
     return isinstance(way, Publishing) and way.microaggregate is not None
 
 
 def _decided(job: Job, files: Sequence[SourceFile], name: str, kind: pa.DataType, store: Store, path: Path) -> int:
     way, k = job.columns.ways[name], job.privacy.k
     with connect(job, store.folder.parent / "spill") as connection:
-        hold(connection, _read(job, files, name), 1)
+        make_value_table(connection, _read(job, files, name), 1)
         counted = count_values(connection, 0, kind, k, persons=bool(job.columns.person), every=is_mean(way))
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > job.memory:
@@ -230,17 +232,17 @@ def _check_type(name: str, kind: pa.DataType, way: Way) -> None:
 
 
 def _fits(number: Decimal, kind: pa.DataType) -> bool:
-    """Return whether a number has no more places behind its point than a decimal type."""
+    """Return whether a number fits the decimal places of a type."""
     return not pt.is_decimal(kind) or bool(number.scaleb(kind.scale) == number.scaleb(kind.scale).to_integral_value())
 
 
 def shared_columns(job: Job) -> list[str]:
-    """Return the columns of which every published value is shared by people who are counted."""
+    """Return the columns of which at least k people share every published value."""
     return [name for name, way in job.columns.ways.items() if counts_people(way)]
 
 
 def rows_of_people(batches: Sequence[pa.RecordBatch], columns: int, kept: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
-    """Return some records of batches: their columns, and the digests of their persons, whose names come after these."""
+    """Return columns of the kept records of batches, and the digests of their persons."""
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept))
     arrays = [column.combine_chunks() for column in table.columns]
     return arrays[:columns], digests_of(arrays[columns:], len(table)) if len(arrays) > columns else None

@@ -1,4 +1,6 @@
-"""How long the values of a Parquet file are once they are unpacked, found before any is: a few kilobytes can be many gigabytes.
+"""Unpacked lengths of the values of a Parquet file, found before any value is unpacked.
+
+A few kilobytes can be many gigabytes.
 
 Pages are bounded by the job's memory, values by 16 MB, and of columns whose values are long, so many records are read at a time as memory
 holds. Headers of pages say it. Of a dictionary its entries are looked at, because one long entry among short ones may be every record's.
@@ -27,7 +29,7 @@ _MOST_DEPTH = 8
 
 
 class Page(NamedTuple):
-    """A page of a column.
+    """A page of a column, by its header.
 
     Attributes:
         is_dictionary: Whether it holds the entries to which places in other pages lead.
@@ -63,13 +65,13 @@ def pages_of(opened: Any, column: pq.ColumnChunkMetaData) -> Iterator[Page]:
 
 
 class _Header:
-    """Reads one header."""
+    """A reader of one page header."""
 
     def __init__(self, content: bytes) -> None:
         self.content, self.place = content, 0
 
     def page(self) -> tuple[Page, int]:
-        """Return the page, and how many bytes it takes behind its header."""
+        """Return the page that the header describes, and its bytes behind the header."""
         try:
             said = self._struct(0)
             kind, size, packed = said[1], said[2], said[3]
@@ -187,7 +189,7 @@ _TEXTS, _FIXED = "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"
 
 
 class Unpacked(NamedTuple):
-    """What the values of a file take.
+    """Lengths of the unpacked values of a Parquet file, by column.
 
     Attributes:
         long: By column of which values are long, how many bytes one may take.
@@ -199,7 +201,7 @@ class Unpacked(NamedTuple):
 
 
 def unpacked(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> Unpacked:
-    """Return how long the values of an open Parquet file are.
+    """Return the lengths of the unpacked values of an open Parquet file.
 
     Args:
         opened: The file, open for reading.
@@ -228,12 +230,12 @@ def unpacked(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> 
 
 
 def rows_of_long(long: Iterable[int]) -> int:
-    """Return how many records are read at a time, at least one, where values of some columns may be so long."""
+    """Return how many records to read at a time where some columns have long values; at least one."""
     return max(LONG_BATCH // max(sum(long), 1), 1)
 
 
 def _check_pages(pages: Iterable[Page], column: pq.ColumnChunkMetaData, name: str, memory: int) -> None:
-    """Refuse pages that take more than memory has room for."""
+    """Refuse pages whose unpacked bytes do not fit into memory."""
     sizes, most = [page.size for page in pages], max(memory // PAGE_SHARE, LEAST_PAGE)
     if max(sizes, default=0) > most:
         raise ValuesError.large_page(column.path_in_schema, name, max(sizes), most)
@@ -242,7 +244,7 @@ def _check_pages(pages: Iterable[Page], column: pq.ColumnChunkMetaData, name: st
 
 
 class _Look:
-    """Looks at the values of a file, where headers do not say how long they are."""
+    """Inspection of the values of a file whose headers do not show their lengths."""
 
     def __init__(self, opened: Any, metadata: pq.FileMetaData) -> None:
         columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
@@ -252,7 +254,7 @@ class _Look:
         self._coded = pq.ParquetFile(opened, read_dictionary=texts, **kept)
 
     def at(self, group: int, column: pq.ColumnChunkMetaData, pages: Sequence[Page], declared: pq.ColumnSchema) -> tuple[int, int]:
-        """Return how long values of a column are in a row group, and what all of them take beyond their pages."""
+        """Return the length of a column's longest value in a row group, and the bytes beyond its pages."""
         if declared.physical_type == _FIXED:
             return declared.length, 0
         if declared.physical_type != _TEXTS:
@@ -273,7 +275,7 @@ class _Look:
         return longest, more
 
     def _longest_entry(self, group: int, name: str, size: int) -> int:
-        """Return how long the entries of a dictionary are that takes so many bytes; all of these where it cannot be read as one."""
+        """Return the length of the longest dictionary entry; all bytes of a dictionary that cannot be read."""
         for batch in self._coded.iter_batches(1, row_groups=[group], columns=[name], use_threads=False):
             if isinstance(batch.column(0), pa.DictionaryArray):
                 return int(pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0)
@@ -281,7 +283,7 @@ class _Look:
         return size
 
     def _longest_value(self, group: int, name: str, most: int) -> tuple[int, int]:
-        """Return how long the longest value of a column is in a row group, where none is longer than most, and what all of them take."""
+        """Return the length of the longest value of a column in a row group, and the bytes of all values."""
         longest = total = 0
         for batch in self._plain.iter_batches(rows_of_long([most]), row_groups=[group], columns=[name], use_threads=False):
             column = batch.column(0)

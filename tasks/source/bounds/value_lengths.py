@@ -1,4 +1,4 @@
-"""How long the values of a Parquet file are: looked at once for its content, and kept."""
+"""Unpacked lengths of the values of Parquet files, found once for each content and kept."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from tasks.source.bounds.apart import survived_each
 from tasks.source.bounds.unpacked import Unpacked, check_int96, unpacked
-from tasks.source.object_store import Stat
-from tasks.source.stable_files import while_stable
+from tasks.source.listing import Stat, while_stable
 from tasks.store.keys import StepCode
 from tasks.store.store import Store
 
@@ -28,7 +27,7 @@ _SIGNATURE, _ENCRYPTED = 28, b"PARE"
 
 
 class LengthInspection(NamedTuple):
-    """A Parquet file that is looked at.
+    """A Parquet file whose value lengths are looked up.
 
     Attributes:
         path: Where it is.
@@ -44,7 +43,7 @@ class LengthInspection(NamedTuple):
 
 
 def lengths_unpacked(files: Sequence[LengthInspection], memory: int, store: Store) -> list[Unpacked]:
-    """Return how long the values of each Parquet file are, from the store where they were looked at before.
+    """Return the value lengths of each Parquet file, from the store where they are known.
 
     Args:
         files: The files.
@@ -71,7 +70,7 @@ def _unpacked_at_rest(file: LengthInspection, memory: int) -> Unpacked:
 
 
 def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
-    """Return how long the values of a Parquet file are.
+    """Return the value lengths of a Parquet file.
 
     Args:
         path: The file.
@@ -90,7 +89,7 @@ def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
 
 
 def check_header(opened: Any, name: str) -> None:
-    """Refuse an open Parquet file that is encrypted, or whose timestamps are read less finely than they are written.
+    """Refuse an open Parquet file that is encrypted, or has timestamps finer than can be read.
 
     Args:
         opened: The file.
@@ -105,7 +104,7 @@ def check_header(opened: Any, name: str) -> None:
 
 
 def check_plain(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
-    """Refuse a Parquet file of which columns are encrypted: Arrow ends the process when it is asked of them.
+    """Refuse a Parquet file with encrypted columns, at which Arrow would crash.
 
     Args:
         opened: The file, open for reading.

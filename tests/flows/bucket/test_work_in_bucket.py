@@ -16,9 +16,9 @@ import pytest
 from schemas.errors.base import JobError, StorageError
 from schemas.errors.folders import WorkError
 from schemas.job.job import load_job
-from tasks.store import bucket as buckets
-from tasks.store.bucket import Bucket
+from tasks.store import place
 from tasks.store.lease import Clock, take
+from tasks.store.place import Bucket
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import JOB, digests, people, people_job, released
 from tests.servers import Faulty, objects, s3_bucket
@@ -149,13 +149,13 @@ def test_a_head_that_was_taken_over_publishes_nothing(
 def test_lost_answers_and_listings_that_lag_change_no_byte(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, opened = anonymise(people_job(tmp_path / "here", TABLE, files=2), *CHANGES), buckets.file_system
+    here, opened = anonymise(people_job(tmp_path / "here", TABLE, files=2), *CHANGES), place.file_system
 
     def faulty(address: str) -> tuple[Any, str]:
         found, root = opened(address)
         return Faulty(found, lambda number: number % 3 == 0, lagging=True), root
 
-    monkeypatch.setattr(buckets, "file_system", faulty)
+    monkeypatch.setattr(place, "file_system", faulty)
     made = anonymise(job_in(tmp_path / "there", "faulty"), *CHANGES)
     assert made.manifest.files == here.manifest.files
     assert digests(made.folder) == digests(here.folder)

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tasks.store.bucket import Bucket
 from tasks.store.lease import Clock, take
+from tasks.store.place import Bucket
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import CSV_TYPES, JOB, digests, people, people_job, write_csv
 from tests.patience import until

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows import cli
-from tasks.source.stable_files import file_stat
+from tasks.source.listing import file_stat
 from tasks.store.secret import seal, unsealed
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_job

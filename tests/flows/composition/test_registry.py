@@ -23,6 +23,7 @@ from schemas.reading.given_jobs import scratch_job
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.overlaps import overlaps_of
 from tasks.composition.registry import ReleaseRegistry, open_registry
+from tasks.publication.target import Target
 from tasks.publication.verify_and_publish import read_or_recall
 from tasks.source.extracts import open_run
 from tests.conftest import Anonymise, CommandLine
@@ -207,7 +208,7 @@ def test_a_release_that_was_entered_and_never_published_is_none(
 
     job = job_in(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("tasks.publication.verify_and_publish.publish", dies)
+        patch.setattr(Target, "publish", dies)
         with pytest.raises(KeyboardInterrupt):
             anonymise(job)
     assert list(registry(tmp_path).glob("*.record"))

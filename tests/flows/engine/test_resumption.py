@@ -16,6 +16,7 @@ import pytest
 
 from schemas.errors.base import SourceError, StorageError
 from tasks.engine.progress import listening
+from tasks.publication.target import Target
 from tests.conftest import Anonymise, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_parquet
 from tests.patience import until
@@ -279,7 +280,7 @@ def test_what_a_run_left_that_published_nothing_is_taken_for_no_other_jobs(
     settings = (setting, *(["columns.insensitive=[note, score]"] if "visits" in setting else []))
     job = people_job(tmp_path / "left", TABLE)
     with monkeypatch.context() as patch:
-        patch.setattr("tasks.publication.verify_and_publish.publish", dies)
+        patch.setattr(Target, "publish", dies)
         with pytest.raises(KeyboardInterrupt):
             anonymise(job)
     kept = {name.split("/")[0] for name in artefacts(tmp_path / "left")}

@@ -13,7 +13,7 @@ import pytest
 from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import load_job
-from tasks.verification.job_figures import job_faults
+from tasks.verification.manifest_claims import job_faults
 from tests.command_line import CommandLine
 from tests.conftest import Anonymise
 from tests.covering import each_pair

@@ -15,7 +15,7 @@ import pytest
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import HoldersError
 from schemas.errors.storage import PeopleLostError
-from tasks.publication import verify_and_publish
+from tasks.publication import target
 from tasks.report.sentences import overlap_sentences, warning_sentences
 from tests.conftest import Anonymise
 from tests.flows.lattice.test_local_suppression import settings
@@ -82,7 +82,7 @@ def test_old_files_are_not_read_again_for_their_people(anonymise: Anonymise, tmp
 def test_people_that_are_lost_before_they_are_counted_are_not_replaced_by_records(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = verify_and_publish.stage_output
+    stage = target.stage_output
 
     def losing(*arguments: Any) -> Any:
         for kept in (tmp_path / ".skald" / "people" / "artifacts" / "people").glob("*.parquet"):
@@ -91,7 +91,7 @@ def test_people_that_are_lost_before_they_are_counted_are_not_replaced_by_record
 
     path = job(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(verify_and_publish, "stage_output", losing)
+        patched.setattr(target, "stage_output", losing)
         with pytest.raises(PeopleLostError, match="the same command makes the rest again"):
             anonymise(path)
     assert not list((tmp_path / "releases").glob("people-*"))

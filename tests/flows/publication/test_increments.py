@@ -271,9 +271,9 @@ def test_an_empty_file_relates_no_releases(anonymise: Anonymise, tmp_path: Path)
 def test_a_run_that_ends_as_soon_as_its_release_is_there_can_be_compared_with(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.publication import verify_and_publish
+    from tasks.publication.target import Target
 
-    plain = verify_and_publish.publish
+    plain = Target.publish
 
     def dies(*arguments: Any) -> None:
         plain(*arguments)
@@ -281,7 +281,7 @@ def test_a_run_that_ends_as_soon_as_its_release_is_there_can_be_compared_with(
 
     job = people_job(tmp_path, TABLE, files=2)
     with monkeypatch.context() as patch:
-        patch.setattr(verify_and_publish, "publish", dies)
+        patch.setattr(Target, "publish", dies)
         with pytest.raises(KeyboardInterrupt):
             anonymise(job)
     with_more(tmp_path)

@@ -19,7 +19,7 @@ from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import hierarchies_of, job_digest, load_job
 from tasks.attacks.release_attack import attack_code
 from tasks.report.page import report_code
-from tasks.source.stable_files import source_digest
+from tasks.source.listing import source_digest
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import unsealed
 from tests.conftest import Anonymise, CommandLine

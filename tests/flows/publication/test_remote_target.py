@@ -15,9 +15,9 @@ from schemas.errors.base import JobError, StorageError, VerificationError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import load_job
 from tasks.planning.plan import find_existing_release, make_plan
-from tasks.publication.deliveries import replace_object
-from tasks.publication.remote_target import at_hand
 from tasks.recount.recount import verify_release
+from tasks.store.place import Bucket
+from tasks.verification.published_releases import release_folder
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
 from tests.servers import objects, s3_bucket
@@ -27,17 +27,17 @@ MANY = ("privacy.k=4", "rows_per_file=40")
 KILLED = """
 import os, signal
 from flows.cli import main
-from tasks.publication import deliveries
+from tasks.store.place import Bucket
 
-put, there = deliveries.put_object, []
+put, there = Bucket.upload, []
 
-def deadly(system, path, remote):
-    put(system, path, remote)
-    there.append(remote)
+def deadly(self, path, name, sha256):
+    put(self, path, name, sha256)
+    there.append(name)
     if len(there) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 
-deliveries.put_object = deadly
+Bucket.upload = deadly
 main()
 """
 
@@ -72,7 +72,7 @@ def test_a_release_in_a_bucket_is_that_of_a_folder_and_nothing_else_is_left(
     files = sorted(name for name in listed("whole") if name.startswith(release))
     expected = [*(file.path for file in here.manifest.files), "manifest.json", "report.html", "report.json"]
     assert files == sorted(f"{release}/{name}" for name in expected)
-    with at_hand(f"s3://bucket/whole/{release}") as folder:
+    with release_folder(f"s3://bucket/whole/{release}") as folder:
         assert digests(folder) == digests(here.folder)
         assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
     assert not list((tmp_path / "there" / ".skald" / "people" / "outbox").glob("people-*"))
@@ -102,7 +102,7 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
     made = anonymise(job, *MANY)
     assert {name.split("/")[0] for name in listed("killed")} == {made.manifest.release, "CURRENT"}
     assert not any(".staging" in name for name in listed("killed"))
-    with at_hand(f"s3://bucket/killed/{made.manifest.release}") as folder:
+    with release_folder(f"s3://bucket/killed/{made.manifest.release}") as folder:
         assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
 
 
@@ -110,14 +110,12 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
 def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothing_else(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.publication import deliveries
-
     def dies(*_: Any) -> None:
         raise KeyboardInterrupt
 
     job = job_to(tmp_path / "job", "changed")
     with monkeypatch.context() as patch:
-        patch.setattr(deliveries, "fetch_object", dies)
+        patch.setattr(Bucket, "download", dies)
         with pytest.raises(KeyboardInterrupt):
             anonymise(job, "privacy.k=4")
     [left] = {name.split("/")[0] for name in listed("changed")}
@@ -135,8 +133,14 @@ def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothin
 
 def test_a_pointer_that_another_run_put_meanwhile_is_not_put_over(store: dict[str, str]) -> None:
     system, current = objects(), "bucket/pointer/CURRENT"
-    assert replace_object(system, current, b"first")
-    assert replace_object(system, current, b"first")
+
+    def update(store: Any, name: str, content: bytes) -> bool:
+        bucket = Bucket("s3://bucket/pointer")
+        bucket._opened = store, "bucket/pointer"
+        return bucket.update(name, content)
+
+    assert update(system, "CURRENT", b"first")
+    assert update(system, "CURRENT", b"first")
 
     class Late:
         """A store in which somebody else puts the pointer just before it is put."""
@@ -150,10 +154,10 @@ def test_a_pointer_that_another_run_put_meanwhile_is_not_put_over(store: dict[st
             system.pipe_file(remote, b"of another run")
             system.pipe_file(remote, content, **condition)
 
-    assert not replace_object(Late(), current, b"second")
-    assert not replace_object(Late(), "bucket/pointer/new", b"second")
+    assert not update(Late(), "CURRENT", b"second")
+    assert not update(Late(), "new", b"second")
     assert {system.cat_file(current), system.cat_file("bucket/pointer/new")} == {b"of another run"}
-    assert replace_object(system, current, b"second")
+    assert update(system, "CURRENT", b"second")
     assert system.cat_file(current) == b"second"
 
     class Old(Late):
@@ -166,7 +170,7 @@ def test_a_pointer_that_another_run_put_meanwhile_is_not_put_over(store: dict[st
                 raise OSError from answer
             system.pipe_file(remote, content)
 
-    assert replace_object(Old(), current, b"third")
+    assert update(Old(), "CURRENT", b"third")
     assert system.cat_file(current) == b"third"
 
 
@@ -189,18 +193,14 @@ def test_an_old_release_is_never_written_over(anonymise: Anonymise, store: dict[
 def test_of_two_runs_that_publish_the_same_release_one_is_told(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.publication import remote_target
+    job, put = job_to(tmp_path, "race"), Bucket.upload
 
-    job, put = job_to(tmp_path, "race"), remote_target.put_object
-    system_of = objects()
-
-    def slow(remote_system: Any, path: Path, remote: str) -> None:
-        put(remote_system, path, remote)
-        root = remote.split("/data/", maxsplit=1)[0].split("/report", maxsplit=1)[0]
+    def slow(bucket: Bucket, path: Path, name: str, sha256: str) -> None:
+        put(bucket, path, name, sha256)
         if path.name == "report.json":
-            system_of.pipe_file(f"{root}/manifest.json", b"of another run")
+            objects().pipe_file(f"bucket/race/{name.split('/', maxsplit=1)[0]}/manifest.json", b"of another run")
 
-    monkeypatch.setattr(remote_target, "put_object", slow)
+    monkeypatch.setattr(Bucket, "upload", slow)
     with pytest.raises(ObjectStoreError, match="published by another run meanwhile"):
         anonymise(job, "privacy.k=4")
     [manifest] = [name for name in listed("race") if name.endswith("manifest.json")]
@@ -227,15 +227,13 @@ def test_what_is_refused_after_it_was_put_there_is_taken_away(
 def test_what_reads_back_otherwise_than_it_was_written_is_no_release(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.publication import deliveries
+    put = Bucket.upload
 
-    put = deliveries.put_object
+    def spoils(bucket: Bucket, path: Path, name: str, sha256: str) -> None:
+        put(bucket, path, name, sha256)
+        bucket.write(name, b"otherwise")
 
-    def spoils(remote_system: Any, path: Path, remote: str) -> None:
-        put(remote_system, path, remote)
-        remote_system.pipe_file(remote, b"otherwise")
-
-    monkeypatch.setattr(deliveries, "put_object", spoils)
+    monkeypatch.setattr(Bucket, "upload", spoils)
     with pytest.raises(ObjectStoreError, match=r"1 file of .* read back otherwise"):
         anonymise(job_to(tmp_path, "spoilt"), "privacy.k=4")
     assert not any(name.endswith("manifest.json") for name in listed("spoilt"))

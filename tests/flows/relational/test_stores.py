@@ -13,9 +13,9 @@ import yaml
 from flows.tables import tables
 from schemas.errors.base import StorageError, VerificationError
 from schemas.relational.tables_job import load_tables_job
-from tasks.publication import remote_target
-from tasks.publication.remote_target import at_hand
 from tasks.relational.verified import verify_tables
+from tasks.store.place import Bucket
+from tasks.verification.published_releases import release_folder
 from tests.flows.relational.hospital import JOB, hospital_tables
 from tests.servers import objects, s3_bucket
 
@@ -37,7 +37,7 @@ def test_tables_go_from_a_bucket_into_a_bucket(tmp_path: Path, monkeypatch: pyte
             raise VerificationError("the release", ["it is refused"])
 
         with monkeypatch.context() as patch:
-            patch.setattr(remote_target, "deliver", refused)
+            patch.setattr(Bucket, "create_from", refused)
             with pytest.raises(VerificationError):
                 tables(path, ())
         # What is refused late is taken away.
@@ -47,7 +47,7 @@ def test_tables_go_from_a_bucket_into_a_bucket(tmp_path: Path, monkeypatch: pyte
         release = f"bucket/releases/{made.manifest.release}"
         assert system.cat_file("bucket/releases/CURRENT").decode().strip() == made.manifest.release
         assert {one.removeprefix(f"{release}/") for one in system.find(release)} == {*made.manifest.listed, "manifest.json"}
-        with at_hand(f"s3://{release}") as folder:
+        with release_folder(f"s3://{release}") as folder:
             assert verify_tables(load_tables_job(path), folder).recount is not None
         content = json.loads(system.cat_file(f"{release}/manifest.json"))
         system.pipe_file(f"{release}/manifest.json", json.dumps(content | {"histories": 1}).encode())

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors.base import SourceError
-from tasks.source.objects import csv_ranges
+from tasks.source import csv_ranges
 from tests.conftest import Anonymise
 from tests.jobs import CSV_TYPES, digests, people, people_job, write_csv
 from tests.servers import objects, s3_bucket
@@ -46,7 +46,7 @@ def in_ranges(monkeypatch: pytest.MonkeyPatch, least: int = 5_000) -> list[int]:
         made.extend(map(len, parts.values()))
         return parts
 
-    monkeypatch.setattr("tasks.source.objects.inspection.convert_ranges", noted)
+    monkeypatch.setattr("tasks.source.object_inspection.convert_ranges", noted)
     monkeypatch.setattr(csv_ranges, "LEAST", least)
     monkeypatch.setattr(csv_ranges, "count_remote_workers", lambda: 2)
     return made

@@ -13,9 +13,9 @@ import pytest
 import flows.skald
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.source.object_store import matching, object_at, scan_address
-from tasks.source.objects import pinned as reading
-from tasks.source.objects.pinned import pinned
+from tasks.source import pinned as reading
+from tasks.source.listing import matching, object_at, scan_address
+from tasks.source.pinned import pinned
 from tests.conftest import Anonymise
 from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_csv, write_job
 from tests.servers import objects, s3_bucket

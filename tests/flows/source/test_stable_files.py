@@ -153,9 +153,9 @@ def test_a_rewrite_of_the_same_size_with_the_time_put_back_is_noticed_in_a_run_a
 
 CUT = """
 import os, sys
-from tasks.source import stable_files
+from tasks.source import listing
 from flows import cli
-whole = stable_files.blake3
+whole = listing.blake3
 def cutting():
     digest = whole()
     class Cutting:
@@ -165,7 +165,7 @@ def cutting():
             digest.update(block)
         hexdigest = digest.hexdigest
     return Cutting()
-stable_files.blake3 = cutting
+listing.blake3 = cutting
 sys.argv[1:] = ["run", "job.yaml"]
 cli.main()
 """

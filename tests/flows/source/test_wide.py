@@ -11,7 +11,7 @@ import pytest
 
 from tasks.passthrough import untreated
 from tasks.source import chunks
-from tasks.verification.parquet_form import parquet_faults
+from tasks.verification.file_forms import parquet_faults
 from tasks.writing import cells
 from tasks.writing.runs import write_release
 from tests.conftest import Anonymise

@@ -16,8 +16,11 @@ from schemas.errors.evidence import LargeManifestError
 from schemas.job.job import load_job
 from tasks.lattice.replay import replayed_manifest
 from tasks.publication import staging
+from tasks.publication.target import job_target
 from tasks.release.manifest import MOST_PARTS, manifest_of
-from tasks.verification.newer import newer_releases_sentence
+from tasks.store.store import Store
+from tasks.store.work_folder import FolderWork
+from tasks.verification.published_releases import newer_releases_sentence
 from tasks.verification.release import VerificationContext, Verified, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import data_files, people, people_job
@@ -92,7 +95,7 @@ def test_neither_a_replay_nor_a_run_that_finds_its_release_reads_without_end(mad
     with pytest.raises(StorageError):
         replayed_manifest(load_job(made / "job.yaml", [f"replay={release}"]))
     with pytest.raises(StorageError):
-        staging.published(load_job(made / "job.yaml", [f"target={target}"]), release.name, staging.unaltered_manifest)
+        job_target(load_job(made / "job.yaml", [f"target={target}"])).recall(release.name, FolderWork(Store(made), made))
 
 
 def test_the_manifest_says_the_bytes_of_every_file(target: Path) -> None:

@@ -10,8 +10,8 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
 from tasks.report.terms import terms_of
-from tasks.verification import job_figures
-from tasks.verification.job_figures import job_faults
+from tasks.verification import manifest_claims
+from tasks.verification.manifest_claims import job_faults
 from tests.core.recount.test_classes import manifest
 from tests.jobs import job_of
 
@@ -37,9 +37,9 @@ def of_job(one: Job, **changes: Any) -> Manifest:
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """The digests of job and hierarchies, which depend on files, are those of the manifest."""
-    monkeypatch.setattr(job_figures, "read_secrets", lambda _job: [])
-    monkeypatch.setattr(job_figures, "is_of_job", lambda *_: True)
-    monkeypatch.setattr(job_figures, "hierarchies_as_in", lambda *_: {"age": "a"})
+    monkeypatch.setattr(manifest_claims, "read_secrets", lambda _job: [])
+    monkeypatch.setattr(manifest_claims, "is_of_job", lambda *_: True)
+    monkeypatch.setattr(manifest_claims, "hierarchies_as_in", lambda *_: {"age": "a"})
 
 
 def wrong(one: Job, **changes: Any) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.verification.entries import manifest_text_faults
-from tasks.verification.promises import unverified_claims
+from tasks.verification.manifest_claims import unverified_claims
 from tests.core.recount.test_classes import job, manifest, recount
 
 

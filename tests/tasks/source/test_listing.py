@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from schemas.errors.base import SourceError
-from tasks.source.object_store import is_hidden, matching
+from tasks.source.listing import is_hidden, matching
 
 
 @pytest.mark.parametrize(

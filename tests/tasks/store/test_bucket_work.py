@@ -13,15 +13,15 @@ import pytest
 from schemas.errors.base import JobError, StorageError
 from schemas.errors.folders import WorkError
 from schemas.job.job import Job, load_job
-from tasks.store import bucket as buckets
-from tasks.store import bucket_work
 from tasks.store import lease as leases
-from tasks.store.bucket import Bucket
-from tasks.store.bucket_store import BucketStore
-from tasks.store.bucket_work import BucketWork, clear_bucket, read_only_store, work_in_bucket
+from tasks.store import place
+from tasks.store import work as held_work
 from tasks.store.keys import Key
 from tasks.store.lease import Clock, Lease, take
+from tasks.store.place import Bucket
 from tasks.store.secret import seal
+from tasks.store.store import Store
+from tasks.store.work import BELOW, BucketWork, clear_bucket, read_only_store, work_in_bucket
 from tasks.store.work_folder import MARK
 from tests.jobs import people, people_job
 from tests.servers import Faulty, objects, s3_bucket
@@ -59,13 +59,13 @@ def bucket(system: Any, request: pytest.FixtureRequest) -> Bucket:
 
 
 def faulty(monkeypatch: pytest.MonkeyPatch, lost: Callable[[int], bool] = lambda _number: False, *, lagging: bool = False) -> None:
-    opened = buckets.file_system
+    opened = place.file_system
 
     def file_system(address: str) -> tuple[Any, str]:
         found, root = opened(address)
         return Faulty(found, lost, lagging=lagging), root
 
-    monkeypatch.setattr(buckets, "file_system", file_system)
+    monkeypatch.setattr(place, "file_system", file_system)
 
 
 def wrote(content: bytes) -> Callable[[Path], int]:
@@ -77,7 +77,11 @@ def wrote(content: bytes) -> Callable[[Path], int]:
 
 
 def job_in(bucket: Bucket, folder: Path, **parts: Any) -> Job:
-    return load_job(people_job(folder, people(10), work=bucket.address, **parts))
+    return load_job(people_job(folder, people(10), work=bucket.location, **parts))
+
+
+def store_in(folder: Path, bucket: Bucket) -> Store:
+    return Store(folder, bucket.below(BELOW))
 
 
 @pytest.mark.ci
@@ -126,18 +130,18 @@ def test_a_run_whose_clock_stood_still_is_fenced_by_the_object_itself(bucket: Bu
 
 def test_a_run_that_is_held_up_after_its_renewal_does_not_take_anothers_lease_for_its_own(bucket: Bucket) -> None:
     time = Time()
-    lease, found = take(bucket, time.clock, SECONDS), bucket.object_entry
+    lease, found = take(bucket, time.clock, SECONDS), bucket.entry
 
     def slow(name: str) -> Any:
         # Between the put and the look at its tag another run waits, takes over and renews.
-        bucket.object_entry = found  # type: ignore[method-assign]
+        bucket.entry = found  # type: ignore[method-assign]
         time.now += SECONDS
-        others.append(take(Bucket(bucket.address), Time(0.0).clock, SECONDS))
+        others.append(take(Bucket(bucket.location), Time(0.0).clock, SECONDS))
         others[0].check()
         return found(name)
 
     others: list[Lease] = []
-    bucket.object_entry = slow  # type: ignore[method-assign]
+    bucket.entry = slow  # type: ignore[method-assign]
     with pytest.raises(WorkError, match="did not renew its lease"):
         lease.check()
     lease.release()
@@ -146,7 +150,7 @@ def test_a_run_that_is_held_up_after_its_renewal_does_not_take_anothers_lease_fo
 
 def test_puts_whose_answers_are_lost_have_happened_and_are_ours(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     faulty(monkeypatch, lambda _number: True)
-    one = Bucket(bucket.address)
+    one = Bucket(bucket.location)
     tag = one.create("a", b"one")
     assert tag
     assert one.create("a", b"two") is None
@@ -167,22 +171,22 @@ def test_a_damaged_lease_is_watched_like_any_other_and_taken_over(bucket: Bucket
 
 
 def test_an_artefact_is_found_by_another_machine_and_an_altered_one_is_made_again(bucket: Bucket, tmp_path: Path) -> None:
-    here, there = BucketStore(tmp_path / "here", bucket), BucketStore(tmp_path / "there", bucket)
+    here, there = store_in(tmp_path / "here", bucket), store_in(tmp_path / "there", bucket)
     made = here.make("step", Key("key"), ".txt", wrote(b"content"))
     assert there.find("step", Key("key")) == made
     assert there.path(made).read_bytes() == b"content"
-    assert there.at_hand(made.file) == there.path(made)
+    assert there.path_named(made.file) == there.path(made)
     [name] = [name for name in bucket.sizes() if name.endswith(".txt")]
     bucket.write(name, b"CONTENT")
-    third = BucketStore(tmp_path / "third", bucket)
+    third = store_in(tmp_path / "third", bucket)
     assert third.find("step", Key("key")) is None
     assert third.make("step", Key("key"), ".txt", wrote(b"content")) == made
-    assert BucketStore(tmp_path / "fourth", bucket).find("step", Key("key")) == made
+    assert store_in(tmp_path / "fourth", bucket).find("step", Key("key")) == made
 
 
 def test_what_was_altered_after_it_was_found_is_not_used_and_made_again_next_time(bucket: Bucket, tmp_path: Path) -> None:
-    made = BucketStore(tmp_path / "here", bucket).make("step", Key("key"), ".txt", wrote(b"content"))
-    there = BucketStore(tmp_path / "there", bucket)
+    made = store_in(tmp_path / "here", bucket).make("step", Key("key"), ".txt", wrote(b"content"))
+    there = store_in(tmp_path / "there", bucket)
     assert there.is_complete(made)
     [name] = [name for name in bucket.sizes() if name.endswith(".txt")]
     bucket.write(name, b"CONTENT")
@@ -193,18 +197,18 @@ def test_what_was_altered_after_it_was_found_is_not_used_and_made_again_next_tim
 
 
 def test_a_record_that_was_put_in_anothers_place_is_none(bucket: Bucket, tmp_path: Path) -> None:
-    store = BucketStore(tmp_path, bucket)
+    store = store_in(tmp_path, bucket)
     store.make("step", Key("key"), ".txt", wrote(b"content"))
     bucket.write("artifacts/step/other.record", bucket.read("artifacts/step/key.record") or b"")
     assert store.find("step", Key("other")) is None
     bucket.write("artifacts/step/key.record", b'["x", "y"]')
-    assert BucketStore(tmp_path / "there", bucket).find("step", Key("key")) is None
+    assert store_in(tmp_path / "there", bucket).find("step", Key("key")) is None
 
 
 def test_artefacts_are_removed_by_step_by_use_and_altogether(bucket: Bucket, tmp_path: Path) -> None:
-    store = BucketStore(tmp_path / "a", bucket)
+    store = store_in(tmp_path / "a", bucket)
     made = {(step, key): store.make(step, Key(key), ".txt", wrote(key.encode())) for step in ("one", "two") for key in ("a", "b", "c")}
-    later = BucketStore(tmp_path / "b", bucket)
+    later = store_in(tmp_path / "b", bucket)
     assert later.find("one", Key("a"))
     later.prune(["one"], {("one", "b")})
     assert later.recorded("one", [Key("a"), Key("b"), Key("c")]) == [True, True, False]
@@ -226,7 +230,7 @@ def keep(work: BucketWork, name: str, content: str) -> None:
 def test_small_files_are_those_of_one_moment_on_whatever_machine(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     faulty(monkeypatch, lagging=True)
     job = job_in(bucket, tmp_path)
-    with work_in_bucket(job, bucket.address) as work:
+    with work_in_bucket(job, bucket) as work:
         keep(work, "secret", "first")
         keep(work, "artifacts/releases/one.record", "an entry")
         keep(work, "secret", "second")
@@ -246,11 +250,11 @@ def test_small_files_are_those_of_one_moment_on_whatever_machine(bucket: Bucket,
 @pytest.mark.ci
 def test_a_run_that_was_taken_over_changes_nothing_any_more(bucket: Bucket, tmp_path: Path) -> None:
     job, other = job_in(bucket, tmp_path / "a"), job_in(bucket, tmp_path / "b")
-    with pytest.raises(WorkError, match="did not renew"), work_in_bucket(job, bucket.address) as work:
+    with pytest.raises(WorkError, match="did not renew"), work_in_bucket(job, bucket) as work:
         keep(work, "secret", "first")
         fenced: Lease = take(bucket, Time().clock, SECONDS)
         fenced.release()
-        with work_in_bucket(other, bucket.address) as heir:
+        with work_in_bucket(other, bucket) as heir:
             assert (heir.folder / "secret").read_text() == "first"
             keep(heir, "secret", "second")
         keep(work, "secret", "third")
@@ -269,21 +273,21 @@ def test_a_list_that_names_what_is_none_of_it_is_refused(bucket: Bucket, tmp_pat
 def test_a_prefix_that_holds_something_else_stays_as_it_is(bucket: Bucket, tmp_path: Path) -> None:
     bucket.write("somebody/else.txt", b"hers")
     job = job_in(bucket, tmp_path)
-    with pytest.raises(WorkError, match="holds objects that are not SKALD's"), work_in_bucket(job, bucket.address):
+    with pytest.raises(WorkError, match="holds objects that are not SKALD's"), work_in_bucket(job, bucket):
         pass
     with pytest.raises(WorkError, match="holds objects that are not SKALD's"):
-        clear_bucket(bucket.address)
+        clear_bucket(bucket)
     assert bucket.sizes() == {"somebody/else.txt": 4}
 
 
 def test_clearing_removes_what_runs_keep_but_not_what_is_registered(bucket: Bucket, tmp_path: Path) -> None:
     job = job_in(bucket, tmp_path)
-    with work_in_bucket(job, bucket.address) as work:
+    with work_in_bucket(job, bucket) as work:
         keep(work, "secret", "secret")
         keep(work, "registry/one.record", "registered")
         work.store.make("step", Key("key"), ".txt", wrote(b"content"))
     bucket.write("notes.txt", b"hers")
-    removed = clear_bucket(bucket.address)
+    removed = clear_bucket(bucket)
     assert removed.freed > 0
     assert removed.files_left == 1
     with read_only_store(job):
@@ -297,31 +301,31 @@ def test_clearing_removes_what_runs_keep_but_not_what_is_registered(bucket: Buck
 def test_the_generation_never_goes_back_however_often_work_is_cleared(bucket: Bucket, tmp_path: Path) -> None:
     job, generations = job_in(bucket, tmp_path), list[int]()
     for _ in range(3):
-        with work_in_bucket(job, bucket.address) as work:
+        with work_in_bucket(job, bucket) as work:
             keep(work, "secret", "secret")
             generations.append(work.generation)
-        assert clear_bucket(bucket.address).freed > 0
+        assert clear_bucket(bucket).freed > 0
         assert set(bucket.sizes()) == {MARK, leases.NAME}
     # Whoever clears holds the lease too.
     assert generations == [1, 3, 5]
-    assert clear_bucket(bucket.address).freed == 0
+    assert clear_bucket(bucket).freed == 0
 
 
 def test_a_run_that_waits_while_work_is_cleared_finds_mark_and_lease(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_in(bucket, tmp_path)
-    with work_in_bucket(job, bucket.address) as work:
+    with work_in_bucket(job, bucket) as work:
         keep(work, "secret", "secret")
 
     def clears_first(at: Bucket) -> Lease:
-        monkeypatch.setattr(bucket_work, "take", take)
-        clear_bucket(bucket.address)
+        monkeypatch.setattr(held_work, "take", take)
+        clear_bucket(bucket)
         return take(at)
 
-    monkeypatch.setattr(bucket_work, "take", clears_first)
-    with work_in_bucket(job, bucket.address) as work:
-        assert (bool(bucket.object_entry(MARK)), work.generation) == (True, 3)
+    monkeypatch.setattr(held_work, "take", clears_first)
+    with work_in_bucket(job, bucket) as work:
+        assert (bool(bucket.entry(MARK)), work.generation) == (True, 3)
         work.check()
 
 
@@ -333,10 +337,10 @@ def test_of_two_first_runs_neither_takes_what_the_other_lays_for_somebody_elses(
 
     def after_the_other(self: Bucket, below: str = "") -> dict[str, int]:
         monkeypatch.setattr(Bucket, "sizes", sizes)
-        with work_in_bucket(job, bucket.address):
+        with work_in_bucket(job, bucket):
             pass
         return self.sizes(below)
 
     monkeypatch.setattr(Bucket, "sizes", after_the_other)
-    with work_in_bucket(job, bucket.address) as work:
+    with work_in_bucket(job, bucket) as work:
         assert work.generation == 2

@@ -9,7 +9,7 @@ import fsspec
 import pytest
 
 from schemas.release.evidence import MANIFEST
-from tasks.verification.newer import newer_releases
+from tasks.verification.published_releases import newer_releases
 from tests.core.recount.test_classes import manifest
 
 NAMES = [f"people-{number:016x}" for number in range(4)]

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.verification.parquet_form import parquet_faults
+from tasks.verification.file_forms import parquet_faults
 from tasks.writing.runs import write_release
 
 ROWS = 20_000

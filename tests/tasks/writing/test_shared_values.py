@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from core.formats.published import PublishedValues
-from tasks.source.bounds.published_columns import hold
+from tasks.source.bounds.published_columns import make_value_table
 from tasks.writing.shared_values import values_of_few
 
 Holding = list[tuple[str | None, int]]
@@ -40,7 +40,7 @@ def test_values_of_few_are_those_that_a_look_at_each_person_finds(rest: str | No
             rows = int(drawn.integers(1, 14))
             held: Holding = [(values[drawn.integers(len(values))], int(drawn.integers(1, 6))) for _ in range(rows)]
             column = pa.array([value for value, _ in held], text)
-            hold(database, [([column], np.array([owner for _, owner in held], np.uint64) if persons else None)], 1)
+            make_value_table(database, [([column], np.array([owner for _, owner in held], np.uint64) if persons else None)], 1)
             k = int(drawn.integers(1, 5))
             found = values_of_few(database, 0, known, k, persons=persons).to_pylist()
             assert len(found) == len(set(found))

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tasks.engine.remote.call_queues import BucketQueue, remove_local_copies
-from tasks.store.bucket import Bucket
+from tasks.store.place import Bucket
 
 
 @pytest.fixture(autouse=True)
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("tasks.store.bucket_work.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("tasks.store.work.gettempdir", lambda: str(tmp_path))
     yield
     remove_local_copies()
     assert not list(tmp_path.iterdir())

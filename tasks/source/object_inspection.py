@@ -1,4 +1,4 @@
-"""Objects of a store, looked at by tasks: each is read once for its digest, and becomes Parquet where it is none, several at a time.
+"""Inspection of objects by tasks: each is read once for its digest and converted to Parquet.
 
 The flow, which listed them, gets their digests, columns and sizes of row groups, and no byte of a record. What was found of an object is
 kept under its address and what the listing said of it; so is its digest, apart, because a change of our code is no reason to read it again.
@@ -23,19 +23,20 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, map_groups
 from tasks.source.bounds.value_lengths import check_header, unpacked_of
 from tasks.source.csv_files import join_csv
+from tasks.source.csv_ranges import RANGES, convert_ranges, is_cut, joined_key
 from tasks.source.locations import Located, Readable
-from tasks.source.objects.csv_ranges import RANGES, convert_ranges, is_cut, joined_key
-from tasks.source.objects.pinned import copy_object, pinned
+from tasks.source.pinned import copy_object, pinned
 from tasks.source.reading import Footer, footer_of, read_footer
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
+from tasks.store.place import target_of
 from tasks.store.store import Artifact, Store
 
-LOOKS, DIGESTS = StepCode("looks", __name__), StepCode("digested", "tasks.source.object_store")
+LOOKS, DIGESTS = StepCode("looks", __name__), StepCode("digested", "tasks.source.listing")
 
 
 class ObjectInspection(BaseModel):
-    """What a task found of an object.
+    """Digest, columns and row groups that a task found in an object.
 
     Attributes:
         digest: As `Readable` has it.
@@ -63,7 +64,7 @@ class ObjectInspection(BaseModel):
 
 
 def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable, Footer]]:
-    """Return of each object what it is read as, and what its footer says."""
+    """Return for each object the Parquet file to read and its footer."""
     job, store = run.job, run.store
     for one in objects:
         _forget_lost(store, inspection_key(job, one))
@@ -84,13 +85,13 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
 
 
 def inspection_key(job: Job, one: Located) -> Key:
-    """Return the key of what is found of an object: of where it is, what the listing said, and what of the job says how it is read."""
+    """Return the key of an object's inspection: its address, its stat, and the job's reading settings."""
     reading = job.source.model_dump(mode="json", include={"format", *CSV.names, "table", "query"})
     return LOOKS.key(one.name, one.stat, reading)
 
 
 def _forget_lost(store: Store, key: Key) -> None:
-    """Let an object be looked at once more where what it was converted to is there no more."""
+    """Remove the inspection of an object whose converted file is missing."""
     found = store.find("looks", key)
     if (
         found
@@ -151,9 +152,9 @@ def _look(read: Readable, found: Footer) -> ObjectInspection:
 
 
 def is_read_here(job: Job) -> bool:
-    """Return whether the process of the flow reads records itself: it works alone, keeps tokens, or recounts in a folder."""
+    """Return whether the process of the flow reads records itself."""
     keeps_tokens = any(treatment_kind(one.treatment).vaulted for one in job.columns.pseudonyms)
-    return not count_remote_workers() or keeps_tokens or not job.target_address
+    return not count_remote_workers() or keeps_tokens or target_of(job).folder is not None
 
 
 def _as_read(one: Located, look: ObjectInspection, store: Store, *, here: bool) -> tuple[Readable, Footer]:
@@ -176,7 +177,7 @@ def _digest_of(store: Store, one: Located) -> str:
 
 @contextmanager
 def _spooled(store: Store, one: Located) -> Iterator[tuple[Path, str]]:
-    """Yield a copy of an object, for as long as it takes to convert it, and its digest."""
+    """Yield a temporary copy of an object and its digest, for its conversion."""
     assert one.stat is not None
     # What a killed run leaves here, the next one clears away.
     folder = private_folder(store.folder.parent / "spill" / "objects")

@@ -1,17 +1,27 @@
-"""Sources in object stores: objects are listed and looked at."""
+"""Files and objects of a source as they are listed: names of data files, table formats, sizes and times, digests.
+
+Size and times show whether a file changed. The time of its content can be set back by its owner, the time of its inode (ctime) cannot. A
+file that is read counts only if it is the same before and after. Nothing of a source is mapped into memory: a file that is cut short while
+it is read is then an error of reading, and not the end of the process.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from blake3 import blake3
+
+from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
-from tasks.store.bucket import file_system, sanitised_errors
+from tasks.store.place import file_system, sanitised_errors
 
 _WILD = re.compile(r"[*?[]")
 _ESCAPED = re.compile(r"\[[*?[]\]")
@@ -19,7 +29,9 @@ _ESCAPED = re.compile(r"\[[*?[]\]")
 
 
 def is_hidden(name: str, pattern: str) -> bool:
-    """Tell whether a name that a pattern matches is no data: below what the pattern spells out, a part begins with ``_`` or ``.``.
+    """Return whether a name that a pattern matches is no data, by a leading ``_`` or ``.``.
+
+    Parts that the pattern spells out do not count.
 
     A folder such as ``_region=North`` is a partition. A part of the pattern that itself begins with ``_`` or ``.`` asks for such names.
 
@@ -48,7 +60,7 @@ Names = Callable[[str], list[str]]
 
 
 def table_format(files: Iterable[str], names_in: Names, *, most: int | None = None) -> tuple[str, str] | None:
-    """Return the folder of a table that files belong to, and its format; None if they belong to none.
+    """Return the folder and format of the table that files belong to; None if there is none.
 
     Args:
         files: Paths or addresses, without patterns.
@@ -65,7 +77,7 @@ def table_format(files: Iterable[str], names_in: Names, *, most: int | None = No
 
 
 def table_format_here(files: Iterable[str]) -> tuple[str, str] | None:
-    """Return the same of files of this machine."""
+    """Return the folder and format of the table that files of this machine belong to, if any."""
 
     def names_in(folder: str) -> list[str]:
         try:
@@ -77,12 +89,12 @@ def table_format_here(files: Iterable[str]) -> tuple[str, str] | None:
 
 
 def table_format_there(files: Iterable[str], names_in: Names) -> tuple[str, str] | None:
-    """Return the same of objects of a store."""
+    """Return the folder and format of the table that objects of a store belong to, if any."""
     return table_format(files, names_in, most=_DEEPEST)
 
 
 def _above(file: str) -> list[str]:
-    """Return the folders that a file lies in, from the innermost; those of partitions are no tables."""
+    """Return the folders of a file from the innermost, without those of partitions."""
     parts = file.split("/")
     ends = range(len(parts) - 1, 0, -1)
     return ["/".join(parts[:end]) for end in ends if parts[end - 1] and "=" not in parts[end - 1]]
@@ -96,7 +108,7 @@ PINNED = "pinned"
 
 
 def matching(address: str) -> dict[str, Stat]:
-    """Return the addresses that a pattern matches, or the one that it is, in the order of their names; each with what changes with it."""
+    """Return the objects that an address or pattern matches, by address, with their stats."""
     system, path = file_system(address)
     scheme = address.split("://", 1)[0]
     with sanitised_errors(address):
@@ -129,14 +141,14 @@ def _names_in(system: Any, folder: str) -> list[str]:
 
 
 def remote_stat(address: str) -> Stat:
-    """Return size, time in ns and a number made of the ETag: what changes when the object does."""
+    """Return size, time in ns and number of the ETag of an object, one of which changes with the object."""
     system, path = file_system(address)
     with sanitised_errors(address):
         return stat_of_info(system.info(path))
 
 
 def remote_stats(folder: str) -> dict[str, Stat]:
-    """Return the same of all objects right below a folder, by address."""
+    """Return the stats of all objects right below a folder, by address."""
     system, path = file_system(folder)
     scheme = folder.split("://", 1)[0]
     with sanitised_errors(folder):
@@ -144,7 +156,7 @@ def remote_stats(folder: str) -> dict[str, Stat]:
 
 
 def stat_of_info(info: Mapping[str, Any]) -> Stat:
-    """Return the same of what a store says of an object."""
+    """Return the stat of an object from a store's information on it."""
     changed = next((info[key] for key in ("LastModified", "last_modified", "updated", "mtime") if info.get(key)), None)
     tag = next((str(info[key]) for key in ("ETag", "etag", "md5Hash", "content_settings") if info.get(key)), "").strip('"')
     moment = int(changed.timestamp() * 1_000_000_000) if isinstance(changed, datetime) else 0
@@ -160,11 +172,82 @@ def mark_of(tag: str) -> int:
 
 
 def scan_address(address: str, stat: Stat) -> str:
-    """Return what DuckDB reads an object as: its address, and what was listed of it, so that no other one is read in its place."""
+    """Return the text by which DuckDB reads an object as it was listed: its address and its stat."""
     return f"{PINNED}://{'-'.join(map(str, stat))}/{address.replace('://', '/', 1)}"
 
 
 def object_at(place: str) -> tuple[str, Stat]:
-    """Inverse of ``scan_address``."""
+    """Return address and stat of an object from the text of ``scan_address``."""
     marks, scheme, path = place.removeprefix(f"{PINNED}://").split("/", 2)
     return f"{scheme}://{path}", tuple(map(int, marks.split("-")))
+
+
+BLOCK = 1 << 20
+TICK, SECOND = 20_000_000, 1_000_000_000
+"""Within how many ns a system may give two changes of a file the same time: two of its coarsest ticks."""
+
+
+def file_stat(path: Path) -> Stat:
+    """Return size, both times in ns and inode of a file, one of which changes with the file."""
+    stat = path.stat()
+    # The inode too: a file that is put in another's place may have its size and time.
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
+
+
+def stat_of(name: str) -> Stat | None:
+    """Return the stat of a file; None if the file is gone."""
+    try:
+        return file_stat(Path(name))
+    except OSError:
+        return None
+
+
+def source_digest(path: Path) -> str:
+    """Return the BLAKE3 of a file in hex, which is four times as fast as SHA-256."""
+    digest, block = blake3(), memoryview(bytearray(BLOCK))
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(block):
+            digest.update(block[:size])
+    return digest.hexdigest()
+
+
+def digest_while_stable(path: Path, name: str, stat: Stat) -> str:
+    """Return the digest of a file that has a given stat before and after."""
+    with while_stable(path, name, stat):
+        _settle(path)
+        return source_digest(path)
+
+
+def _settle(path: Path) -> None:
+    """Wait until a further change of a file would give it another time."""
+    changed = path.stat().st_ctime_ns
+    # Some file systems know whole seconds only, or two of them.
+    most = TICK if changed % SECOND else 2 * SECOND
+    age = time.time_ns() - changed
+    if age < most:
+        # A clock of another machine may be ahead; it is waited for once.
+        time.sleep((most - max(age, 0)) / SECOND)
+
+
+@contextmanager
+def while_stable(path: Path | None, name: str, stat: Stat | None) -> Iterator[None]:
+    """Raise an error if a file has not a given stat before and after the block.
+
+    Copies in the store are our own, and are not checked.
+    """
+    if path is None or stat is None or str(path) != name:
+        yield
+        return
+    _check(name, stat)
+    try:
+        yield
+    except Exception:
+        # What a reader says of a file that is half another one is true of neither.
+        _check(name, stat)
+        raise
+    _check(name, stat)
+
+
+def _check(name: str, stat: Stat) -> None:
+    if stat_of(name) != stat:
+        raise SourceError.changed(name) from None

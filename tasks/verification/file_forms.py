@@ -1,8 +1,9 @@
-"""Whether Parquet files hold nothing but their records: written again from what readers see in them, they are the same bytes.
+"""Checks that data files hold only their records: written again, the records give the same bytes.
 
-So nothing can stand where no reader looks: key-value metadata, statistics, entries of dictionaries without a record, bytes between row
-groups or behind the pages of a column, fields of the footer that no version knows. It is no part of the recount, which asks what records
-say, and it takes one row group into memory at a time, or one column of a file.
+So nothing can stand where no reader looks: in Parquet key-value metadata, statistics, entries of dictionaries without a record, bytes
+between row groups or behind the pages of a column, fields of the footer that no version knows; in CSV another way to quote, to end lines
+or to spell a number. It is no part of the recount, which asks what records say. It takes one row group into memory at a time, or one
+column of a file.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +25,10 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.column_types import is_text, to_working_type
+from core.formats.spreadsheets import csv_header, escaped_csv_sql
 from schemas.errors.base import counted
+from tasks.release.files import BOM, TABLE, Csv, relation_of
+from tasks.store.database import literal, quote
 from tasks.writing.runs import pays_to_dictionary_encode
 
 BLOCK = 1 << 20
@@ -33,7 +38,7 @@ CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
 
 
 def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) -> list[str]:
-    """Return what is wrong with the form of the Parquet files of a release.
+    """Return the faults in the form of the Parquet files of a release.
 
     Args:
         files: The files.
@@ -55,7 +60,7 @@ def _schema_faults(files: Sequence[Path]) -> list[str]:
 
 
 def more_than_records(files: int) -> list[str]:
-    """Return the fault of so many files that are not the bytes that their records are written as."""
+    """Return the fault that a number of files hold more than their records."""
     what = "with more in it than records, or with these in another form than they are written in"
     return [f"{counted(files, 'data file')} {what}"] if files else []
 
@@ -75,14 +80,17 @@ def _is_plain(path: Path, spill: Path, *, same_library: bool, before: bool) -> b
 
 
 def _has_plain_schema(schema: pa.Schema) -> bool:
-    """Return whether all columns are plain and bear no metadata; the one key of the file is Arrow's copy of the schema."""
+    """Return whether all columns are plain and have no metadata."""
     if set(schema.metadata or ()) - {b"ARROW:schema"} or any(field.metadata or not field.nullable for field in schema):
         return False
     return not any(pt.is_nested(field.type) or pt.is_dictionary(field.type) for field in schema)
 
 
 def _is_rewritten(path: Path, schema: pa.Schema, spill: Path, *, before: bool) -> bool:
-    """Write the records of a file again and compares; with dictionaries where it has them, text as those that it is read as, or plain."""
+    """Return whether the records of a Parquet file, written again, give the same bytes.
+
+    They are written with dictionaries where the file has them, and text as it is read, or plain.
+    """
     held, able = _dictionaries(path)
     if held != (able if before else _asked(path, able)):
         return False
@@ -111,7 +119,7 @@ def _has_all_dictionaries(path: Path) -> bool:
 
 
 def _dictionaries(path: Path) -> tuple[list[str], list[str]]:
-    """Return the columns whose values are places in a dictionary, as far as the first row group tells, and those that can have one."""
+    """Return the dictionary columns of a file's first row group, and those that can have a dictionary."""
     metadata = pq.read_metadata(path)
     if not metadata.num_row_groups:
         return [], []
@@ -122,7 +130,7 @@ def _dictionaries(path: Path) -> tuple[list[str], list[str]]:
 
 
 def _asked(path: Path, names: Sequence[str]) -> list[str]:
-    """Return the columns whose values ask for a dictionary."""
+    """Return the columns whose values are worth a dictionary."""
     with pq.ParquetFile(path) as file:
         return [name for name in names if pays_to_dictionary_encode(_worked_on(file.read([name], use_threads=False).column(name)))]
 
@@ -142,7 +150,7 @@ def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:
 
 
 def _write_again(path: Path, schema: pa.Schema, held: Sequence[str], coded: Sequence[str], copy: Path) -> bool:
-    """Write the records of a file again; return whether the entries of its dictionaries are those of its records, in their order."""
+    """Write the records of a Parquet file again; return whether its dictionaries hold their values only."""
     entries = _Entries()
     declared = base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
     with pq.ParquetFile(path, read_dictionary=list(coded)) as file:
@@ -159,13 +167,13 @@ def _write_again(path: Path, schema: pa.Schema, held: Sequence[str], coded: Sequ
 
 
 class _Entries:
-    """The entries of the dictionaries of a file: row groups that share a dictionary use it together."""
+    """Dictionary entries of a file; row groups that share a dictionary are looked at together."""
 
     def __init__(self) -> None:
         self._seen: list[_Dictionary] = []
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Looks at the columns of a row group."""
+        """Add the columns of a row group."""
         for place, column in enumerate(columns):
             if isinstance(column, pa.DictionaryArray):
                 self._of(place, column.dictionary).use(column.indices.drop_null().to_numpy())
@@ -178,13 +186,16 @@ class _Entries:
         return self._seen[-1]
 
     def are_due(self) -> bool:
-        """Return whether each entry stands in a record, and all in one of the orders that releases know: another could say anything."""
+        """Return whether each dictionary entry is used by a record, and all have a known order.
+
+        Another order could hide a message.
+        """
         return all(known.used == len(known.entries) and (known.appears or known.ascends) for known in self._seen)
 
 
 @dataclass
 class _Dictionary:
-    """A dictionary of a column.
+    """The dictionary of one column.
 
     Attributes:
         place: Of the column.
@@ -202,7 +213,7 @@ class _Dictionary:
         self._known = np.zeros(len(self.entries), np.bool_)
 
     def use(self, places: NDArray[np.integer[Any]]) -> None:
-        """Take the entries of the next records."""
+        """Add the dictionary positions of the next records."""
         found, first = np.unique(places, return_index=True)
         new = found[np.argsort(first)]
         new = new[~self._known[new]]
@@ -212,7 +223,7 @@ class _Dictionary:
 
     @property
     def ascends(self) -> bool:
-        """Whether they stand in the order of their bytes."""
+        """Whether the entries are in the order of their bytes."""
         texts = self.entries.cast(pa.large_binary())
         return not pc.any(pc.less_equal(texts[1:], texts[:-1])).as_py()
 
@@ -223,9 +234,101 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def same_bytes(one: Path, other: Path) -> bool:
-    """Return whether two files hold the same."""
+    """Return whether two files have the same bytes."""
     if one.stat().st_size != other.stat().st_size:
         return False
     with one.open("rb") as first, other.open("rb") as second:
         blocks = zip_longest(iter(lambda: first.read(BLOCK), b""), iter(lambda: second.read(BLOCK), b""))
         return all(left == right for left, right in blocks)
+
+
+def csv_faults(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv, spill: Path, bom: bool | None) -> list[str]:
+    """Return the faults in the form of the CSV files of a release.
+
+    Args:
+        connection: The database.
+        files: The files.
+        layout: Their delimiter, and the types of their columns.
+        spill: Folder for a copy of one of them at a time.
+        bom: Whether they begin with the mark of UTF-8; None where no job says so.
+    """
+    copy = spill / "again.csv"
+    hidden = 0
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET preserve_insertion_order = true")
+    for path in files:
+        try:
+            marked = _begins_with_mark(path) if bom is None else bom
+            _write_csv_again(connection, path, layout, copy, marked)
+            hidden += not same_bytes(path, copy)
+        except (OSError, ValueError, duckdb.InvalidInputException, duckdb.ConversionException):
+            hidden += 1
+        finally:
+            copy.unlink(missing_ok=True)
+    return more_than_records(hidden)
+
+
+def _begins_with_mark(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(3) == BOM.encode()
+
+
+def _write_csv_again(connection: duckdb.DuckDBPyConnection, path: Path, layout: Csv, copy: Path, marked: bool) -> None:
+    texts = [name for name, dtype in layout.types.items() if dtype == "VARCHAR" or dtype.startswith("ENUM")]
+    columns = ", ".join(f"{escaped_csv_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in layout.types)
+    forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
+    body = copy.with_suffix(".body")
+    try:
+        connection.execute(
+            f"COPY (SELECT {columns} FROM {relation_of(connection, [path], layout)}) TO {literal(str(body))} "
+            f"(FORMAT csv, HEADER false, DELIMITER {literal(layout.delimiter)}, QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
+        )
+        with copy.open("wb") as whole, body.open("rb") as records:
+            whole.write(((BOM if marked else "") + csv_header(list(layout.types), layout.delimiter)).encode())
+            while block := records.read(1 << 20):
+                whole.write(block)
+    finally:
+        body.unlink(missing_ok=True)
+
+
+HEADERS = 3 * 4096
+"""Bytes before the first block of a DuckDB file."""
+MORE = {
+    "tables": f"SELECT count(*) FROM duckdb_tables() WHERE database_name = 'written' AND (schema_name, table_name) <> ('main', '{TABLE}')",
+    "views": "SELECT count(*) FROM duckdb_views() WHERE database_name = 'written' AND NOT internal",
+    "schemas": "SELECT count(*) FROM duckdb_schemas() WHERE database_name = 'written' AND schema_name <> 'main' AND NOT internal",
+    "sequences": "SELECT count(*) FROM duckdb_sequences() WHERE database_name = 'written'",
+    "macros": "SELECT count(*) FROM duckdb_functions() WHERE database_name = 'written' AND NOT internal",
+    "types": "SELECT count(*) FROM duckdb_types() WHERE database_name = 'written' AND NOT internal",
+    "indexes": "SELECT count(*) FROM duckdb_indexes() WHERE database_name = 'written'",
+    "constraints": "SELECT count(*) FROM duckdb_constraints() WHERE database_name = 'written'",
+    "comments": """
+        SELECT (SELECT count(*) FROM duckdb_tables() WHERE database_name = 'written' AND (comment IS NOT NULL OR len(map_keys(tags)) > 0))
+        + (SELECT count(*) FROM duckdb_schemas() WHERE database_name = 'written' AND comment IS NOT NULL)
+        + (SELECT count(*) FROM duckdb_databases() WHERE database_name = 'written' AND comment IS NOT NULL)
+        + (SELECT count(*) FROM duckdb_columns() WHERE database_name = 'written' AND NOT internal AND comment IS NOT NULL)
+    """,
+    "defaults or generated columns": """
+        SELECT count(*) FROM duckdb_columns()
+        WHERE database_name = 'written' AND NOT internal AND (column_default IS NOT NULL OR is_generated OR NOT is_nullable)
+    """,
+}
+"""What a file may hold beside the table, and how many there are of it."""
+
+
+def table_faults(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
+    """Return the faults in the form of a DuckDB file that is attached as ``written``."""
+    more = [words for words, statement in MORE.items() if _count(connection, statement)]
+    faults = [f"the DuckDB file holds {', '.join(more)} beside the table '{TABLE}'"] if more else []
+    found = connection.execute(
+        "SELECT block_size, total_blocks, free_blocks FROM pragma_database_size() WHERE database_name = 'written'"
+    ).fetchall()
+    [(size, blocks, free)] = found
+    if free or path.stat().st_size != HEADERS + size * blocks:
+        faults.append("the DuckDB file holds blocks or bytes that belong to no table")
+    return faults
+
+
+def _count(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
+    [(count,)] = connection.execute(statement).fetchall()
+    return int(count)

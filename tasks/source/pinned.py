@@ -1,4 +1,4 @@
-"""Objects of a store, read in ranges and as they were listed: one that was put in another's place meanwhile is noticed, and not read.
+"""Objects of a store, read in ranges and only as they were listed; a changed object is refused.
 
 Every read carries the object's ETag on condition (``If-Match``) where the store's library knows how, as S3's does; where it does not, the
 object is looked at once more after its last byte. Either way what was read counts only if all of it is of the object that was listed.
@@ -20,10 +20,10 @@ from blake3 import blake3
 
 from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
+from tasks.source.listing import Stat, mark_of, remote_stat, remote_stats, stat_of_info
 from tasks.source.locations import Located
-from tasks.source.object_store import Stat, mark_of, remote_stat, remote_stats, stat_of_info
-from tasks.store.bucket import file_system, sanitised_errors
 from tasks.store.keys import StepCode
+from tasks.store.place import file_system, sanitised_errors
 from tasks.store.store import Store
 
 BLOCK = 8_000_000
@@ -39,7 +39,7 @@ request costs more than its bytes do.
 
 
 class PinnedFile(io.RawIOBase):
-    """An object as a file to read; each read is of the object that was opened, or raises.
+    """An object as a file; each read is of the object that was opened, or raises an error.
 
     Args:
         address: What messages call it.
@@ -52,32 +52,32 @@ class PinnedFile(io.RawIOBase):
 
     @property
     def is_conditional(self) -> bool:
-        """Whether each read tells the store which object is meant."""
+        """Whether each read makes the store check the object's tag."""
         return bool(getattr(self._opened, "read_kw", {}).get("IfMatch"))
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the object."""
         self._opened.close()
         super().close()
 
     def readable(self) -> bool:
-        """Tells that it can be read."""
+        """Return that the file can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Tells that it can be read from anywhere."""
+        """Return that the file can be read from any position."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place; read nothing."""
+        """Move to a position without reading."""
         return int(self._opened.seek(offset, whence))
 
     def tell(self) -> int:
-        """Return the place."""
+        """Return the position."""
         return int(self._opened.tell())
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read a range, by one request."""
+        """Read a range by one request."""
         with _as_listed(self._address):
             return bytes(self._opened.read(-1 if size is None else size))
 
@@ -89,7 +89,7 @@ class PinnedFile(io.RawIOBase):
 
 
 def open_pinned(address: str, stat: Stat) -> PinnedFile:
-    """Open an object as it was when it was listed.
+    """Open an object, and refuse it if it is not as it was listed.
 
     Args:
         address: Of the object.
@@ -106,7 +106,7 @@ def open_pinned(address: str, stat: Stat) -> PinnedFile:
 
 @contextmanager
 def pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
-    """Let what is read of an object inside the block count only if it is the one that was listed.
+    """Yield an object as a file, and refuse it if it changed since it was listed.
 
     Args:
         address: Of the object.
@@ -120,7 +120,7 @@ def pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
 
 
 def content_of(address: str, stat: Stat) -> bytes:
-    """Return all bytes of a small object as it was listed, read once as long as there is room for it beside others.
+    """Return all bytes of a small object as it was listed, from a cache where possible.
 
     Args:
         address: Of the object.
@@ -134,7 +134,7 @@ def content_of(address: str, stat: Stat) -> bytes:
 
 
 def _read_small(address: str, stat: Stat) -> bytes:
-    """Read an object in one request: of most its ETag is the MD5 of its bytes. The store is asked for others once more."""
+    """Read an object in one request, and check it against its listing by the ETag or by another look."""
     if not stat[0]:
         with _pinned(address, stat) as file:
             return file.read()
@@ -155,14 +155,14 @@ def _read_small(address: str, stat: Stat) -> bytes:
 
 
 class _SmallObjects:
-    """The bytes of small objects, those that were asked for last."""
+    """A cache of the bytes of small objects, least recently used first out."""
 
     def __init__(self) -> None:
         self._contents: OrderedDict[tuple[str, Stat], bytes] = OrderedDict()
         self._bytes, self._lock = 0, Lock()
 
     def cached_object(self, address: str, stat: Stat) -> bytes | None:
-        """Return the bytes of an object, if they are held."""
+        """Return the cached bytes of an object; None if there are none."""
         with self._lock:
             content = self._contents.get((address, stat))
             if content is not None:
@@ -170,7 +170,7 @@ class _SmallObjects:
             return content
 
     def hold(self, address: str, stat: Stat, content: bytes) -> None:
-        """Hold the bytes of an object, and let go of others where they are too many."""
+        """Cache the bytes of an object, and drop the oldest ones if there are too many."""
         with self._lock:
             self._bytes += len(content) - len(self._contents.pop((address, stat), b""))
             self._contents[address, stat] = content
@@ -194,14 +194,14 @@ def _pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
 
 
 def check_as_listed(address: str, stat: Stat) -> None:
-    """Refuse an object that is not what was listed."""
+    """Refuse an object that changed since it was listed."""
     with _as_listed(address):
         if remote_stat(address) != stat:
             raise SourceError.changed(address) from None
 
 
 def check_all_as_listed(objects: Mapping[str, Stat]) -> None:
-    """Refuse objects that are not what was listed; those of one folder are listed once more together where they are many.
+    """Refuse objects that changed since they were listed.
 
     Args:
         objects: What the listing said of each address.
@@ -224,7 +224,7 @@ def check_all_as_listed(objects: Mapping[str, Stat]) -> None:
 
 
 def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
-    """Read an object from its first byte to its last, and return its BLAKE3, in hex.
+    """Read an object whole, copy it to a path if one is given, and return its BLAKE3 in hex.
 
     Args:
         address: Of the object.
@@ -242,7 +242,7 @@ def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
 
 @contextmanager
 def _as_listed(address: str) -> Iterator[None]:
-    """Turn what a store's library says of an object that changed, or went, into the one sentence that is said of files too."""
+    """Replace a store's error on a changed or missing object by the one for changed files."""
     try:
         with sanitised_errors(address):
             yield
@@ -257,7 +257,7 @@ FETCHED = StepCode("fetched", __name__)
 
 
 def on_this_machine(one: Located, store: Store) -> Located:
-    """Return a file of a source as it lies here; of an object, a copy among the artefacts, as the object was listed."""
+    """Return a file of a source on this machine; an object is copied into the store as it was listed."""
     if one.path is not None or one.stat is None:
         return one
     name, stat = one.name, one.stat
@@ -271,5 +271,5 @@ def on_this_machine(one: Located, store: Store) -> Located:
 
 
 def forget_copies(store: Store) -> None:
-    """Remove all copies of objects; a run reads these where they are, and would never ask for them."""
+    """Remove all copies of objects from a store."""
     store.remove(FETCHED.name)

@@ -1,4 +1,4 @@
-"""Objects of a store as DuckDB reads them: in ranges, through the same library as everybody else, and only as they were listed.
+"""Objects of a store as DuckDB reads them: in ranges, through fsspec, and only as they were listed.
 
 DuckDB's own reader of object stores is an extension that it would fetch from the network, and knows nothing of what was listed.
 """
@@ -11,12 +11,12 @@ from typing import Any
 
 from fsspec import AbstractFileSystem
 
-from tasks.source.object_store import PINNED, Stat, object_at
-from tasks.source.objects.pinned import SMALL, content_of, open_pinned
+from tasks.source.listing import PINNED, Stat, object_at
+from tasks.source.pinned import SMALL, content_of, open_pinned
 
 
 class _SmallObject(io.RawIOBase):
-    """A small object as a file. Its bytes are those that are held, or are read again.
+    """A small object as a file, whose bytes are cached or read again.
 
     Args:
         address: Of the object.
@@ -28,25 +28,25 @@ class _SmallObject(io.RawIOBase):
         self._address, self._stat, self._at = address, stat, 0
 
     def readable(self) -> bool:
-        """Tells that it can be read."""
+        """Return that the file can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Tells that it can be read from anywhere."""
+        """Return that the file can be read from any position."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place; read nothing."""
+        """Move to a position without reading."""
         begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._stat[0]}[whence]
         self._at = begin + offset
         return self._at
 
     def tell(self) -> int:
-        """Return the place."""
+        """Return the position."""
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read a range of the object, which is the one that was listed, or raises."""
+        """Read a range of the object as it was listed, or raise an error."""
         content = content_of(self._address, self._stat)
         end = len(content) if size is None or size < 0 else self._at + size
         found = content[self._at : end]
@@ -61,7 +61,7 @@ class _SmallObject(io.RawIOBase):
 
 
 class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
-    """The objects whose places ``place_of`` makes; for reading alone."""
+    """A read-only file system of the objects that ``scan_address`` names."""
 
     protocol = PINNED
     cachable = False
@@ -72,13 +72,13 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
         return _SmallObject(address, stat) if stat[0] <= SMALL else open_pinned(address, stat)
 
     def glob(self, path: str, **_: Any) -> list[str]:
-        """Return the place itself: names of objects may hold the marks of patterns."""
+        """Return the path itself: names of objects may hold characters of patterns."""
         return [path]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        """Return what was listed of an object."""
+        """Return name, size and type of an object as it was listed."""
         return {"name": path, "size": object_at(self._strip_protocol(path))[1][0], "type": "file"}
 
     def modified(self, path: str) -> datetime:
-        """Return when an object was changed, as it was listed: whatever the store has now, another one is never read."""
+        """Return the time of change of an object as it was listed."""
         return datetime.fromtimestamp(object_at(self._strip_protocol(path))[1][1] / 1e9, UTC)

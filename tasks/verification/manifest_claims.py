@@ -1,4 +1,4 @@
-"""What a manifest promises of sensitive values, counted in the files without the job; and what only job, source or run folder can tell."""
+"""Claims of a manifest, checked with the release's files alone or with the job; and unchecked ones."""
 
 from __future__ import annotations
 
@@ -6,25 +6,34 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from math import prod
+from operator import le
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
 
-from core.recount.classes import Recount, is_of_labels, one_value_is_true
+from core.recount.classes import Recount, is_of_labels, manifest_faults, one_value_is_true
+from core.recount.figures import drawn_heights, figure_faults, nodes_by_height
 from core.recount.together import together_claims
-from schemas.errors.base import VerificationError, listed
+from schemas.errors.base import JobError, VerificationError, listed
 from schemas.job.job import Job
+from schemas.job.method import full_domain
 from schemas.privacy.kinds import PrivacyKind, models_in_job
 from schemas.privacy.sensitive import DiversitySpec
 from schemas.release.manifest import Manifest
-from schemas.release.terms import Terms
+from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures, Terms
 from tasks.recount.people import Counts, columns_together, count_together
+from tasks.recount.recount import risk_faults
 from tasks.recount.rows import RowsHere
 from tasks.release.files import layout_of, relation_of
+from tasks.release.manifest import hierarchies_as_in, is_of_job
+from tasks.report.terms import terms_of
 from tasks.store.database import database, quote
+from tasks.store.secret import read_secrets
 
 NO_JOB = (
     "The job was not at hand: the files were counted by what the manifest says was promised, and not held against the source. Labels of "
@@ -35,7 +44,7 @@ UNREADABLE = "the manifest does not say in words that are known what was promise
 
 
 def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount) -> tuple[Recount, list[str]]:
-    """Count what a manifest promises of l-diversity as far as the files tell, and holds the classes of one sensitive value against it.
+    """Count the l-diversity that a manifest promises in the files, and add its faults to a recount.
 
     Args:
         what: How the release is called in a message.
@@ -72,14 +81,17 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
 
 
 def _together(rows: RowsHere, manifest: Manifest, terms: Terms) -> Counts:
-    """Count what the columns of each kind tell together, by the roles that the manifest says."""
+    """Count what the columns of each role disclose together, by the roles in the manifest."""
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
     columns = columns_together(list(rows.types("release")), qids, terms.sensitive, list(manifest.pseudonyms))
     return count_together(rows, columns, qids, manifest.privacy["k"])
 
 
 def _told_by_files(manifest: Manifest) -> list[tuple[PrivacyKind, str, object]]:
-    """Return the promises that files alone tell: none that is about a source, and where k is of persons none that depends on how many."""
+    """Return the promises that can be counted in files alone.
+
+    Promises about the source are left out, and with k of persons those that depend on their number.
+    """
     return [
         (kind, column, asked)
         for kind, column, asked in models_in_job(manifest.privacy)
@@ -98,14 +110,14 @@ def _spec(what: str, kind: PrivacyKind, asked: object) -> DiversitySpec:
 
 
 def _with_numbers(asked: Any) -> Any:
-    """Return what a manifest says with the numbers that it writes as text, so that they stay exact."""
+    """Return a manifest's promise with numbers in the place of texts, so that they stay exact."""
     if isinstance(asked, Mapping):
         return {name: _with_numbers(one) for name, one in asked.items()}
     return Decimal(asked) if isinstance(asked, str) and NUMBER.fullmatch(asked) else asked
 
 
 def uncounted(manifest: Manifest) -> list[str]:
-    """Return which of a manifest's promises of k, l and t were not counted without the job, a sentence each."""
+    """Return a sentence for each promise of k, l or t that was not counted without the job."""
     told, counted = list[str](), {(kind.section, column) for kind, column, _ in _told_by_files(manifest)}
     if manifest.persons:
         told.append("k is of persons, and records were counted: who is whose is kept where the release was made.")
@@ -117,7 +129,7 @@ def uncounted(manifest: Manifest) -> list[str]:
 
 
 def unverified_without_job(manifest: Manifest) -> list[str]:
-    """Return what else was not looked at without the job, a sentence each."""
+    """Return a sentence for each other claim that was not checked without the job."""
     told = [NO_JOB]
     if ranged := [name for name, ends in manifest.endpoints.items() if ends == "shared"]:
         told.append(f"Where the ranges of {listed(ranged)} end was not checked: that is held against the source.")
@@ -154,7 +166,7 @@ OTHER_LIBRARY = {
 
 
 def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, is_its_job: bool) -> tuple[str, ...]:
-    """Return the fields of a manifest that were taken as they are.
+    """Return the fields of a manifest that nothing at hand can verify.
 
     Args:
         job: The job, if it is at hand.
@@ -185,10 +197,114 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
 
 
 def exchanged_unseen(recount: Recount) -> str:
-    """Return in how many classes values that were exchanged between records could go unnoticed, in a sentence; empty for none."""
+    """Return a sentence on classes where exchanged values go unnoticed; empty if there are none."""
     if recount.sampled is None or recount.sampled >= recount.classes:
         return ""
     return (
         f"Values that were exchanged between records were looked for in {recount.sampled:,} of {recount.classes:,} classes, chosen by "
         "chance, and elsewhere column by column."
     )
+
+
+OTHER_JOB = (
+    "The manifest names another job than this one, or the same with other settings: the files keep this one's promise, and what the "
+    "manifest says of its own was not held against it."
+)
+NO_SECRET = (
+    "The secret of the work folder is not at hand, without which nobody can tell whether the manifest is of this job: the files keep this "
+    "one's promise, and what the manifest says of its own was not held against it."
+)
+NO_HIERARCHIES = "Files of the job's hierarchies cannot be read: what the manifest says of its job was not held against it."
+
+
+def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
+    """Return false claims of a manifest about its job, and claims that could not be checked."""
+    known = read_secrets(job)
+    try:
+        mine, hierarchies = is_of_job(manifest, job, known), hierarchies_as_in(manifest, job, known)
+    except JobError:
+        # For k they do not matter.
+        return [], [NO_HIERARCHIES]
+    if not mine:
+        return [], [OTHER_JOB if known else NO_SECRET]
+    wrong = [name for name, same in _claims(job, manifest, hierarchies).items() if not same]
+    return [f"the manifest's {listed(wrong)} cannot be: the job that it names says something else"] if wrong else [], []
+
+
+def _claims(job: Job, manifest: Manifest, hierarchies: Mapping[str, str]) -> dict[str, bool]:
+    """Return for each field of a manifest whether it agrees with the job."""
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+    tops = [manifest.tops[name] for name in names if name in manifest.tops]
+    levelled = job.method.name == "skald"
+    whole = getattr(job.method, "root", None) == "occupied" and not any(qid.hides for qid in job.columns.quasi_identifiers)
+    replayed = job.replay.name if job.replay else None
+    return {
+        "name": manifest.name == job.name and manifest.release.startswith(f"{job.name}-"),
+        "method": manifest.method == job.method.name,
+        "privacy": manifest.privacy == to_jsonable_python(job.privacy.summary()),
+        "hierarchies": manifest.hierarchies == hierarchies,
+        "node": (manifest.node is not None) == levelled and (not levelled or _is_node_of(job, manifest, names)),
+        "ncp": not manifest.ncp or list(manifest.ncp) == names,
+        "asked": manifest.asked == terms_of(job, manifest.node, tops),
+        "optimal": _is_worded(job, manifest.optimal),
+        "masked": _masks_as_asked(job, manifest),
+        "remainder": (manifest.remainder is not None) == (job.suppression.is_local and levelled),
+        "lattice": manifest.lattice is None or not tops or _is_drawn(job, manifest.lattice, names, tops),
+        "search.nodes": not whole or manifest.search.get("nodes") == _nodes(job, names, tops),
+        "replay_of": manifest.replay_of == replayed,
+    }
+
+
+def _is_node_of(job: Job, manifest: Manifest, names: list[str]) -> bool:
+    """Return whether the job allows the manifest's node."""
+    method, node = full_domain(job.method), list(manifest.node or ())
+    if list(manifest.levels or {}) != names or list(manifest.tops) != names or len(node) != len(names):
+        return False
+    within = (method.levels.get(name, [0, level]) for name, level in zip(names, node, strict=True))
+    kept = all(least <= level <= most for (least, most), level in zip(within, node, strict=True))
+    return kept and (method.node is None or job.replay is not None or node == method.node)
+
+
+def _spans(job: Job, names: list[str], tops: list[int]) -> list[tuple[int, int]]:
+    """Return the least and greatest level that the job allows for each quasi-identifier."""
+    levels = full_domain(job.method).levels
+    spans = [levels.get(name, [0, top]) for name, top in zip(names, tops, strict=True)] if len(names) == len(tops) else []
+    return [(least, most) for least, most in spans]
+
+
+def _nodes(job: Job, names: list[str], tops: list[int]) -> int:
+    """Return the number of nodes that the job allows."""
+    return prod(most - least + 1 for least, most in _spans(job, names, tops))
+
+
+def _is_drawn(job: Job, drawn: LatticeFigures, names: list[str], tops: list[int]) -> bool:
+    """Return whether the manifest's lattice has the nodes that the job allows."""
+    spans = _spans(job, names, tops)
+    if drawn.levels != tuple(most + 1 for _, most in spans):
+        return False
+    heights, most = drawn_heights(drawn), nodes_by_height(spans)
+    # Of a column that hides values, which levels tell them is not in the job alone.
+    hides = any(qid.hides for qid in job.columns.quasi_identifiers)
+    return len(heights) == len(most) and (all(map(le, heights, most)) if hides else heights == most)
+
+
+def _is_worded(job: Job, optimal: str) -> bool:
+    if job.method.name != "skald":
+        return optimal == NOT_FOR_NODES
+    if job.replay is not None:
+        return optimal.startswith(f"replay of {job.replay.name}")
+    if full_domain(job.method).node is not None:
+        return optimal.startswith(OWN_NODE)
+    return optimal == "certified" or optimal.startswith("best of ")
+
+
+def _masks_as_asked(job: Job, manifest: Manifest) -> bool:
+    if not job.suppression.masks:
+        return manifest.masked == 0
+    return manifest.masked <= manifest.suppressed
+
+
+def stated_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
+    """Return the figures of a manifest that differ from those of its job and recount."""
+    faults = manifest_faults(job, manifest, recount) + risk_faults(manifest, recount)
+    return faults + job_faults(job, manifest)[0] + figure_faults(manifest, recount, proved=True)

@@ -1,4 +1,4 @@
-"""Large CSV objects become Parquet by several tasks, each of a range of whole records; what they make is put together in order.
+"""Large CSV objects, converted to Parquet by several tasks, a range of whole records each.
 
 Tasks first look through ranges of equal length for quotes and ends of lines; what they found, taken together, says where records end. A
 file that quotes do not decide, or any of whose rows do not fit, is read by one task as any other is, which tells what is wrong with it.
@@ -22,7 +22,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, map_step
 from tasks.source.csv_files import convert_rows, converted_key
 from tasks.source.locations import Located
-from tasks.source.objects.pinned import BLOCK, pinned
+from tasks.source.pinned import BLOCK, pinned
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
@@ -34,7 +34,7 @@ PLAIN = {".csv", ".tsv", ".txt"}
 
 
 def is_cut(job: Job, one: Located) -> bool:
-    """Return whether an object may be read in ranges: CSV that is not compressed, and as much as two tasks have a use for."""
+    """Return whether a CSV object may be read in ranges: uncompressed, and large enough for two tasks."""
     delimiter = job.source.delimiter
     plain = job.source.format == "csv" and job.source.encoding == UTF8 and PurePosixPath(one.name).suffix.lower() in PLAIN
     parted = len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n'
@@ -42,12 +42,12 @@ def is_cut(job: Job, one: Located) -> bool:
 
 
 def joined_key(job: Job, digest: str) -> Key:
-    """Return the key of what a CSV file of a digest becomes where it is cut, which is code that reading it whole does not see."""
+    """Return the key of the Parquet file that a CSV file becomes by ranges."""
     return JOINED.key(converted_key(job, digest))
 
 
 def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Artifact, ...]]:
-    """Have tasks convert ranges of objects, those of all objects side by side.
+    """Convert the ranges of several objects to Parquet by tasks, all at the same time.
 
     Args:
         run: The run.
@@ -69,14 +69,14 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
 
 
 def _together(parts: Sequence[Artifact | None], looked: Sequence[ScannedRange]) -> tuple[Artifact, ...]:
-    """Return what ranges of an object became; nothing where one of them failed, or all have not as many records as the object has."""
+    """Return the converted ranges of an object; nothing if one failed or records are missing."""
     there = tuple(part for part in parts if part is not None)
     whole = len(there) == len(parts) and 1 + sum(part.rows for part in there) == records_of(looked)
     return there if whole else ()
 
 
 def _starts(objects: Sequence[Located]) -> list[list[int]]:
-    """Return where ranges of each object begin: as many of all of them as workers have a use for, and of each no less than it is worth."""
+    """Return the offsets at which the ranges of each object begin."""
     sizes = [_size(one) for one in objects]
     tasks, total = tasks_for(count_remote_workers()), sum(sizes)
     counts = [min(size // LEAST, -(-tasks * size // total)) for size in sizes]
@@ -99,7 +99,7 @@ def _size(one: Located) -> int:
 def _each(
     run: Run, label: str, function: Callable[..., Result], arguments: Mapping[str, Sequence[tuple[Any, ...]]]
 ) -> dict[str, list[Result]]:
-    """Make a call for each of some arguments, which end with the key of what it may leave; arguments and results are by object."""
+    """Call a function for each of some arguments, with the key of its artefact; results are by object."""
     once, calls = secrets.token_hex(16), list[Call]()
     many = sum(map(len, arguments.values()))
     for number, those in enumerate(chain.from_iterable(arguments.values()), start=1):
@@ -116,7 +116,7 @@ def _scan(job: Job, one: Located, first: int, last: int, _key: Key) -> ScannedRa
 
 
 def _convert(job: Job, one: Located, header: int, first: int, last: int, store: Store, key: Key) -> Artifact | None:
-    """Convert the records of a range; return nothing where some do not fit, or cannot be read at all."""
+    """Convert the records of a range; return nothing if some do not fit or cannot be read."""
     folder = private_folder(store.folder.parent / "spill" / "objects")
     path = folder / f"{secrets.token_hex(8)}.csv"
     try:
@@ -132,7 +132,7 @@ def _convert(job: Job, one: Located, header: int, first: int, last: int, store: 
 
 
 def _read(one: Located, first: int, last: int) -> Iterator[bytes]:
-    """Yield the bytes of a range, a part at a time, as far as there are any."""
+    """Yield the bytes of a range in parts."""
     assert one.stat is not None
     with pinned(one.name, one.stat) as file:
         file.seek(first)

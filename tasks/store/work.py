@@ -1,14 +1,16 @@
-"""Work in a bucket: held by a lease, at hand in a private folder of this machine for as long as a command lasts.
+"""The work of a job while a run holds it: a folder with its lock, or a prefix of a bucket with a lease.
 
-Artefacts are looked after by their store. Beside them a work folder keeps small files that change: the secret of its ids, what is known of
-earlier releases, digests of files that need not be read again, states of vaults. They are copied here when work begins, and what changed
-is put back at the end of each phase and before anything is published: first as objects named by their digests, then one object that lists
-them all is put over the one that was read. So another machine finds them all of one moment, whatever a listing tells, and a run whose lease
-was taken over changes nothing any more.
+Work in a bucket is at hand in a private folder of this machine for as long as a command lasts. Artefacts are looked after by their store.
+Beside them a work folder keeps small files that change: the secret of its ids, what is known of earlier releases, digests of files that
+need not be read again, states of vaults. They are copied here when work begins, and what changed is put back at the end of each phase and
+before anything is published: first as objects named by their digests, then one object that lists them all is put over the one that was
+read. So another machine finds them all of one moment, whatever a listing tells, and a run whose lease was taken over changes nothing any
+more.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -25,27 +27,27 @@ from pydantic import TypeAdapter, ValidationError
 
 from schemas.errors.folders import WorkError
 from schemas.job.job import Job
-from tasks.store.bucket import Bucket
-from tasks.store.bucket_store import BELOW, CALLS, BucketStore
-from tasks.store.files import clear_temporary_folders, file_digest, private_folder, temporary_folder, write_atomically
+from tasks.store.files import clear_temporary_folders, file_digest, locked, private_folder, temporary_folder, write_atomically
 from tasks.store.keys import StepCode
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, renewed_lease, take
+from tasks.store.place import Bucket, work_of
 from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Store
-from tasks.store.work_folder import CONTENT_WORDS, MARK, Removed
+from tasks.store.work_folder import CONTENT_WORDS, LOCK, MARK, FolderWork, Removed, check_folders_disjoint, check_ours, claim, remove_ours
 
-LIST, FILES = "kept.json", "kept"
+BELOW, CALLS, LIST, FILES = "artifacts", "calls", "kept.json", "kept"
+"""Folders of a prefix for artefacts and for calls that wait for a worker; the list of small files, and their folder."""
 AT_HAND = re.compile(r"skald-work-[0-9a-f]{16}")
 """Where work is at hand, in the machine's folder for temporary files."""
 KEPT_FILES = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/releases/*.record")
 _NAME = re.compile(rf"secret|(vaults|registry)/[^/.][^/]*|{BELOW}/[^/.][^/]*\.json|{BELOW}/releases/[^/.][^/]*\.record")
 REGISTRY = "registry/"
-LISTED = StepCode("listed", "tasks.store.bucket_work")
+LISTED = StepCode("listed", "tasks.store.work")
 
 
 class KeptWork(NamedTuple):
-    """A small file: its SHA-256, and its time in ns, by which older ones of a kind are told from newer ones."""
+    """SHA-256 and time of change, in ns, of a small file of the work."""
 
     sha256: str
     changed: int
@@ -56,16 +58,18 @@ _LIST = TypeAdapter(dict[str, KeptWork])
 
 @dataclass
 class BucketWork:
-    """Work in a bucket while its lease is held.
+    """Work in a bucket while this run holds its lease.
 
     Attributes:
         store: Its artefacts.
         folder: Where it is at hand.
+        bucket: The prefix.
         lease: By which it is held.
     """
 
-    store: BucketStore
+    store: Store
     folder: Path
+    bucket: Bucket
     lease: Lease
     _listed: dict[str, KeptWork] = field(default_factory=dict)
     _tag: str | None = None
@@ -76,37 +80,51 @@ class BucketWork:
         return self.lease.generation
 
     def keep(self) -> None:
-        """Put small files that changed into the bucket, all at once for whoever looks."""
+        """Put changed small files into the bucket, all at once for readers."""
         there = _kept(self.folder)
         if there == self._listed:
             return
         self.lease.check()
-        bucket, known = self.store.bucket, {one.sha256 for one in self._listed.values()}
+        bucket, known = self.bucket, {one.sha256 for one in self._listed.values()}
         for name, kept in there.items():
             if kept.sha256 not in known:
                 bucket.upload(self.folder / name, f"{FILES}/{kept.sha256}", kept.sha256)
         content = _said(there)
         tag = bucket.replace(LIST, content, self._tag) if self._tag else bucket.create(LIST, content)
         if tag is None:
-            raise WorkError.lease_lost(bucket.address)
+            raise WorkError.lease_lost(bucket.location)
         self._listed, self._tag = there, tag
         bucket.remove([f"{FILES}/{digest}" for digest in known - {one.sha256 for one in there.values()}])
 
     def check(self) -> None:
-        """Make sure that no other run has taken over."""
+        """Check that no other run has taken over."""
         self.lease.check()
 
 
 @contextmanager
-def work_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
-    """Hold the lease of a job's work until the block ends; what its small files became is kept, however the block ends."""
-    bucket = Bucket(address)
+def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
+    """Hold the work of a job, so that no other run uses it until the block ends."""
+    check_folders_disjoint(job)
+    place = work_of(job)
+    if isinstance(place, Bucket):
+        with work_in_bucket(job, place) as work:
+            yield work
+    else:
+        with _locked(claim(job)) as folder:
+            yield FolderWork(Store.at(folder), folder)
+
+
+@contextmanager
+def work_in_bucket(job: Job, bucket: Bucket) -> Iterator[BucketWork]:
+    """Hold the lease of work in a bucket until the block ends, and keep its small files then."""
     _claim(bucket)
     with scratch_folder() as folder:
         lease = take(bucket)
         with renewed_lease(lease):
+            # Calls of a killed run: under the lease nobody takes them any more.
+            bucket.remove(bucket.names(CALLS))
             listed, tag = _copy(bucket, folder)
-            work = BucketWork(BucketStore(folder / BELOW, bucket), folder, lease, listed, tag)
+            work = BucketWork(Store(folder / BELOW, bucket.below(BELOW)), folder, bucket, lease, listed, tag)
             with _at_hand(job, folder), _copied_lists(job, work.store):
                 yield work
             # Not after an error, which says what is the matter: each phase that came to its end has been kept.
@@ -115,19 +133,52 @@ def work_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
 
 @contextmanager
 def read_only_store(job: Job) -> Iterator[Store]:
-    """Yield the store of a job's work for a command that only reads there and holds no lease; work in a bucket is at hand meanwhile."""
-    if job.work_address is None:
+    """Yield the store of a job for a command that holds no lock."""
+    place = work_of(job)
+    if not isinstance(place, Bucket):
         yield Store(job.work_path / BELOW)
         return
-    bucket = Bucket(job.work_address)
     with scratch_folder() as folder, _at_hand(job, folder):
-        _copy(bucket, folder)
-        yield BucketStore(folder / BELOW, bucket)
+        _copy(place, folder)
+        yield Store(folder / BELOW, place.below(BELOW))
+
+
+@contextmanager
+def idle_folder(job: Job) -> Iterator[Path | None]:
+    """Hold the work folder of a job while no run uses it; yield None if it is missing or empty."""
+    if work_of(job).folder is None:
+        raise WorkError.kept_by_rules_of_the_bucket()
+    work = job.work_path
+    # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
+    check_folders_disjoint(job)
+    check_ours(work)
+    if not work.is_dir() or not any(work.iterdir()):
+        yield None
+        return
+    with _locked(work):
+        yield work
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[Path]:
+    # The system drops the lock when the process ends, so that SIGKILL leaves nothing to clear by hand.
+    with locked(folder / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        yield folder
+
+
+def remove_artifacts(job: Job) -> Removed:
+    """Remove the work of a job: artefacts and kept files, and a folder that holds nothing else."""
+    place = work_of(job)
+    if isinstance(place, Bucket):
+        check_folders_disjoint(job)
+        return clear_bucket(place)
+    with idle_folder(job) as work:
+        return remove_ours(work) if work else Removed(0, 0, 0)
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a private folder of this machine, named by chance, which goes at the end; those of killed processes go before."""
+    """Yield a private folder with a random name, removed at the end."""
     clear_temporary_folders(Path(gettempdir()), AT_HAND)
     # Nobody can guess the name and lay something there.
     with temporary_folder(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
@@ -147,7 +198,7 @@ def _at_hand(job: Job, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _copied_lists(job: Job, store: Store) -> Iterator[None]:
-    """Keep the files of groups that the job names among the artefacts, where workers on other machines find them."""
+    """Keep the job's hierarchy files among the artefacts, where workers on other machines find them."""
     listed = [one for one in job.hierarchies if one.listed_in is not None]
     for hierarchy in listed:
         # What cannot be read is told of by who reads it.
@@ -168,17 +219,17 @@ def _write(content: bytes, part: Path) -> int:
 
 
 def _claim(bucket: Bucket) -> None:
-    if bucket.object_entry(MARK):
+    if bucket.entry(MARK):
         return
     # Another run may have made the mark, and begun, between the two looks.
-    if bucket.sizes() and not bucket.object_entry(MARK):
-        raise WorkError.not_ours(bucket.address)
+    if bucket.sizes() and not bucket.entry(MARK):
+        raise WorkError.not_ours(bucket.location)
     bucket.create(MARK, CONTENT_WORDS.encode())
 
 
 def _copy(bucket: Bucket, folder: Path) -> tuple[dict[str, KeptWork], str | None]:
-    """Copy the small files here; return what was listed, and the tag of the list."""
-    there = bucket.object_entry(LIST)
+    """Copy the small files of work to this machine; return their list and its tag."""
+    there = bucket.entry(LIST)
     if there is None:
         return {}, None
     listed = _read(bucket)
@@ -194,17 +245,17 @@ def _read(bucket: Bucket) -> dict[str, KeptWork]:
     try:
         listed = _LIST.validate_python(unsealed_text(bucket.read(LIST) or b""))
     except ValidationError:
-        raise WorkError.damaged(bucket.object_address(LIST)) from None
+        raise WorkError.damaged(bucket.location_of(LIST)) from None
     # Whoever can write there chooses the names.
     if not all(map(_NAME.fullmatch, listed)):
-        raise WorkError.damaged(bucket.object_address(LIST))
+        raise WorkError.damaged(bucket.location_of(LIST))
     return listed
 
 
 def _fetch(bucket: Bucket, kept: KeptWork, part: Path) -> int:
     name = f"{FILES}/{kept.sha256}"
     if not bucket.download(name, part, kept.sha256):
-        raise WorkError.damaged(bucket.object_address(name))
+        raise WorkError.damaged(bucket.location_of(name))
     return 0
 
 
@@ -214,20 +265,19 @@ def _kept(folder: Path) -> dict[str, KeptWork]:
     return {name: KeptWork(file_digest(path), path.stat().st_mtime_ns) for name, path in paths.items() if _NAME.fullmatch(name)}
 
 
-def clear_bucket(address: str) -> Removed:
-    """Remove what runs keep below a prefix while nobody is at work there; releases stay registered, where there are any.
+def clear_bucket(bucket: Bucket) -> Removed:
+    """Remove the work below a prefix of a bucket while no run uses it; registered releases stay.
 
     The lease stays, and the mark beside it: another run may wait for it, and its generation must not begin anew.
     """
-    bucket = Bucket(address)
-    if not bucket.object_entry(MARK):
+    if not bucket.entry(MARK):
         if bucket.sizes():
-            raise WorkError.not_ours(address)
+            raise WorkError.not_ours(bucket.location)
         return Removed(0, 0, 0)
     lease = take(bucket)
     with renewed_lease(lease):
         lease.check()
-        there, found = bucket.sizes(), bucket.object_entry(LIST)
+        there, found = bucket.sizes(), bucket.entry(LIST)
         stays = {name: kept for name, kept in (_read(bucket) if found else {}).items() if name.startswith(REGISTRY)}
         if found and stays:
             # The list first: without what it names it would be one that was altered.

@@ -1,0 +1,200 @@
+"""Disclosures of a written release: refused where job or policy do not accept them, else kept in digests.
+
+Refusals come after the recount and before anything is published. The content beside each pseudonym is kept in digests, with which later
+releases of the same key are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from core.composition.pseudonym_sets import disclosed_sql, pseudonym_owners_sql
+from core.recount.classes import Recount
+from core.recount.linked import discloses_people
+from schemas.attacks.figures import AttackBasis, AttackSettings, attacks_sentence
+from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
+from schemas.job.job import Job
+from schemas.policy.policy import Policy
+from schemas.pseudonyms.kinds import treatment_kind
+from schemas.release.figures import reported_sentence
+from schemas.release.manifest import Manifest, published_qids
+from tasks.composition.pseudonym_families import Disclosed
+from tasks.engine.calls import Call
+from tasks.engine.runs import Run
+from tasks.engine.steps import run_step, step_here
+from tasks.publication.recount_calls import Written, WrittenMembers, written_at_hand
+from tasks.recount.original import Original, normalised_relation
+from tasks.release.files import file_error, relation_of
+from tasks.source.chunks import ChunkedSource
+from tasks.store.database import connect, literal, quote
+from tasks.store.keys import Key, StepCode
+from tasks.store.store import Artifact, Store
+
+if TYPE_CHECKING:
+    from tasks.attacks.release_attack import PlayedAttacks
+
+MOST_FETCHED = 64_000_000
+"""Bytes of data files that are read back from a store to attack them."""
+IN_A_STORE = "The files lie in a store and are large, and were not read back to attack them."
+
+
+def check_linked(job: Job, counted: Recount) -> None:
+    """Refuse pseudonyms whose combinations fewer than k people share, unless the job accepts it."""
+    for one in exposing_links(job, counted.linked):
+        unit = "person" if job.columns.person else "pseudonym"
+        keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
+        raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, keep)
+
+
+def check_untreated(run: Run, found: Recount) -> None:
+    """Refuse untreated columns that together single out fewer than k people, if the policy forbids it."""
+    policy, together, k = run.policy, found.together.get("insensitive"), run.job.privacy.k
+    if policy and not policy.accept_untreated and together and together.below_k:
+        raise UntreatedError.below_k(reported_sentence(together.below_k, k), found.units, found.unit, k, policy.path)
+
+
+def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
+    """Attack written data files, and return the results; None where the job turned attacks off.
+
+    Args:
+        run: The run.
+        written: The files.
+        source: What they were made of.
+    """
+    settings = run.job.attacks
+    if settings is None:
+        return None
+    with run.phase("attacks"):
+        played = step_here("attacks", "attack", lambda: _played(run, settings, written, source))
+    if by := refusing(settings, run.policy):
+        if played.broken:
+            raise AttackError.broken([attacks_sentence(one) for one in played.broken], by)
+        if played.basis.unplayed:
+            raise AttackError.unplayed(played.basis.unplayed, by)
+    return played
+
+
+def refusing(settings: AttackSettings | None, policy: Policy | None) -> str:
+    """Return the words for the policy or job that refuses attackable releases; empty if neither does."""
+    if policy and policy.attacks:
+        return f"the policy '{policy.path}'"
+    return "the job (attacks.refuse)" if settings and settings.refuse else ""
+
+
+def with_attacks(manifest: Manifest, played: PlayedAttacks | None, *, refused: bool) -> Manifest:
+    """Return a manifest with the results of attacks that a release may publish.
+
+    Args:
+        manifest: Says what earlier releases tell together with this one.
+        played: The attacks; None where none were played.
+        refused: Whether the job refuses releases that tell more together with earlier ones.
+    """
+    if played is None:
+        return manifest
+    from tasks.attacks.release_attack import earlier_attacks  # noqa: PLC0415
+
+    earlier = earlier_attacks(manifest.overlaps or (), manifest.joined or (), refused=refused)
+    return manifest.model_copy(update={"attacks": (*played.published, *earlier), "attacked": played.basis})
+
+
+def _played(run: Run, settings: AttackSettings, written: Written, source: ChunkedSource) -> PlayedAttacks:
+    # Loads what no run needs whose job turned attacks off.
+    from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_code, attack_release  # noqa: PLC0415
+
+    if written.staging is None and sum(file.bytes or 0 for file in written.files) > MOST_FETCHED:
+        sample = None if settings.sample == "all" else settings.sample
+        return PlayedAttacks((), (), AttackBasis(sample=sample, seed=settings.seed, code=attack_code(), unplayed=(IN_A_STORE,)))
+    with written_at_hand(run.job, written, run.store) as (spill, files):
+        original = Original(normalised_relation(run.job, source.relation), source.columns)
+        attacked = AttackedFiles(files, written.layout, original, records=source.records)
+        return attack_release(run.job, settings, attacked, spill)
+
+
+DISCLOSED = StepCode("disclosed", __name__)
+PHASE = "overlaps"
+
+
+def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: WrittenMembers) -> list[Disclosed]:
+    """Return, for each linking column, the digests of what is published beside its pseudonyms.
+
+    Args:
+        run: The run.
+        written: The data files.
+        payload: The columns that they publish besides quasi-identifiers.
+        kept: Who is in which class, for jobs that name persons.
+    """
+    if not run.job.columns.links:
+        return []
+    key, salt = DISCLOSED.key(written.release), run.secret.keyed("disclosed", written.release)
+    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, list(payload), kept, salt, key, run.store)
+    if written.staging is None:
+        made: Sequence[Artifact] = run_step(run, PHASE, keep_disclosed, Call.once(DISCLOSED, "disclosed", arguments))
+    else:
+        made = step_here(PHASE, "disclosed", lambda: keep_disclosed(*arguments))
+    digests, owners = made[: len(run.job.columns.links)], list(made[len(run.job.columns.links) :])
+    return [
+        Disclosed(columns, one, owners.pop(0) if _has_owners(run.job, columns, kept) else None)
+        for columns, one in zip(run.job.columns.links, digests, strict=True)
+    ]
+
+
+def _has_owners(job: Job, columns: Sequence[str], kept: WrittenMembers) -> bool:
+    """Return whether pseudonyms of columns stand for other things than persons, whose owners are known."""
+    return bool(kept.people) and not discloses_people(job, columns)
+
+
+def keep_disclosed(
+    job: Job, written: Written, payload: Sequence[str], kept: WrittenMembers, salt: str, key: Key, store: Store
+) -> list[Artifact]:
+    """Keep the digests of each linking column, then the owners of pseudonyms of non-persons."""
+    made, links = [], job.columns.links
+    with (
+        written_at_hand(job, written, store) as (spill, files),
+        connect(job, spill, last=True) as connection,
+        file_error(written.what),
+    ):
+        source = relation_of(connection, files, written.layout)
+        for number, columns in enumerate(links):
+            labels = [quote(name) for name in published_qids(job)]
+            statement = disclosed_sql(source, _expressions(job, columns), labels, _others(job, payload, columns), literal(salt))
+            made.append(_kept(connection, statement, DISCLOSED.key(key, number), store))
+        for number, columns in enumerate(links):
+            if _has_owners(job, columns, kept):
+                made.append(_kept(connection, _owners(job, columns, kept, store), DISCLOSED.key(key, number, "owners"), store))
+    return made
+
+
+def _owners(job: Job, columns: Sequence[str], kept: WrittenMembers, store: Store) -> str:
+    people = kept.files(store)
+    assert people is not None
+    listed = ", ".join(literal(str(path)) for path in people[0])
+    places = [f"link_{job.columns.linking.index(name)}" for name in columns]
+    return pseudonym_owners_sql(f"read_parquet([{listed}])", _expressions(job, columns, places))
+
+
+def _expressions(job: Job, columns: Sequence[str], read_as: Sequence[str] | None = None) -> list[str]:
+    """Return SQL expressions of pseudonyms, without the part that depends on the job's length setting."""
+    kinds = {one.name: treatment_kind(one.treatment) for one in job.columns.pseudonyms}
+    names = read_as or [quote(name) for name in columns]
+    return [
+        f"left({name}::VARCHAR, {kinds[column].stable:d})" if kinds[column].stable else f"{name}"
+        for column, name in zip(columns, names, strict=True)
+    ]
+
+
+def _others(job: Job, payload: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return the other published columns, without pseudonyms that differ for each value."""
+    naming = {one.name for one in job.columns.pseudonyms if treatment_kind(one.treatment).tells_apart}
+    return [quote(name) for name in payload if name not in naming and name not in columns]
+
+
+def _kept(connection: duckdb.DuckDBPyConnection, statement: str, key: Key, store: Store) -> Artifact:
+    def write(path: Path) -> int:
+        [(rows,)] = connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION uncompressed)").fetchall()
+        return int(rows)
+
+    return store.make(DISCLOSED.name, key, ".parquet", write)

@@ -1,0 +1,319 @@
+"""Targets of jobs: folders, where one rename publishes a release, and buckets, where its manifest does.
+
+In a folder ``<release>/`` exists if and only if the release was verified; ``CURRENT`` names the newest.
+
+In a bucket tasks put the data files of a release under its own name, and they are recounted as they are read back from there. Readers take
+for a release what has a manifest. The manifest is put last, only if there is none, and then ``CURRENT``; an old release is never changed. A
+run that dies before leaves no manifest, so no release. The next run goes on with its files, or removes them where the data changed. A run
+that is refused removes its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from schemas.errors.base import SkaldError, StorageError
+from schemas.errors.storage import ObjectStoreError, PointerError
+from schemas.job.job import Job
+from schemas.relational.manifest import TablesManifest
+from schemas.release.evidence import MANIFEST, SIGNATURE, Signable, has_valid_digest
+from schemas.release.files import PublishedFile
+from schemas.release.manifest import FORMAT, Manifest
+from tasks.engine.runs import Run
+from tasks.publication.outputs import csv_layout, deliver_files, numbered, stage_output, unpublished
+from tasks.release.files import Csv
+from tasks.release.manifest import MOST_BYTES, any_manifest_of, manifest_content, manifest_of, read_manifest
+from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
+from tasks.store.keys import fingerprint_of
+from tasks.store.place import Bucket, target_of, work_of
+from tasks.store.store import Artifact
+from tasks.store.work_folder import CURRENT, clear_staging, staging_prefix
+
+Published = TypeVar("Published", Manifest, TablesManifest)
+
+TRIES, MOST_OF_MARK = 100, 100
+"""How often the pointer is put over what was read, while others put theirs; and bytes of a mark."""
+DIGITS = "[0-9a-f]" * 16
+
+
+class TargetWork(Protocol):
+    """The work of a run while it is held, in a folder or in a bucket."""
+
+    @property
+    def generation(self) -> int:
+        """How often another run took the work over."""
+
+    def check(self) -> None:
+        """Check that no other run has taken over."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target of a job in a folder: publication renames a complete staging folder.
+
+    Attributes:
+        job: The job.
+    """
+
+    job: Job
+
+    def may_hold_release(self) -> bool:
+        """Return whether the target may hold a release of the job, by its names alone."""
+        return bool(target_of(self.job).matching(f"{self.job.name}-{DIGITS}/{MANIFEST}"))
+
+    def is_published(self, release: str) -> bool:
+        """Return whether a release is in the target."""
+        return (self.job.target_path / release).is_dir()
+
+    def recall(self, release: str, work: TargetWork) -> Manifest | None:
+        """Return the manifest of a release if it is published, and name the release in ``CURRENT``.
+
+        Args:
+            release: Its id.
+            work: The work, while it is held.
+        """
+        return self.recall_by(release, work, manifest_of, unaltered_manifest)
+
+    def recall_by(
+        self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
+    ) -> Published | None:
+        """Return the manifest of a published release, of any kind, and name the release in ``CURRENT``.
+
+        Args:
+            release: Its id.
+            work: The work, while it is held.
+            read: Reads the manifest that a store has; the address is for messages.
+            here: Reads that of a release in a folder.
+        """
+        folder = self.job.target_path / release
+        if not folder.is_dir():
+            return None
+        manifest = here(folder)
+        if lost := count_missing_files(folder, manifest):
+            raise StorageError.altered(release, lost)
+        self._point(release)
+        return manifest
+
+    def staging_folder(self, release: str) -> Path:
+        """Make an empty staging folder for a release, on the file system of the target; return it."""
+        job = self.job
+        staging = job.target_path / f"{staging_prefix(job)}{release}"
+        clear_staging(job)
+        self._make_folder(job.target_path)
+        try:
+            # Each made by itself, so that a folder or a link that others laid there meanwhile is refused.
+            staging.mkdir()
+            (staging / "data").mkdir()
+            open_up(staging, staging / "data")
+        except OSError as error:
+            raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
+        return staging
+
+    def _make_folder(self, path: Path) -> None:
+        open_folder(path)
+
+    def write_data(self, run: Run, files: Sequence[Artifact], release: str, staging: Path) -> tuple[list[PublishedFile], Csv]:
+        """Write the data files of a release where they are recounted; return them and their CSV layout."""
+        return stage_output(run.job, numbered(files), run.store, staging, run.spill), csv_layout(run.job, files, run.store)
+
+    def folder_of_data(self, staging: Path) -> Path | None:
+        """Return the folder of the written data files; None where they are in a bucket."""
+        return staging
+
+    def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
+        """Publish a release, and name it in ``CURRENT``.
+
+        Args:
+            staging: Has report, manifest and, where there is a key, signature.
+            release: Its id.
+            work: The work, while it is held; asked whether it is before the manifest is put.
+            files: Data files that were recounted in staging; those of ``write_data`` are in their place.
+        """
+        target = self.job.target_path
+        try:
+            # rename() refuses a folder that is there and not empty, so an old release is never written over.
+            staging.rename(target / release)
+        except OSError as error:
+            raise StorageError.not_writable(str(target), error.strerror or "unknown reason") from None
+        try:
+            flush(target)
+            # Killed before this, the release is there and the next run of the job, which finds it, names it.
+            self._point(release)
+        except (OSError, StorageError):
+            raise PointerError.not_named(release, str(target)) from None
+
+    def _point(self, release: str) -> None:
+        def write(part: Path) -> int:
+            written = part.write_text(f"{release}\n")
+            # Unlike an artefact it has no digest by which a power cut that emptied it would be noticed.
+            flush(part)
+            return written
+
+        write_atomically(self.job.target_path / CURRENT, write, 0o666 & ~USER_UMASK, staging_prefix(self.job))
+
+    @contextmanager
+    def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
+        """Remove the unverified files of a release from a bucket if the block refuses it.
+
+        Args:
+            release: Its id.
+            work: The work, while it is held. Where another run has taken over, these may be its files by now: they stay.
+        """
+        # In a folder, each run removes its staging folder at its end.
+        yield
+
+
+class BucketTarget(Target):
+    """A target in a bucket: publication puts data files first and the manifest last."""
+
+    @property
+    def bucket(self) -> Bucket:
+        """The prefix of the bucket."""
+        return Bucket(str(self.job.target))
+
+    def recall_by(
+        self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
+    ) -> Published | None:
+        """Return the manifest of a release if the bucket has it, and name the release in ``CURRENT``."""
+        content = self._manifest_content(release)
+        if content is None:
+            return None
+        manifest, there = read(content, self.bucket.location_of(release)), set(self.bucket.names(release))
+        if lost := sum(f"{release}/{name}" not in there for name in manifest.listed):
+            raise StorageError.altered(release, lost)
+        self._finish(release, work)
+        return manifest
+
+    def is_published(self, release: str) -> bool:
+        """Return whether the bucket has the manifest of a release."""
+        content = self._manifest_content(release)
+        return content is not None and bool(any_manifest_of(content, self.bucket.location_of(release)))
+
+    def _manifest_content(self, release: str) -> bytes | None:
+        return self.bucket.read(f"{release}/{MANIFEST}", MOST_BYTES)
+
+    def write_data(self, run: Run, files: Sequence[Artifact], release: str, staging: Path) -> tuple[list[PublishedFile], Csv]:
+        """Put the data files of a release into the bucket by tasks."""
+        self._lay_mark(release, run.work)
+        return deliver_files(run, files, release)
+
+    def folder_of_data(self, staging: Path) -> Path | None:
+        """Return None: the data files are in the bucket."""
+        return None
+
+    @contextmanager
+    def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
+        """Remove the unverified files of a release from the bucket if the block refuses it."""
+        try:
+            yield
+        except StorageError:
+            # Interrupted, by a full disk or a network that is down: they stay for the run that goes on.
+            raise
+        except SkaldError:
+            # What the release was refused for is to be told; what is left here carries the mark.
+            with suppress(StorageError):
+                self._withdraw(release, work)
+            raise
+
+    def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
+        """Put data files of staging, then documents, then the manifest, which makes it a release."""
+        bucket = self.bucket
+        if files:
+            self._lay_mark(release, work)
+        digests = {file.path: file.sha256 for file in files}
+        self._put(staging, release, digests)
+        documents = [path for path in sorted(staging.iterdir()) if path.is_file() and path.name != MANIFEST]
+        self._put(staging, release, {path.name: file_digest(path) for path in documents})
+        work.check()
+        try:
+            bucket.create_from(staging / MANIFEST, f"{release}/{MANIFEST}")
+        except FileExistsError:
+            raise ObjectStoreError.exists(bucket.location_of(release)) from None
+        self._finish(release, work)
+
+    def _put(self, staging: Path, release: str, digests: Mapping[str, str]) -> None:
+        for name, digest in digests.items():
+            self.bucket.upload(staging / name, f"{release}/{name}", digest)
+        # Read back whole: what a store says it has taken is not yet what it gives.
+        if wrong := sum(self.bucket.digest(f"{release}/{name}") != digest for name, digest in digests.items()):
+            raise ObjectStoreError.differs(self.bucket.location_of(release), wrong)
+
+    def _make_folder(self, path: Path) -> None:
+        # What goes to a bucket is made in the work folder, which is for nobody else.
+        private_folder(path)
+
+    def _lay_mark(self, release: str, work: TargetWork) -> None:
+        """Mark a release's files as this job's, with the work's generation, for their later removal."""
+        unpublished(self.job, release).write(f"{release}/{self._mark}", str(work.generation).encode())
+
+    def _withdraw(self, release: str, work: TargetWork) -> None:
+        work.check()
+        if not self.bucket.has(f"{release}/{MANIFEST}") and self._generation(f"{release}/{self._mark}") <= work.generation:
+            self._remove(release)
+
+    def _finish(self, release: str, work: TargetWork) -> None:
+        """Name the release in ``CURRENT``, and remove leftovers of this job's runs."""
+        job, bucket = self.job, self.bucket
+        work.check()
+        for _ in range(TRIES):
+            if bucket.update(CURRENT, f"{release}\n".encode()):
+                break
+            # Another run named its own meanwhile: that of another job, or one that has taken over, and then this one names none.
+            work.check()
+        else:
+            raise PointerError.not_named(release, bucket.location)
+        for mark in bucket.matching(f"{job.name}-{DIGITS}/{self._mark}"):
+            left = mark.rsplit("/", 1)[0]
+            if bucket.has(f"{left}/{MANIFEST}"):
+                bucket.remove([mark])
+            elif self._generation(mark) <= work.generation:
+                # What another run is putting there by now has no manifest yet, either.
+                work.check()
+                self._remove(left)
+        for folder in job.target_path.glob(f"{job.name}-{DIGITS}"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _remove(self, release: str) -> None:
+        # The mark last, so that what a kill leaves can be removed by the next run.
+        self.bucket.remove(sorted(self.bucket.names(release), key=lambda name: name.endswith(self._mark)))
+
+    def _generation(self, mark: str) -> float:
+        """Return the generation of the work in a mark; infinity for a missing mark."""
+        content = self.bucket.read(mark, MOST_OF_MARK)
+        try:
+            # One that is empty is of before marks said so.
+            return inf if content is None else int(content or 0)
+        except ValueError:
+            return inf
+
+    @property
+    def _mark(self) -> str:
+        # Of this machine's run folder, or of work in a bucket, which is locked: what carries it is nobody else's.
+        machine = [] if work_of(self.job).folder is None else [socket.gethostname()]
+        return f".staging-{fingerprint_of(*machine, self.job.work_location)[:8]}"
+
+
+def job_target(job: Job) -> Target:
+    """Return the target of a job."""
+    return Target(job) if target_of(job).folder else BucketTarget(job)
+
+
+def unaltered_manifest(folder: Path) -> Manifest:
+    """Return the manifest of a release folder; raise an error if it was altered."""
+    manifest = read_manifest(folder)
+    # Manifests of earlier formats had no seal.
+    if manifest is None or (manifest.format >= FORMAT and not has_valid_digest(manifest_content(folder))):
+        raise StorageError.altered(folder.name, 1)
+    return manifest
+
+
+def count_missing_files(folder: Path, manifest: Signable) -> int:
+    """Count the files that a manifest lists and its release lacks, the signature included."""
+    return sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))

@@ -1,0 +1,16 @@
+"""Access of DuckDB to objects of a store, which its own reader would read in any later version."""
+
+from __future__ import annotations
+
+import duckdb
+
+from tasks.source.listing import PINNED
+
+
+def register_objects(connection: duckdb.DuckDBPyConnection, relation: str) -> None:
+    """Allow a database to read the objects in an SQL relation, if there are any."""
+    if f"'{PINNED}://" in relation and not connection.filesystem_is_registered(PINNED):
+        # fsspec, which files can do without.
+        from tasks.source.pinned_objects import PinnedObjects  # noqa: PLC0415
+
+        connection.register_filesystem(PinnedObjects())

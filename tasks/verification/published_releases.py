@@ -1,0 +1,129 @@
+"""Published releases: copied to this machine for verification, and newer ones beside a release.
+
+A signature says that a release is true, and not that it is the last one. Whoever can write in a target can name an old release in
+``CURRENT``. Releases that were removed cannot be found; those that are there can be.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from tempfile import gettempdir
+
+from schemas.errors.base import StorageError
+from schemas.job.source import address_faults, is_address
+from schemas.release.evidence import MANIFEST, SIGNATURE
+from schemas.release.manifest import Manifest
+from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
+from tasks.store.files import clear_temporary_folders, temporary_folder
+from tasks.store.place import Bucket, Place, place_of
+
+COPIED = re.compile(r"skald-release-[0-9a-f]{16}")
+"""A copy of a release that is looked at, in the folder of temporary files."""
+MOST_REQUESTS = 16
+DIGITS = "[0-9a-f]" * 16
+
+
+@contextmanager
+def release_folder(release: str) -> Iterator[Path]:
+    """Yield the folder of a release; one in a bucket is copied to a temporary folder meanwhile."""
+    if not is_address(release):
+        yield Path(release)
+        return
+    if address_faults(release):
+        raise StorageError.not_a_release(release.split("://", 1)[0] + "://…", "the address is of an unknown kind or holds a credential")
+    bucket = Bucket(release.rstrip("/"))
+    clear_temporary_folders(Path(gettempdir()), COPIED)
+    # A name that nobody can guess, as all of the machine may write there.
+    with temporary_folder(Path(gettempdir(), f"skald-release-{secrets.token_hex(8)}")) as temporary:
+        name = bucket.location.rsplit("/", 1)[-1]
+        check_names(release, [name])
+        found = bucket.sizes()
+        # Whoever can write in a bucket chooses the keys, and all of them are looked at before the first file is written.
+        check_names(release, found)
+        listed = _listed_sizes(bucket, found)
+        for key, size in found.items():
+            path = temporary / name / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if _is_worth_copying(size, listed, key):
+                bucket.download(key, path)
+            else:
+                # An empty file is no more what the manifest lists than it was, and is told of.
+                path.touch()
+        yield temporary / name
+
+
+def _listed_sizes(bucket: Bucket, found: Mapping[str, int]) -> dict[str, int | None] | None:
+    """Return the bytes of each file that a manifest in a bucket lists; None without a manifest."""
+    if MANIFEST not in found:
+        return None
+    try:
+        manifest = any_manifest_of(bucket.read(MANIFEST, MOST_BYTES) or b"", bucket.location)
+    except StorageError:
+        # It is told of when the copy is looked at, and nothing else is then.
+        return {}
+    return {one.path: one.bytes for one in manifest.files} | {one.path: one.bytes for one in manifest.documents}
+
+
+def _is_worth_copying(size: int, listed: Mapping[str, int | None] | None, key: str) -> bool:
+    """Return whether an object can be a listed file of a release, by its name and size."""
+    if key in (MANIFEST, SIGNATURE):
+        return size <= MOST_BYTES
+    if listed is None:
+        return True
+    return key in listed and listed[key] in (None, size)
+
+
+def place_above(location: str, release: Path) -> Place:
+    """Return the place that holds a release and those beside it.
+
+    Args:
+        location: Its folder or address, as it was given.
+        release: The folder that it is read from.
+    """
+    return place_of(location.rstrip("/").rsplit("/", 1)[0] if is_address(location) else str(release.resolve().parent))
+
+
+def newer_releases(location: str, release: Path, manifest: Manifest) -> tuple[str, ...]:
+    """Return the ids of newer releases of the same job beside a release, the newest first.
+
+    Args:
+        location: Folder or address of the release, as it was given.
+        release: The folder that it is read from.
+        manifest: Its manifest, which was compared with its seal and the name of its folder. One that does not say when it was made is
+            older than any that does.
+    """
+    made, above = _moment(manifest), place_above(location, release)
+
+    def read(name: str) -> Manifest | None:
+        try:
+            return manifest_of(above.read(name, MOST_BYTES) or b"", name)
+        except StorageError:
+            # What is no release is no newer one.
+            return None
+
+    names = above.matching(f"{manifest.release[:-16]}{DIGITS}/{MANIFEST}")
+    with ThreadPoolExecutor(MOST_REQUESTS) as pool:
+        found = [(name.split("/")[0], other) for name, other in zip(names, pool.map(read, names), strict=True) if other]
+    others = [other for name, other in found if (other.release, other.name) == (name, manifest.name) and name != manifest.release]
+    newer = [(moment, one.release) for one in others if (moment := _moment(one)) and (made is None or moment > made)]
+    return tuple(name for _, name in sorted(newer, reverse=True))
+
+
+def newer_releases_sentence(newer: tuple[str, ...]) -> str:
+    """Return a sentence on newer releases."""
+    more = f" and {len(newer) - 1:,} more" if len(newer) > 1 else ""
+    return f"This is not the newest release of its job: beside it lies '{newer[0]}'{more}, which was made later."
+
+
+def _moment(manifest: Manifest) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(manifest.created or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
