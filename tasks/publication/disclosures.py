@@ -14,7 +14,7 @@ import duckdb
 
 from core.composition.pseudonym_sets import disclosed_sql, pseudonym_owners_sql
 from core.recount.classes import Recount
-from core.recount.linked import discloses_people
+from core.recount.linked import discloses_people, exposing_links
 from schemas.attacks.figures import AttackBasis, AttackSettings, attacks_sentence
 from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
 from schemas.job.job import Job
