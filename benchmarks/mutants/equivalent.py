@@ -33,5 +33,23 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/composition/by_files.py:_comparable: run.recoded[1].withheld -> False": (
         "Only a job that names persons leaves records out by whose they are, and of such a job files are not compared."
     ),
+    "core/units/persons.py:CellPersons.merged: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
+    "tasks/recount/rows.py:RowsHere.__init__: 0 -> (0 + 1)": "The number tells tables apart and is shown to nobody, wherever it begins.",
+    "core/recount/labels/published_values.py:_grouped: 1 -> (1 + 1) #2": "Groups are numbered from 0, so that -2 is none of them as -1 is.",
+    "core/recount/people.py:source_counts_sql: DISTINCT  -> ": (
+        "What a record of the source adds to the persons of its value is 0, however often it is added."
+    ),
+    "core/recount/spreads.py:holder_classes_sql: max( -> min(": (
+        "Each value comes with the same number of persons: that of all values together."
+    ),
+    "core/lattice/certificate.py:_parts: < -> <=": (
+        "A level is rolled up to itself one group to one, so that none falls apart into more than one."
+    ),
+    "core/units/person_rollups.py:PersonRollUps.__init__: 30 -> (30 + 1)": (
+        "No weight of a class is more than its records, so that 32 bits hold the sums of fewer than 2^31 of these too."
+    ),
+    "core/units/person_rollups.py:PersonRollUps.__init__: < -> <= #1": (
+        "A cell of exactly k persons is counted person by person too, which takes longer and gives the same number."
+    ),
 }
 """By the name of a mutant."""

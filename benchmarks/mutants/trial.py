@@ -104,7 +104,11 @@ def tried(copy: Copy, plan: Sequence[Planned], marks: str, is_compiled: bool, ke
     file, asked = copy.folder / "plan.jsonl", copy.folder / "asked.txt"
     file.write_text("".join(json.dumps(one) + "\n" for one in plan), "utf-8")
     asked.write_text("".join(f"{name}\n" for name in sorted({test.split("::")[0] for one in plan for test, _ in one.tests})), "utf-8")
-    options = ["-q", "--no-header", "-p", "no:xdist", "-p", "benchmarks.mutants.within", "-m", marks, "@asked.txt"]
+    # A fault may end a process at once, and where it was is of no use.
+    plugins = ["-p", "no:xdist", "-p", "no:faulthandler", "-p", "benchmarks.mutants.within"]
+    # Whole numbers that pass their width begin anew in compiled loops; plain Python does the same, and warns of it.
+    plain = [] if is_compiled else ["-W", "ignore:overflow encountered:RuntimeWarning"]
+    options = ["-q", "--no-header", *plugins, *plain, "-m", marks, "@asked.txt"]
     environment = os.environ | {
         "PYTHONPATH": str(copy.folder),
         PLAN: str(file),

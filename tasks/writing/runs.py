@@ -333,8 +333,7 @@ def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
 def _together(parts: Sequence[pa.Array]) -> pa.Array:
     if len(parts) == 1:
         return parts[0]
-    whole = pa.chunked_array(parts)
-    combined = (whole.unify_dictionaries() if pa.types.is_dictionary(whole.type) else whole).combine_chunks()
+    combined = pa.chunked_array(parts).combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 

@@ -32,7 +32,7 @@ def value_texts(values: pa.Array) -> list[tuple[str, ...]]:
         return [_moment_texts(*parts) for parts in zip(*_moment_parts(values), strict=True)]
     if pt.is_floating(kind):
         # Zero has two signs and is one value.
-        return [_number_texts(str(number)) for number in values.to_numpy(zero_copy_only=False) + 0]
+        return [_number_texts(str(number)) for number in values.to_numpy() + 0]
     listed = values.to_pylist()
     if pt.is_boolean(kind):
         return [("true" if value else "false",) for value in listed]

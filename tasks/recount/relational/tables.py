@@ -245,5 +245,5 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTa
         if qid.hides:
             labels = connection.execute(f"SELECT DISTINCT {quote(qid.name)} FROM {read.relation}").fetchall()
             if told := count_disallowed_labels(qid, (label for (label,) in labels), job.folder):
-                faults.append(f"{counted(told, 'label')} of '{qid.name}' tell values that the job hides")
+                faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
     return faults

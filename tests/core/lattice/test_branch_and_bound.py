@@ -278,3 +278,16 @@ def test_walks_from_a_node_made_coarser_find_the_best_where_those_from_the_ends_
         pass
     assert nodes.best is not None
     assert nodes.best[-1] == best_node(example.rows, example.ladders, 3, Fraction(1, 10), "dm_star", (0, 0, 0))
+
+
+def test_walks_that_look_at_the_value_alone_find_what_those_by_the_records_lost_do_not() -> None:
+    """With walks of the second kind alone the best that is found here costs 274."""
+    drawn = np.random.default_rng(197)
+    rows: list[Row] = [tuple(drawn.integers(0, 8, 5).tolist()) for _ in range(60)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(5))
+    axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
+    nodes = Evaluations(Example(rows, domains, axes).histogram((0,) * 5), axes, Promise(3), 4, "dm_star", UNLIMITED, 100)
+    for _ in hunt(nodes):
+        pass
+    assert nodes.best is not None
+    assert (nodes.best[0], nodes.best[-1]) == (268, (1, 3, 3, 2, 2))

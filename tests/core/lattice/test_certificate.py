@@ -7,6 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 from math import floor, inf, prod
 
+import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +21,9 @@ from core.lattice.map import BARRED
 from core.lattice.search import Search, SearchResult
 from core.privacy.promise import Promise
 from tests.laws import tried
+from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, class_sizes, losses, passing_nodes
-from tests.oracles.tables import Example, examples, nodes_of
+from tests.oracles.tables import Example, examples, nodes_of, observed
 
 OBJECTIVES = st.sampled_from(["dm_star", "dm_all"])
 
@@ -172,3 +176,21 @@ def test_nodes_that_tell_hidden_values_are_neither_chosen_nor_counted(
     assert (searched.node, searched.nodes, searched.unexamined) == (best, len(allowed), 0)
     assert searched.statuses is not None
     assert int((searched.statuses != BARRED).sum()) == len(allowed)
+
+
+@pytest.mark.parametrize("most_roots", [1, 2, 3])
+def test_no_more_roots_are_counted_than_are_allowed_though_many_are_wanted(most_roots: int) -> None:
+    drawn = np.random.default_rng(5)
+    rows = [tuple(drawn.integers(0, 8, 3).tolist()) for _ in range(60)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(3))
+    axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
+    example, asked = Example(rows, domains, axes), list[Node]()
+
+    def count(roots: Sequence[Node]) -> Iterator[Histogram]:
+        asked.extend(roots)
+        return (example.histogram(root) for root in roots)
+
+    examination = Examination(axes, Promise(2), len(rows), 2, 0, "dm_star", 40, 30, most_roots)
+    found = examination.run(example.histogram((3, 3, 3)), count, lambda nodes, _most: [False] * len(nodes))
+    assert found is not None
+    assert len(asked) == most_roots - 1

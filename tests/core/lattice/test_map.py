@@ -85,6 +85,37 @@ def test_a_picture_fits_its_frame(shape: tuple[int, ...]) -> None:
     assert max(sum(sum(one.node) == height for one in drawn.drawn) for height in range(99)) <= MOST_IN_A_ROW
 
 
+def words_of(picture: str) -> list[tuple[float, float, str]]:
+    """Every text of a picture with where it stands."""
+    found = re.findall(r"<text x='([\d.-]+)' y='([\d.-]+)'[^>]*>([^<]*)<", picture)
+    return [(float(x), float(y), said) for x, y, said in found]
+
+
+def test_words_of_a_small_picture_stand_beside_what_they_name() -> None:
+    drawn = map_of("job", ["a", "b"], np.arange(4, dtype=np.int8).reshape(2, 2), (1, 0))
+    heading = [
+        (24, 34, "The lattice of job: 4 nodes"),
+        (24, 56, "Chosen levels: a 1, b 0"),
+        (24, 90, "Nodes of each height, coarse at the top"),
+    ]
+    columns = [(58, 106, "height"), (424, 90, "All nodes, levels in this order:"), (424, 106, "a, b")]
+    bars = [(58, 171, "0"), (195, 171, "1"), (58, 151, "1"), (320, 151, "2, the chosen"), (58, 131, "2"), (195, 131, "1")]
+    nodes = [(650, 134.5, "1 1"), (537, 196.5, "1 0"), (763, 196.5, "0 1"), (650, 258.5, "0 0")]
+    legend = ["the chosen node", "fails the privacy model: 1", "passes, and was counted: 1", "cannot be better: cut by the bound: 1"]
+    below = [(48, 372 + 18 * place, said) for place, said in enumerate([*legend, "not examined: memory: 1"])]
+    assert words_of(lattice_picture(drawn).body) == [*heading, *columns, *bars, *nodes, *below]
+
+
+def test_a_neighbour_of_the_chosen_node_has_its_step_below_its_box() -> None:
+    size = MOST_IN_A_ROW + 1
+    drawn = map_of("job", ["a", "b"], np.zeros((size, size), np.int8), (1, 1))
+    words = words_of(lattice_picture(drawn).body)
+    boxes = {said: (x, y - 4.5) for x, y, said in words}
+    for node, step in (("2 1", "a +1"), ("1 0", "b -1")):
+        (x, y), below = boxes[node], [(left, top) for left, top, said in words if said == step]
+        assert below == [(x, y + 12 + 11)]
+
+
 @pytest.mark.parametrize(("size", "whole"), [(MOST_IN_A_ROW, True), (MOST_IN_A_ROW + 1, False)])
 def test_a_lattice_is_drawn_whole_if_every_height_fits(size: int, whole: bool) -> None:
     drawn = map_of("job", ["a", "b"], np.zeros((size, size), np.int8), (0, 0))

@@ -123,6 +123,14 @@ def test_there_is_no_occupied_root_where_not_even_one_cell_fits() -> None:
     assert occupied_root(hierarchies, 64, 100) == (2,)
 
 
+def test_where_not_even_the_coarsest_node_of_a_lattice_too_large_to_hold_fits_there_is_no_root() -> None:
+    hierarchies = [built({"widths": [2]}, domain_of(np.arange(5)))]
+    room = BYTES_PER_CELL + BYTES_PER_CODE
+    with patch(ROOTS_LARGEST, 0):
+        assert [dense_root(hierarchies, memory) for memory in (31, 32)] == [None, (2,)]
+        assert [occupied_root(hierarchies, memory, 100) for memory in (room - 1, room)] == [None, (2,)]
+
+
 @given(st.data(), st.sampled_from([dense_root, occupied_root]))
 def test_the_root_of_a_lattice_too_large_to_hold_fits_and_none_of_its_finer_neighbours_does(data: st.DataObject, chosen: Chosen) -> None:
     example = data.draw(examples())

@@ -76,6 +76,11 @@ def test_a_number_that_is_none_names_nobody_and_zero_is_one_person() -> None:
     assert found[1] == found[2] != NOBODY
 
 
+def test_every_byte_of_a_text_counts() -> None:
+    texts = ["x" * place + "y" + "x" * (19 - place) for place in range(20)]
+    assert len(set(digests_of([pa.array(texts)], 20).tolist())) == 20
+
+
 def test_digests_are_the_same_on_every_machine() -> None:
     columns = [pa.array(["P-000017", "P-000018"]), pa.array([3, 3], pa.int8())]
     assert digests_of(columns, 2).tolist() == FIXED

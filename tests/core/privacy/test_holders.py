@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from core.privacy.holders import Holders
+from core.mondrian.partition import Rules
+from core.privacy.holders import Holders, fewest_too_many, held_by_few_persons
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
 from tests.laws import tried
@@ -107,6 +109,29 @@ def test_a_value_that_everybody_holds_breaks_every_model(asked: dict[str, Any]) 
     promise = Promise(1, (model_of(asked),)).of_people({"x": whole}, 70)
     assert promise.fails(counts, spreads)[0]
     assert model_of(asked).fails(counts, spreads)[0] or promise.column_broken_by_holders(counts, spreads) == "x"
+
+
+@pytest.mark.parametrize("whole", [np.array([9, 5, 4, 2, 1, 6]), np.array([9, 0, 0, 0, 0, 20])], ids=["all values", "one and nulls"])
+@pytest.mark.parametrize("asked", [*ASKED, {"l": {"x": {"distinct": 5}}}, {"t": {"x": {"t": 0.0}}}])
+def test_the_compiled_conditions_know_by_how_many_persons_a_value_is_held_by_too_many(
+    asked: dict[str, Any], whole: NDArray[np.int64]
+) -> None:
+    model = model_of(asked)
+    promise = Promise(1, (model,)).of_people({"x": whole}, 24)
+    [condition], bounds = conditions(promise), Rules(promise, ("x",), (whole,)).demands.holder_bounds
+    null = getattr(model, "null", None)
+    for persons in range(1, 13):
+        counts = np.arange(1, persons + 1)
+        for value in range(VALUES):
+            held = Spread(np.zeros(persons, np.int64), np.full(persons, value), counts, whole)
+            too_many = counts[condition.too_many(held, np.full(persons, persons))] if value != null else []
+            expected = int(min(too_many, default=persons + 1))
+            assert fewest_too_many(persons, value, 0, -1 if null is None else null, bounds) == expected, (persons, value)
+            others = np.ones(VALUES, np.int64)
+            for several in range(1, persons + 1):
+                others[value] = several
+                few = held_by_few_persons(persons, others, np.array([value, 0]), 1, 0, -1 if null is None else null, bounds)
+                assert few == (several < expected), (persons, value, several)
 
 
 def test_the_largest_share_under_entropy_is_that_of_the_rest_spread_evenly() -> None:

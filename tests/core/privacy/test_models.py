@@ -6,16 +6,20 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from math import log
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
-from core.privacy.promise import Promise
+from core.privacy.promise import Promise, ordered_closeness
+from schemas.privacy.sensitive import OrderedSpec
 from tests.laws import tried
+from tests.oracles.tables import observed
 
 COUNTS = st.lists(st.integers(1, 50), min_size=1, max_size=20)
 VALUES = 6
@@ -159,3 +163,11 @@ def test_a_promise_fails_what_k_or_any_of_its_models_fails(
     either = [one or len(values) < k for one, values in zip(either, classes, strict=True)]
     counts = np.array([len(values) for values in classes], np.int64)
     assert Promise(k, (first, second)).fails(counts, {"x": spread}).tolist() == either
+
+
+def test_values_are_as_far_apart_as_their_places_in_the_domain_a_null_last() -> None:
+    domain = observed("pay", [3, 1, None, 7], pa.int64())
+    made = ordered_closeness("pay", OrderedSpec.model_validate({"t": 0.25, "distance": "ordered"}), domain, Path())
+    assert (made.column, made.t) == ("pay", 0.25)
+    assert made.ranks is not None
+    assert made.ranks.tolist() == [0, 1, 2, 3]

@@ -122,3 +122,16 @@ def test_a_label_of_no_level_is_none() -> None:
     above = group_levels("x", quasi_identifier(spec).hierarchy, values, Path())
     assert claimed_spans([match_level_labels(above[0], [pa.array(["g", "a"])])], np.zeros(2, np.bool_)) is None
     assert claimed_spans([match_level_labels(above[0], [pa.array(["g", "*"])])], np.array([False, True])) is not None
+
+
+@pytest.mark.parametrize(
+    ("values", "texts", "places"),
+    [
+        (pa.array([False, True, None]), ["true", None, "x", "false"], [1, 2, -1, 0]),
+        (pa.array([False, True]), [None, "true"], [-1, 1]),
+        (pa.array([5, 7, None]), ["7", None, "6", "5", "[5 - 6)"], [1, 2, -1, 0, -1]),
+        (pa.array(["a", "b"]), ["b", "c", None], [1, -1, -1]),
+    ],
+)
+def test_a_text_has_the_place_of_the_value_that_it_writes(values: pa.Array, texts: list[str | None], places: list[int]) -> None:
+    assert values_claimed(values, [pa.array(texts, pa.string())]).numbers.tolist() == places

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.coverage import unmatched_records
+from core.recount.coverage import rows_within, unmatched_records
 from core.recount.labels.label_spans import Spans
 from tests.oracles.matching import matched
 
@@ -116,3 +116,20 @@ def test_parts_are_looked_at_apart() -> None:
     swapped = counts([[0], [1]], 2)
     assert unmatched_records(spans, swapped.sum(axis=0, keepdims=True), counts([[1, 0]], SIZE)) == 0
     assert unmatched_records(spans, swapped, counts([[1], [0]], SIZE)) == 2
+
+
+def test_rows_are_within_the_labels_of_a_class_if_every_label_covers_their_value() -> None:
+    # Of four values and a null: a range, two ranges that meet, a set, all, and one that covers nulls besides.
+    one = Spans(np.array([0, 0, 2, 0, 0]), np.array([2, 4, 4, 5, 5]), {3: np.array([0, 3])}, np.array([0], np.int64), 4)
+    other = Spans(np.array([0, 1]), np.array([1, 3]), {}, np.array([], np.int64), 3)
+    covered = [{0, 1, 4}, {0, 1, 2, 3}, {2, 3}, {0, 3}, {0, 1, 2, 3, 4}], [{0}, {1, 2}]
+    places = np.array([(here, there) for here in range(5) for there in range(4)])
+    weights = np.arange(1, len(places) + 1)
+    labels = np.array([(here, there) for here in range(5) for there in range(2)])
+    expected = [
+        sum(
+            int(weight) for (x, y), weight in zip(places.tolist(), weights, strict=True) if x in covered[0][here] and y in covered[1][there]
+        )
+        for here, there in labels.tolist()
+    ]
+    assert rows_within([one, other], labels, places, weights).tolist() == expected

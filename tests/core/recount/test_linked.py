@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.linked import LinkCount, linked_sql, owners_sql
+from core.recount.linked import LinkCount, exposing, link_claims, link_faults, linked_sql, owners_sql
 from core.recount.people import combinations_sql
 from tests.oracles.linked import Told, told_by
 
@@ -66,3 +68,38 @@ def test_sets_of_many_combinations_are_told_apart(known: bool) -> None:
     rows: list[Row] = [(q, link, number) for number, link in enumerate("pqrs", start=1) for q in ("a", "b", None)]
     assert told(counted(rows, 4, known=known)) == Told(4, 1, 4, 0)
     assert told(counted(rows[1:], 4, known=known)) == Told(4, 2, 1, 4)
+
+
+FEW = LinkCount(("ssn",), known=True, people=40, sets=12, smallest=1, below_k=7, failing=3, unexpected=0)
+ACCEPTS: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["ssn", "mail"]), privacy=SimpleNamespace(k=5))
+REFUSES: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["mail"]), privacy=SimpleNamespace(k=5))
+
+
+def test_who_shares_a_set_with_fewer_than_k_is_exposed_unless_the_job_accepts_it_or_nobody_is_known() -> None:
+    assert exposing(REFUSES, [FEW]) == [FEW]
+    assert exposing(ACCEPTS, [FEW, replace(FEW, columns=("mail", "ssn"))]) == []
+    assert exposing(REFUSES, [replace(FEW, known=False), replace(FEW, failing=0)]) == []
+    [fault] = link_faults(REFUSES, [FEW, replace(FEW, columns=("mail",))])
+    assert fault.endswith("7 of 40 share the set of combinations that theirs are in with fewer than k = 5")
+
+
+def test_each_figure_of_what_links_is_held_against_the_files() -> None:
+    names = ("people", "sets", "smallest", "below_k")
+    true = {name: getattr(FEW, name) for name in names}
+
+    def faults(counted: LinkCount, job: Any = REFUSES, **said: Any) -> list[str]:
+        stated = SimpleNamespace(**({"columns": ("ssn",), "accepted": False} | true | said))
+        manifest: Any = SimpleNamespace(linked=(stated,))
+        return link_claims(job, manifest, [counted])
+
+    assert faults(FEW) == faults(FEW, ACCEPTS, accepted=True) == []
+    for name in names:
+        more = true[name] + 1
+        assert faults(FEW, **{name: more}) == [f"the manifest says linked 'ssn' {name} = {more}, the files hold {true[name]}"]
+        unknown = faults(replace(FEW, known=False), **{name: more})
+        assert bool(unknown) == (name == "sets"), "of people whom nobody knows nothing can be said"
+    assert "accepts" in faults(FEW, ACCEPTS)[0]
+    assert "accepts" in faults(FEW, accepted=True)[0]
+    assert faults(FEW, columns=("mail",)) == ["the manifest does not say truly which columns show which records belong together"]
+    older: Any = SimpleNamespace(linked=None)
+    assert link_claims(REFUSES, older, [FEW]) == []

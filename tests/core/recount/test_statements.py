@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from core.recount.figures import nodes_by_height
 from core.recount.linked import LinkCount, form_groups
-from core.recount.people import people_sql, source_persons_sql, unexpected_values_sql
+from core.recount.people import holder_values_sql, people_sql, source_counts_sql, source_persons_sql, unexpected_values_sql
 from core.recount.relational.history_counts import ReadTable, owner_faults_sql, owner_view
 from core.recount.relational.known_rows import choices_sql
 from core.recount.sampled_classes import masked_sql
 from core.recount.spreads import holder_classes_sql, one_value_sql
-from core.recount.truth import marginal_sql, source_parts_sql
+from core.recount.truth import DigestPart, joint_sql, marginal_sql, source_digests, source_parts_sql
 from schemas.pseudonyms.identifiers import Identifier
 from tests.laws import tried
 
@@ -119,12 +119,50 @@ def test_holders_of_a_value_are_asked_for_where_somebody_has_several_values_alon
     assert answer(connection, holder_classes_sql("pairs", "v", "held < persons", "several", nulls=True)) == (1,)
     assert answer(connection, holder_classes_sql("pairs", "v", "value IS NULL", "several", nulls=False)) == (0,)
     assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 1 AND everybody = 4 AND m = 3", "several", nulls=True)) == (1,)
+    table(connection, "others", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 3, 4), ("z", 2, 4)])
+    assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 0", "others", nulls=True)) == (1,), (
+        "of a value that is nowhere"
+    )
 
 
 def test_values_that_are_published_more_often_than_the_source_has_them_are_counted(connection: duckdb.DuckDBPyConnection) -> None:
     table(connection, "released", "value VARCHAR, records BIGINT", [(None, 3), ("a", 2), ("b", 1), ("c", 4)])
     table(connection, "given", "value VARCHAR, records BIGINT", [(None, 1), ("b", 5), ("c", 1), ("d", 9)])
     assert answer(connection, marginal_sql("released", "given")) == (2 + 2 + 3,)
+
+
+def test_persons_are_counted_by_value_and_a_value_of_nobody_is_one_of_no_person(connection: duckdb.DuckDBPyConnection) -> None:
+    table(connection, "people", "holder BIGINT, value VARCHAR", [(1, "a"), (2, "a"), (3, "a"), (1, None), (2, "b")])
+    table(connection, "source", "v VARCHAR", [("a",), ("c",), ("c",), ("b",), (None,)])
+    alone = {("a", 3, 3), (None, 1, 3), ("b", 1, 3)}
+    assert set(connection.execute(source_counts_sql("people")).fetchall()) == alone
+    assert set(connection.execute(source_counts_sql("people", "source", "v")).fetchall()) == alone | {("c", 0, 3)}
+
+
+def test_classes_that_publish_the_same_are_one_combination_and_one_that_nobody_publishes_is_none(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    table(connection, "kept", "class BIGINT, label_0 VARCHAR, label_1 BIGINT", [(0, "a", 1), (1, None, 1), (2, "a", 1), (3, "b", None)])
+    table(connection, "combinations", "combination BIGINT, label_0 VARCHAR, label_1 VARCHAR", [(7, "a", "1"), (8, None, "1")])
+    people = [(0, 1, "x", 2), (2, 1, "x", 3), (2, 1, "y", 1), (1, 1, "x", 4), (3, 2, "x", 5)]
+    table(connection, "people", "class BIGINT, person BIGINT, value_0 VARCHAR, records BIGINT", people)
+    connection.execute(holder_values_sql("combinations", "kept", "people", 2, 1, "held"))
+    found = connection.execute("SELECT combination, person, value_0, records FROM held").fetchall()
+    assert set(found) == {(7, 1, "x", 5), (7, 1, "y", 1), (8, 1, "x", 4), (None, 2, "x", 5)}
+
+
+def test_records_that_the_source_lacks_and_digests_of_as_many_others_are_counted(connection: duckdb.DuckDBPyConnection) -> None:
+    released = [(1, 5, 50), (2, 3, 30), (3, 2, 20), (4, 4, 40), (5, 1, 10)]
+    table(connection, "released", "bucket BIGINT, records BIGINT, digests BIGINT", released)
+    table(connection, "given", "bucket BIGINT, records BIGINT, digests BIGINT", [(1, 5, 50), (2, 3, 31), (3, 9, 90), (4, 1, 40)])
+    assert answer(connection, joint_sql("released", "given")) == (3 + 1, 1)
+
+
+def test_records_with_a_null_have_the_digest_of_its_label(connection: duckdb.DuckDBPyConnection) -> None:
+    table(connection, "source", "q VARCHAR", [(None,), ("a",), (None,), ("b",)])
+    table(connection, "of_q", "value VARCHAR, digest UBIGINT", [(None, 3), ("a", 4)])
+    counted = source_digests("source", [DigestPart("r.q", "of_q.digest", "of_q", "q")])
+    assert sorted(records for _, records, _ in connection.execute(counted.sql).fetchall()) == [1, 2], "no label covers the last one"
 
 
 def test_counts_of_a_null_have_its_place(connection: duckdb.DuckDBPyConnection) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 
-from core.recount.together import together_of_people_sql
+from core.recount.together import TogetherCount, together_claims, together_of_people_sql
+from schemas.release.figures import KINDS, Together
 
 K = 3
 
@@ -33,3 +36,22 @@ def test_persons_are_counted_as_sets_of_them(seed: int) -> None:
     within = [people for (combination, _), people in cells.items() if combination is not None and len(people) < K]
     assert found[:3] == tuple(len(set[int]().union(*groups)) for groups in (alone, below, within))
     assert all(found[:3])
+
+
+def test_what_a_manifest_says_of_columns_together_is_held_against_what_was_counted() -> None:
+    [first, *others], counted = KINDS, TogetherCount(1, 7, 9, "")
+
+    def faults(said: Together | None, found: TogetherCount | None = counted, unit: str = "record") -> int:
+        manifest: Any = SimpleNamespace(privacy={"k": K}, together=lambda kind: said if kind == first else None)
+        return len(together_claims(manifest, dict.fromkeys(others, counted) | ({first: found} if found else {}), unit, 40))
+
+    # One who is alone is told as fewer than k.
+    true = Together(unique_records=K, below_k=7, with_classes=9, unit="record", all=40)
+    assert faults(true) == faults(None) == 0
+    for wrong in ({"unique_records": 1}, {"below_k": 8}, {"with_classes": 8}, {"all": 41}):
+        assert faults(true.model_copy(update=wrong)) == 1
+    assert faults(true, None) == 1
+    persons = true.model_copy(update={"unit": "person"})
+    assert faults(persons, unit="person") == 0
+    assert faults(persons, None, unit="person") == 0, "persons who are not at hand cannot be counted"
+    assert faults(persons.model_copy(update={"below_k": 8}), unit="record") == 0, "what another unit counts is another question"

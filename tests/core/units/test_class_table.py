@@ -67,6 +67,17 @@ def test_classes_are_put_together_as_their_records_are(rows: list[Row], persons:
     same(table_of(rows, persons=persons).grouped(np.array(coarser), 5), together, persons=persons)
 
 
+def test_what_is_in_no_class_is_in_none_of_coarser_ones_however_few_they_are() -> None:
+    rows: list[Row] = [(1, 0, 0), (2, 1, 0), (None, 0, 1), (3, 0, 2), (4, -1, 1), (1, 1, 2)]
+    one = table_of(rows, persons=True).grouped(np.array([0, -1, -1, -1, -1]), 1)
+    same(one.grouped(np.array([0]), 1), [(who, 0 if number == 0 else -1, value) for who, number, value in rows], persons=True)
+
+
+def test_units_that_are_not_records_are_put_together_by_themselves() -> None:
+    made = ClassTable(np.array([5, 3, 2]), np.array([2, 1, 1]), {}).grouped(np.array([0, 0, -1]), 1)
+    assert (made.records.tolist(), made.units.tolist()) == ([8], [3])
+
+
 @given(ROWS, st.booleans(), st.sets(st.integers(0, 4)), st.lists(st.integers(0, 2), min_size=5, max_size=5))
 def test_some_of_the_classes_are_put_together_alike(rows: list[Row], persons: bool, kept: set[int], coarser: list[int]) -> None:
     taken, places = (

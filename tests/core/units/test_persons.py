@@ -29,6 +29,15 @@ def people_in(records: Sequence[tuple[int | None, int]], classes: Sequence[int])
     return [len({person for person, cell in records if person is not None and classes[cell] == one}) for one in range(5)]
 
 
+def test_a_share_knows_how_many_records_the_one_has_who_has_most() -> None:
+    one = Pairs(np.array([5, 5, 9], np.uint64), np.array([0, 1, 1]), np.array([200, 300, 400]))
+    other = Pairs(np.array([5, 7], np.uint64), np.array([1, 0]), np.array([30, 601]))
+    found = share_of([one, other], 2)
+    assert (found.size, found.most_records, found.per_cell.tolist()) == (3, 601, [2, 2])
+    assert share_of([one, other, other], 2).most_records == 1202
+    assert share_of([one], 2).most_records == 500
+
+
 @given(RECORDS, CLASSES, st.integers(1, 5), st.integers(1, 4))
 def test_persons_of_classes_are_counted_exactly_whatever_the_shares_and_chunks(
     records: list[tuple[int | None, int]], classes: list[int], shares: int, chunks: int

@@ -8,17 +8,26 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from core.lattice.search import SearchResult
 from core.losses.losses import Loss, loss_of
-from schemas.errors.methods import ReplayError
+from core.privacy.models import Closeness, DistinctDiversity
+from core.privacy.promise import Promise
+from schemas.errors.base import PrivacyError, StorageError
+from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
+from schemas.release.manifest import Manifest
 from tasks.lattice import replay
 from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.linked_people import LinkedPeople
+from tasks.lattice.promises import promise_of
 from tasks.store.store import Store
+from tests.core.recount.test_classes import manifest
 from tests.jobs import job_of
+from tests.oracles.hierarchies import built
+from tests.oracles.tables import Example, observed
 
 
 def loss(*failing: int) -> Loss:
@@ -60,3 +69,71 @@ def test_a_map_that_was_kept_is_there_for_its_search_alone(tmp_path: Path) -> No
     keep_map(Job.model_validate(job_of(columns=columns)), np.zeros((3,), np.int8), (1,), store, key)
     assert has_map(store, key)
     assert not has_map(store, "1" * 64)
+
+
+def test_a_node_that_is_named_is_looked_at_alone_and_may_suppress_no_more_than_the_limit() -> None:
+    rows = [(1, 4), (1, 4), (1, 5), (2, 4), (2, 5), (4, 5)]
+    domains = tuple(observed(f"q{place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    axes = tuple(built({"widths": [2]}, domain) for domain in domains)
+    counted = Example(rows, domains, axes).histogram((0, 1))
+    coding: Any = SimpleNamespace(hierarchies=axes, sensitive=(), axes=axes)
+    sought: Any = SimpleNamespace(promise=Promise(2), records=6, source_members=lambda *_: None)
+
+    def applied(limit: float, replayed: str | None = None) -> SearchResult:
+        one = Job.model_validate(job_of(suppression={"limit": limit}, **({"replay": replayed} if replayed else {})))
+        return replay.applied(one, coding, sought, counted)
+
+    # By 1 and 4 to 5 there are three records, by 2 two, and by 4 one, who is too few.
+    found = applied(0.2)
+    assert (found.node, found.loss.suppressed, found.loss.dm_star) == ((0, 1), 1, 3**2 + 2**2 + 1)
+    assert (found.nodes, found.evaluated, found.unexamined, found.roots) == (9, 1, 8, ((0, 1),))
+    with pytest.raises(LevelsError):
+        applied(0.1)
+    with pytest.raises(PrivacyError, match="people-1"):
+        applied(0.1, "people-1")
+
+
+def test_the_promise_of_a_job_is_made_of_each_of_its_models() -> None:
+    pay, sick = observed("pay", [3, 1, 7, None], pa.int64()), observed("sick", ["a", "b"], pa.string())
+    columns = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [2]}}], "sensitive": ["sick", "pay"]}
+    privacy = {"k": 4, "l": {"sick": {"distinct": 2}}, "t": {"pay": {"t": 0.25, "distance": "ordered"}}}
+    coding: Any = SimpleNamespace(sensitive=(sick, pay))
+    made = promise_of(Job.model_validate(job_of(columns=columns, privacy=privacy)), coding)
+    assert made.k == 4
+    by_column = {one.column: one for one in made.models if isinstance(one, DistinctDiversity | Closeness)}
+    assert {name: type(one) for name, one in by_column.items()} == {"sick": DistinctDiversity, "pay": Closeness}
+
+
+class Replayed:
+    """A target with releases of which each replays another one, or none."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self._made = folder, dict[str, Manifest]()
+        monkeypatch.setattr(replay, "read_manifest", lambda place: self._made.get(place.name))
+        monkeypatch.setattr(replay, "read_secrets", lambda _job: [])
+        monkeypatch.setattr(replay, "hierarchies_as_in", lambda *_: {"age": "a"})
+
+    def release(self, name: str, **said: Any) -> None:
+        (self.folder / name).mkdir()
+        self._made[name] = manifest(**({"release": name, "hierarchies": {"age": "a"}} | said))
+
+    def of(self, name: str) -> Manifest:
+        job: Any = SimpleNamespace(replay=Path(name), replay_path=self.folder / name, method=SimpleNamespace(name="skald"))
+        return replay.replayed(job)
+
+
+def test_a_replay_goes_back_to_the_release_that_replays_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Replayed(tmp_path, monkeypatch)
+    target.release("people-1")
+    target.release("people-2", replay_of="people-1")
+    target.release("people-3", replay_of="people-2")
+    assert [target.of(f"people-{number}").release for number in (1, 2, 3)] == ["people-1"] * 3
+    target.release("other", method="mondrian")
+    target.release("circle", replay_of="circle")
+    target.release("elsewhere", replay_of="../people-1")
+    target.release("changed", hierarchies={"age": "b"})
+    for name in ("other", "circle", "elsewhere", "changed"):
+        with pytest.raises(ReplayError):
+            target.of(name)
+    with pytest.raises(StorageError):
+        target.of("gone")

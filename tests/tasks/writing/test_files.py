@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.errors.values import ValuesError
 from tasks.verification.file_forms import parquet_faults
 from tasks.writing.runs import write_release
 
@@ -114,3 +115,12 @@ def test_a_file_with_dictionaries_of_other_columns_is_told_and_one_of_an_earlier
     assert parquet_faults([before], tmp_path, same_library=True) == []
     faults = parquet_faults([before, written(tmp_path / "today.parquet", table, "text")], tmp_path, same_library=True)
     assert bool(faults) == (distinct == ROWS)
+
+
+def test_equal_records_that_few_bytes_of_a_file_stand_for_by_the_gigabyte_are_refused(tmp_path: Path) -> None:
+    texts = pa.array(["x" * 1_000_000, "short"])
+    schema = pa.schema([("note", pa.string())])
+    much, little = (pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), texts) for places in ([0] * 400 + [1], [0] + [1] * 400))
+    with pytest.raises(ValuesError, match="'note'"):
+        write_release(tmp_path / "much.parquet", {"note": much}, schema)
+    assert write_release(tmp_path / "little.parquet", {"note": little}, schema) == 401

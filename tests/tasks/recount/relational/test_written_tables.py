@@ -31,9 +31,10 @@ def four_alike() -> Rows:
     }
 
 
-def recounted(folder: Path, rows: Rows, most: int | None) -> Any:
+def recounted(folder: Path, rows: Rows, most: int | None, *, top: int | None = None) -> Any:
     described = deepcopy(JOB["tables"])
     described["visit"] |= {"rows": {"most": most}} if most else {}
+    described["person"]["columns"]["quasi_identifiers"][0]["hierarchy"] |= {"top": top} if top else {}
     (folder / "job").mkdir()
     job = load_tables_job(hospital_job(folder / "job", {}, tables=described))
     files = {}
@@ -64,3 +65,11 @@ def test_one_person_with_another_history_is_refused(tmp_path: Path) -> None:
     rows["visit"][0]["ward"] = "outer"
     with pytest.raises(VerificationError, match="4 persons have a history that fewer than 4 share, the smallest 1"):
         recounted(tmp_path, rows, None)
+
+
+def test_labels_that_tell_hidden_values_are_counted_each_once(tmp_path: Path) -> None:
+    rows = four_alike()
+    for row in rows["person"]:
+        row["age"] = "[80 - 120)"
+    with pytest.raises(VerificationError, match="1 label of 'age' tells values that the job hides"):
+        recounted(tmp_path, rows, None, top=90)

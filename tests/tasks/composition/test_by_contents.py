@@ -1,0 +1,89 @@
+"""Two releases are compared by columns of which the digests of both are known, and else the question stays open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from schemas.errors.signals import UnmeasuredError
+from schemas.job.job import Job
+from tasks.composition import by_contents
+from tasks.composition.by_contents import ComparedContents, Side, compare_by_contents
+from tasks.composition.joint_values import Promises
+from tasks.counting.contents import Digested
+from tasks.store.store import Store
+from tests.jobs import job_of
+
+KINDS = {"q": "text", "s": "text", "note": "text", "score": "real"}
+PART: Any = SimpleNamespace(members="members", contents=None, sets=None)
+Columns = tuple[tuple[str, str], ...]
+NAMES: Columns = (("q", "text"), ("s", "text"))
+
+
+def job_of_notes() -> Job:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"], "insensitive": ["note"]}
+    return Job.model_validate(job_of(columns=columns, privacy={"k": 2, "l": {"s": {"distinct": 2}}}))
+
+
+class Compared:
+    """What is asked of both sides, for releases of which nothing but columns is known."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[Digested] = []
+        self._entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}})
+        monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self._entry)
+        monkeypatch.setattr(by_contents, "answered", lambda _run, _question, _job, compared, *_stores, **_here: compared)
+
+    def with_theirs(self, untreated: Columns, kept: Columns, *, linked: bool = True) -> Any:
+        job = job_of_notes()
+        store = SimpleNamespace(is_complete=lambda _artifact: True)
+        run = SimpleNamespace(job=job, store=store, spill=None, domain=None)
+
+        def parts(by: Digested) -> list[Any]:
+            self.asked.append(by)
+            return [PART]
+
+        known: Any = SimpleNamespace(run=run, kinds=KINDS, digested=Digested(("q", "s"), ("note",), ("s",)), parts=parts)
+        earlier: Any = SimpleNamespace(release="people-1", work=None, linkage_key=("q",) if linked else (), persons=False)
+        self._entry.digested = (NAMES, untreated, kept)
+        return by_contents.figures_by_contents(known, earlier, 2)
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
+    return Compared(monkeypatch)
+
+
+def test_columns_that_both_publish_as_they_are_show_changes(compared: Compared) -> None:
+    found = compared.with_theirs((("note", "text"), ("score", "real")), (("s", "text"),))
+    assert compared.asked == [Digested(("q", "s"), ("note", "score"), ("s",))]
+    assert (found.mine.untreated, found.theirs.untreated) == (True, True)
+
+
+@pytest.mark.parametrize("other", [("lost", "text"), ("score", "text")])
+def test_of_untreated_columns_that_are_not_in_this_source_nobody_knows_the_digest(compared: Compared, other: tuple[str, str]) -> None:
+    with pytest.raises(UnmeasuredError, match="changes would be overlooked"):
+        compared.with_theirs((("note", "text"), other), ())
+
+
+def test_what_one_of_both_publishes_as_it_is_shows_no_change(compared: Compared) -> None:
+    found = compared.with_theirs((("lost", "text"), ("score", "real")), ())
+    assert compared.asked == [Digested(("q", "s"), (), ("s",))]
+    assert (found.mine.untreated, found.theirs.untreated) == (False, False)
+
+
+def test_values_have_the_numbers_of_their_digests_on_either_side(compared: Compared) -> None:
+    found = compared.with_theirs((), (("other", "text"), ("s", "text"), ("score", "real"), ("q", "real")), linked=False)
+    assert compared.asked == [Digested(("q", "s"), (), ("s", "score"))]
+    assert found.promises.columns == ("s", "score", "other", "q")
+    assert found.mine.values == (0, 1, None, None)
+    assert found.theirs.values == (1, 2, 0, 3)
+    assert (found.by_contents, found.by_persons, found.k) == (False, False, 2)
+
+
+def test_two_releases_that_nothing_links_have_nothing_in_common(tmp_path: Path) -> None:
+    compared = ComparedContents(Side((), False, ()), Side((), False, ()), False, False, 2, Promises({}, {}, (), None))
+    assert compare_by_contents(job_of_notes(), compared, Store(tmp_path / "mine"), Store(tmp_path / "theirs"), tmp_path) == [None, ""]

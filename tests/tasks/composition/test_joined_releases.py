@@ -1,0 +1,140 @@
+"""What pseudonyms join is told of the releases that are known, and why it is not known of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from schemas.errors.refusals import OverlapError
+from tasks.composition import overlaps, pseudonym_families
+from tasks.composition.pseudonym_families import FORMAT, INDEX_LOST, Disclosed, Head, join_releases
+from tasks.store.files import file_digest
+from tasks.store.secret import seal
+
+FIGURES = {"people": 7, "below_k": 2, "by_labels": 1, "smallest": 2}
+NOTHING = dict.fromkeys(FIGURES, 0)
+OTHER: Any = SimpleNamespace(release="people-9", families=("another",), pseudonyms_may_be_there=True)
+
+
+def entry(release: str, *families: str) -> Any:
+    return SimpleNamespace(release=release, families=families, pseudonyms_may_be_there=True)
+
+
+class Registry:
+    """A registry with an index of the family ``f`` that holds some releases, which promise k = 2."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self._patch, self.folded = folder, monkeypatch, list[Head | None]()
+        monkeypatch.setattr(pseudonym_families, "family_of", lambda _job, _source, columns, _registry: columns[0][0])
+
+    def index(self, *releases: str, **changes: Any) -> None:
+        (self.folder / "f.sets").write_bytes(b"sets")
+        said: dict[str, Any] = {"format": FORMAT, "family": "f", "key": "K", "file": "f.sets", "releases": releases, "k": 2}
+        head = Head(**(said | {"sha256": file_digest(self.folder / "f.sets")} | changes))
+        (self.folder / "f.family").write_text(seal(head.model_dump(mode="json")))
+
+    def joined(self, entries: list[Any], figures: dict[str, int], *columns: str) -> tuple[Any, list[tuple[Any, ...]]]:
+        def folded(
+            _run: Any, release: str, _registry: Any, one: tuple[str, Disclosed], head: Head | None
+        ) -> tuple[dict[str, int], Path | None]:
+            self.folded.append(head)
+            return figures, self.folder / f"{one[0]}.{release}.next"
+
+        self._patch.setattr(pseudonym_families, "_folded", folded)
+        registry: Any = SimpleNamespace(folder=self.folder, key="K", entries=lambda: (entries, 0))
+        run: Any = SimpleNamespace(job=SimpleNamespace(privacy=SimpleNamespace(k=3)))
+        nothing: Any = None
+        found = join_releases(run, nothing, "people-0", registry, [Disclosed((one,), nothing, None) for one in columns or ("file",)])
+        return found, [(one.releases, one.k, one.people, one.below_k, one.unmeasured) for one in found.joined]
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    return Registry(tmp_path, monkeypatch)
+
+
+def test_of_releases_in_the_index_it_is_known_what_they_disclose_together(registry: Registry) -> None:
+    registry.index("people-1", "people-2")
+    found, told = registry.joined([entry("people-1", "f"), entry("people-2", "f"), OTHER, entry("people-0", "f")], FIGURES)
+    assert told == [(2, 2, 7, 2, "")]
+    assert (found.families, [path.name for path in found.pending]) == (("f",), ["f.people-0.next"])
+    assert [head and head.releases for head in registry.folded] == [("people-1", "people-2")]
+
+
+def test_new_pseudonyms_of_a_known_key_join_nothing(registry: Registry) -> None:
+    registry.index("people-1")
+    found, told = registry.joined([entry("people-1", "f")], NOTHING)
+    assert (told, found.joined, len(found.pending)) == ([], (), 1)
+    assert registry.joined([], FIGURES, "mail", "file")[0].joined != (), "another column is looked at by itself"
+
+
+def test_the_first_release_of_a_family_joins_nothing(registry: Registry) -> None:
+    found, told = registry.joined([OTHER, entry("people-0", "f")], FIGURES)
+    assert (told, found.families, len(found.pending), registry.folded) == ([], ("f",), 1, [None])
+    run: Any = None
+    assert join_releases(run, run, "people-0", run, []) == pseudonym_families.Joining()
+
+
+def test_a_release_that_the_index_lacks_is_told_of_beside_the_others(registry: Registry) -> None:
+    registry.index("people-1")
+    assert registry.joined([entry("people-1", "f"), entry("people-2", "f")], FIGURES)[1] == [(2, 2, 7, 2, INDEX_LOST)]
+    older = [SimpleNamespace(release="people-3", families=None, pseudonyms_may_be_there=there) for there in (True, False)]
+    [(releases, _, people, _, why)] = registry.joined([entry("people-1", "f"), *older[:1]], NOTHING)[1]
+    assert (releases, people, why.split(",")[0]) == (2, 0, "another version of this program made some")
+    assert registry.joined([entry("people-1", "f"), *older[1:]], NOTHING)[1] == []
+
+
+@pytest.mark.parametrize("damaged", [{"format": FORMAT + 1}, {"key": "L"}, {"sha256": "0"}, {"file": "gone.sets"}, {"family": "g"}])
+def test_an_index_that_cannot_be_believed_is_lost(registry: Registry, damaged: dict[str, Any]) -> None:
+    registry.index("people-1", **damaged)
+    [(_, _, people, below, why)] = registry.joined([entry("people-1", "f")], FIGURES)[1]
+    assert (people, below, why, registry.folded) == (None, None, INDEX_LOST, [None])
+
+
+class Known:
+    """Earlier releases that have something in common with this one, by how many of them are safe."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, asked: str, *, safe: int = 0, unsafe: int = 0) -> None:
+        ones = [SimpleNamespace(is_safe=number < safe, number=number) for number in range(safe + unsafe)]
+        for one in ones:
+            one.reported = lambda one=one: SimpleNamespace(sentence=lambda: f"overlap {one.number}")
+        earlier = [SimpleNamespace(release=f"people-{number}", doubtful=False) for number in range(len(ones))]
+        monkeypatch.setattr(overlaps, "earlier_releases", lambda *_: earlier)
+        monkeypatch.setattr(overlaps, "_measured", lambda _known, one: ones[earlier.index(one)])
+        job = SimpleNamespace(overlaps=asked, replay=None, is_of_several=True)
+        self._known: Any = SimpleNamespace(run=SimpleNamespace(job=job), source=SimpleNamespace(records=100))
+
+    def overlaps(self, *joined: Any) -> dict[str, Any]:
+        registry: Any = object()
+        return overlaps.overlaps_of(self._known, "people-0", registry, joined)
+
+
+SAFE, UNSAFE = (SimpleNamespace(is_safe=safe, releases=3, sentence=lambda: "some are joined") for safe in (True, False))
+
+
+def test_safe_overlaps_are_published_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    for asked in ("refuse", "warn"):
+        found = Known(monkeypatch, asked, safe=2).overlaps(SAFE)
+        assert (len(found["overlaps"]), found["unmeasured_overlaps"], found["joined"]) == (2, 0, (SAFE,))
+
+
+@pytest.mark.parametrize(("unsafe", "joined"), [(1, ()), (0, (UNSAFE,)), (2, (UNSAFE, SAFE))])
+def test_an_overlap_that_is_not_safe_is_refused_where_the_job_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, unsafe: int, joined: tuple[Any, ...]
+) -> None:
+    assert len(Known(monkeypatch, "warn", safe=1, unsafe=unsafe).overlaps(*joined)["overlaps"]) == 1 + unsafe
+    with pytest.raises(OverlapError) as refused:
+        Known(monkeypatch, "refuse", safe=1, unsafe=unsafe).overlaps(*joined)
+    assert "overlap 0" not in str(refused.value)
+    assert all((f"overlap {number}" in str(refused.value)) == (number <= unsafe) for number in (1, 2))
+    assert ("some are joined" in str(refused.value)) == (UNSAFE in joined)
+
+
+def test_of_many_overlaps_some_are_measured_and_all_where_one_is_to_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Known(monkeypatch, "warn", safe=5, unsafe=1).overlaps()
+    assert (len(found["overlaps"]), found["unmeasured_overlaps"]) == (overlaps.MOST, 6 - overlaps.MOST)
+    with pytest.raises(OverlapError):
+        Known(monkeypatch, "refuse", safe=5, unsafe=1).overlaps()

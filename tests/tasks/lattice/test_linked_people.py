@@ -1,0 +1,72 @@
+"""What linked people lose at a node is what the rule says, set after set, and is written so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.persons.pairs import Pairs
+from core.privacy.promise import Promise
+from core.units.members import SourceMembers
+from tasks.lattice.linked_people import linked_at, write_withheld
+from tests.core.units.tables_of_people import People, tables_of_people
+from tests.laws import tried
+from tests.oracles.tables import nodes_of
+
+
+def digest_of(person: int) -> int:
+    return (person + 1) * (2**61 + 12345) % 2**64
+
+
+def kept_by_the_rule(classes: list[int], people: list[int | None], k: int) -> dict[int, tuple[int, ...]]:
+    """The classes that each person keeps: from the longest set on, one that fewer than k people share loses its smallest class."""
+    members = {one: {person for mine, person in zip(classes, people, strict=True) if mine == one} - {None} for one in set(classes)}
+    safe = sorted((one for one in members if len(members[one]) >= k), key=lambda one: (-len(members[one]), one))
+    left = {person: tuple(one for one in safe if person in members[one]) for person in people if person is not None}
+    for length in range(len(safe), 0, -1):
+        sharing = Counter(left.values())
+        left = {person: mine[:-1] if len(mine) == length and sharing[mine] < k else mine for person, mine in left.items()}
+    return left
+
+
+def looked_at(table: People, root: tuple[int, ...], node: tuple[int, ...], k: int, shares: int) -> Any:
+    digests = np.array([0 if person is None else digest_of(person) for person in table.people], np.uint64)
+    pairs = Pairs.of(digests, table.cells(root))
+    coding: Any = SimpleNamespace(hierarchies=table.example.hierarchies, sensitive=[])
+    whose: Any = lambda cells, _: SourceMembers.of(table.persons_of(cells), [cells], [])  # noqa: E731
+    sought: Any = SimpleNamespace(promise=Promise(k), source_members=whose)
+    job: Any = SimpleNamespace(privacy=SimpleNamespace(k=k))
+    given_shares = [lambda number=number: pairs.share(number, shares) for number in range(shares)]
+    return linked_at(job, coding, sought, table.example.histogram(root), node, given_shares)
+
+
+@given(st.data(), st.integers(1, 4), st.integers(1, 3))
+@tried(200)
+def test_what_linked_people_lose_is_what_the_rule_says_set_after_set(data: st.DataObject, k: int, shares: int) -> None:
+    table = data.draw(tables_of_people(3))
+    root = data.draw(nodes_of(table.example))
+    node = tuple(data.draw(st.integers(low, one.top)) for low, one in zip(root, table.example.hierarchies, strict=True))
+    found = looked_at(table, root, node, k, shares)
+    classes = table.cells(node).tolist()
+    records, left = Counter(classes), kept_by_the_rule(classes, table.people, k)
+    persons = [sum(one in mine for mine in left.values()) for one in sorted(records)]
+    lost = [(mine, person) for mine, person in zip(classes, table.people, strict=True) if person is not None and mine not in left[person]]
+    removed = Counter(mine for mine, _ in lost if persons[mine])
+    published = [records[one] - removed[one] for one in sorted(records) if persons[one]]
+    assert found.persons.tolist() == persons
+    assert found.failing.tolist() == [not count for count in persons]
+    assert found.persons_lost.tolist() == [removed[one] for one in sorted(records)]
+    suppressed = len(classes) - sum(published)
+    assert (found.loss.suppressed, found.loss.dm_star) == (suppressed, sum(size**2 for size in published) + suppressed**2)
+    numbers = {one: number for number, one in enumerate(one for one in sorted(records) if persons[one])}
+    expected = sorted({(digest_of(person), numbers[mine]) for mine, person in lost if persons[mine]})
+    with TemporaryDirectory() as folder:
+        assert write_withheld(found, Path(folder, "withheld.npy")) == len(expected)
+        assert np.load(Path(folder, "withheld.npy")).tolist() == expected

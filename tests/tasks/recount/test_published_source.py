@@ -1,0 +1,106 @@
+"""The source is read as it is published: shared values stay, and rare ones, nulls and what is no number become what stands for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from core.recount.labels.published_values import OTHER
+from schemas.job.job import Job
+from tasks.recount import published_values
+from tasks.recount.original import Original
+from tasks.recount.published_values import PublishedHolders, few_people_faults, published_source
+from tasks.recount.rows import RowsHere
+from tests.jobs import job_of
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as made:
+        yield made
+
+
+def job_that_publishes(way: Any) -> Job:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": [{"name": "v", "publish": way}]}
+    return Job.model_validate(job_of(columns=columns, privacy={"k": 2}))
+
+
+def as_published(
+    connection: duckdb.DuckDBPyConnection, way: Any, kind: str, source: list[Any], released: list[Any], given: pa.DataType | None = None
+) -> tuple[Counter[Any], float]:
+    for name, values in (("source", source), ("release", released)):
+        connection.execute(f"CREATE TABLE {name} (q VARCHAR, v {kind})")
+        connection.executemany(f"INSERT INTO {name} VALUES ('a', ?)", [(value,) for value in values])
+    rows, types = RowsHere(connection, "release", "source"), pa.schema([("v", given)]) if given else pa.schema([])
+    found = published_source(job_that_publishes(way), rows, Original("source", types))
+    return Counter(value for (value,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall()), found.figures["v"].changed
+
+
+def test_words_of_few_people_are_one_word_and_nulls_of_many_stay(connection: duckdb.DuckDBPyConnection) -> None:
+    source = ["a", "a", "a", "b", "c", None, None]
+    made, changed = as_published(connection, "shared", "VARCHAR", source, ["a", "a", OTHER, None, None])
+    assert made == {"a": 3, OTHER: 2, None: 2}
+    assert changed == 1 / 5
+
+
+def test_what_is_no_number_is_published_as_a_null_is(connection: duckdb.DuckDBPyConnection) -> None:
+    source = [1.0, 1.0, 1.0, 2.0, 2.0, float("nan"), float("inf"), None]
+    made, _ = as_published(connection, "shared", "DOUBLE", source, [1.0, 1.0, 1.0, 2.0, 2.0, None, None, None])
+    assert made == {1.0: 3, 2.0: 2, None: 3}
+
+
+def test_values_above_the_top_are_the_top(connection: duckdb.DuckDBPyConnection) -> None:
+    made, changed = as_published(connection, {"top": 5}, "BIGINT", [1, 5, 6, 9, None], [1, 5, 5, 5, None])
+    assert made == {1: 1, 5: 3, None: 1}
+    assert changed > 0
+
+
+def test_moments_of_files_that_differ_are_compared_in_the_finer_unit(connection: duckdb.DuckDBPyConnection) -> None:
+    """The types say seconds, and one file has parts of them."""
+    whole, rare = datetime(2020, 1, 1), [datetime(2020, 1, 2, 0, 0, 0, 500_000), datetime(2020, 1, 3, 0, 0, 0, 500_000)]
+    made, _ = as_published(
+        connection, "shared", "TIMESTAMP", [whole, whole, whole, *rare], [whole, whole, whole, None, None], pa.timestamp("s")
+    )
+    assert made == {whole: 3, None: 2}
+
+
+def test_a_value_that_few_publish_is_a_fault(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TABLE release AS SELECT unnest(['a', 'a', 'b', NULL, NULL]) AS v")
+    job = job_that_publishes("shared")
+    assert few_people_faults(connection, job, "release", None) == ["column 'v' publishes 1 value of fewer than 2 records"]
+    assert few_people_faults(connection, job, "release WHERE v = 'a' OR v IS NULL", None) == []
+
+
+def test_a_record_whose_value_nobody_holds_stays_without_one(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TABLE source AS SELECT unnest(['a', 'a', 'c', NULL]) AS v")
+    connection.execute("CREATE TABLE release AS SELECT unnest(['a', 'a', NULL, NULL]) AS v")
+    rows = RowsHere(connection, "release", "source")
+    published_source(
+        job_that_publishes("shared"), rows, Original("source", pa.schema([])), PublishedHolders("(FROM source WHERE v = 'a')", {})
+    )
+    found = connection.execute(f"SELECT v FROM {rows.source}").fetchall()
+    assert Counter(value for (value,) in found) == {"a": 2, None: 2}
+
+
+def test_values_of_persons_are_those_that_the_files_hold(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published_values, "person_values_known", lambda _job, _files: ["v"])
+    monkeypatch.setattr(published_values, "read_people", lambda _files: ("classes", "kept"))
+    connection.execute("CREATE TABLE release AS SELECT unnest(['a', 'a', 'b', NULL, NULL]) AS v")
+    connection.execute("CREATE TABLE kept (person BIGINT, value_0 VARCHAR, records BIGINT)")
+    held = [(1, "a", 1), (2, "a", 1), (1, None, 1), (3, None, 1), (0, "b", 1)]
+    connection.executemany("INSERT INTO kept VALUES (?, ?, ?)", held)
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": [{"name": "v", "publish": "shared"}]}
+    job, few = Job.model_validate(job_of(columns=columns | {"person": ["who"]}, privacy={"k": 2})), "column 'v' publishes 1 value of fewer"
+    few, people = f"{few} than 2 persons", ([Path("people")], [Path("labels")])
+    assert few_people_faults(connection, job, "release", people) == [few]
+    assert few_people_faults(connection, job, "release", None) == []
+    connection.execute("DELETE FROM kept WHERE person = 3")
+    told = few_people_faults(connection, job, "release", people)
+    assert told == [few.replace("1 value", "2 values"), "column 'v' does not hold the values of the persons that were counted"]
