@@ -287,7 +287,7 @@ def test_walks_that_look_at_the_value_alone_find_what_those_by_the_records_lost_
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(5))
     axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
     nodes = Evaluations(Example(rows, domains, axes).histogram((0,) * 5), axes, Promise(3), 4, "dm_star", UNLIMITED, 100)
-    for _ in hunt(nodes):
+    for _ in improve_by_walks(nodes):
         pass
     assert nodes.best is not None
     assert (nodes.best[0], nodes.best[-1]) == (268, (1, 3, 3, 2, 2))

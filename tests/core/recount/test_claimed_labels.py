@@ -134,4 +134,4 @@ def test_a_label_of_no_level_is_none() -> None:
     ],
 )
 def test_a_text_has_the_place_of_the_value_that_it_writes(values: pa.Array, texts: list[str | None], places: list[int]) -> None:
-    assert values_claimed(values, [pa.array(texts, pa.string())]).numbers.tolist() == places
+    assert match_value_labels(values, [pa.array(texts, pa.string())]).numbers.tolist() == places

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.coverage import rows_within, unmatched_records
+from core.recount.coverage import count_covered_rows, unmatched_records
 from core.recount.labels.label_spans import Spans
 from tests.oracles.matching import matched
 
@@ -132,4 +132,4 @@ def test_rows_are_within_the_labels_of_a_class_if_every_label_covers_their_value
         )
         for here, there in labels.tolist()
     ]
-    assert rows_within([one, other], labels, places, weights).tolist() == expected
+    assert count_covered_rows([one, other], labels, places, weights).tolist() == expected

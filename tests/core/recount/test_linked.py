@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.linked import LinkCount, exposing, link_claims, link_faults, linked_sql, owners_sql
+from core.recount.linked import LinkCount, exposing_links, link_claims, link_faults, linked_sql, owners_sql
 from core.recount.people import combinations_sql
 from tests.oracles.linked import Told, told_by
 
@@ -76,9 +76,9 @@ REFUSES: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["mail"]), priva
 
 
 def test_who_shares_a_set_with_fewer_than_k_is_exposed_unless_the_job_accepts_it_or_nobody_is_known() -> None:
-    assert exposing(REFUSES, [FEW]) == [FEW]
-    assert exposing(ACCEPTS, [FEW, replace(FEW, columns=("mail", "ssn"))]) == []
-    assert exposing(REFUSES, [replace(FEW, known=False), replace(FEW, failing=0)]) == []
+    assert exposing_links(REFUSES, [FEW]) == [FEW]
+    assert exposing_links(ACCEPTS, [FEW, replace(FEW, columns=("mail", "ssn"))]) == []
+    assert exposing_links(REFUSES, [replace(FEW, known=False), replace(FEW, failing=0)]) == []
     [fault] = link_faults(REFUSES, [FEW, replace(FEW, columns=("mail",))])
     assert fault.endswith("7 of 40 share the set of combinations that theirs are in with fewer than k = 5")
 

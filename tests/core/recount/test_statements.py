@@ -18,7 +18,7 @@ from core.recount.relational.history_counts import ReadTable, owner_faults_sql, 
 from core.recount.relational.known_rows import choices_sql
 from core.recount.sampled_classes import masked_sql
 from core.recount.spreads import holder_classes_sql, one_value_sql
-from core.recount.truth import DigestPart, joint_sql, marginal_sql, source_digests, source_parts_sql
+from core.recount.truth import DigestPart, excess_records_sql, marginal_sql, source_digests, source_parts_sql
 from schemas.pseudonyms.identifiers import Identifier
 from tests.laws import tried
 
@@ -155,7 +155,7 @@ def test_records_that_the_source_lacks_and_digests_of_as_many_others_are_counted
     released = [(1, 5, 50), (2, 3, 30), (3, 2, 20), (4, 4, 40), (5, 1, 10)]
     table(connection, "released", "bucket BIGINT, records BIGINT, digests BIGINT", released)
     table(connection, "given", "bucket BIGINT, records BIGINT, digests BIGINT", [(1, 5, 50), (2, 3, 31), (3, 9, 90), (4, 1, 40)])
-    assert answer(connection, joint_sql("released", "given")) == (3 + 1, 1)
+    assert answer(connection, excess_records_sql("released", "given")) == (3 + 1, 1)
 
 
 def test_records_with_a_null_have_the_digest_of_its_label(connection: duckdb.DuckDBPyConnection) -> None:

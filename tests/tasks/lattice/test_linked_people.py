@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.persons.pairs import Pairs
 from core.privacy.promise import Promise
 from core.units.members import SourceMembers
-from tasks.lattice.linked_people import linked_at, write_withheld
+from tasks.lattice.linked_people import linked_people_at, write_withheld
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.laws import tried
 from tests.oracles.tables import nodes_of
@@ -44,7 +44,7 @@ def looked_at(table: People, root: tuple[int, ...], node: tuple[int, ...], k: in
     sought: Any = SimpleNamespace(promise=Promise(k), source_members=whose)
     job: Any = SimpleNamespace(privacy=SimpleNamespace(k=k))
     given_shares = [lambda number=number: pairs.share(number, shares) for number in range(shares)]
-    return linked_at(job, coding, sought, table.example.histogram(root), node, given_shares)
+    return linked_people_at(job, coding, sought, table.example.histogram(root), node, given_shares)
 
 
 @given(st.data(), st.integers(1, 4), st.integers(1, 3))

@@ -81,7 +81,7 @@ def test_a_node_that_is_named_is_looked_at_alone_and_may_suppress_no_more_than_t
 
     def applied(limit: float, replayed: str | None = None) -> SearchResult:
         one = Job.model_validate(job_of(suppression={"limit": limit}, **({"replay": replayed} if replayed else {})))
-        return replay.applied(one, coding, sought, counted)
+        return replay.apply_given_node(one, coding, sought, counted)
 
     # By 1 and 4 to 5 there are three records, by 2 two, and by 4 one, who is too few.
     found = applied(0.2)
@@ -119,7 +119,7 @@ class Replayed:
 
     def of(self, name: str) -> Manifest:
         job: Any = SimpleNamespace(replay=Path(name), replay_path=self.folder / name, method=SimpleNamespace(name="skald"))
-        return replay.replayed(job)
+        return replay.replayed_manifest(job)
 
 
 def test_a_replay_goes_back_to_the_release_that_replays_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def test_a_dense_root_is_searched_by_itself_and_an_occupied_one_with_further_roo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(optimum, "Examination", Examined)
         nothing: Any = SimpleNamespace(table=SimpleNamespace(store=None))
-        found = optimum.examine(job, coding, sought, FIRST, nothing)
+        found = optimum.find_best_node(job, coding, sought, FIRST, nothing)
     assert len(made) == chunks
     if not chunks:
         assert found is not None

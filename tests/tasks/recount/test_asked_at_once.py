@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from core.recount.groups import Alike, Groups
+from core.recount.groups import Groups, RecordRelation
 from schemas.job.job import Job
 from tasks.recount import verdict
 from tests.jobs import job_of
@@ -18,7 +18,7 @@ SSN: dict[str, Any] = {"name": "ssn", "treatment": {"hash": {"key": {"env": "KEY
 def asked(*qids: dict[str, Any], identifiers: list[Any]) -> list[str]:
     columns = {"quasi_identifiers": list(qids), "identifiers": identifiers, "sensitive": ["disease"]}
     expected: list[tuple[str, list[Groups]]] = []
-    rows: Any = SimpleNamespace(release="release", alike=Alike, expect=lambda side, groups: expected.append((side, groups)))
+    rows: Any = SimpleNamespace(release="release", alike=RecordRelation, expect=lambda side, groups: expected.append((side, groups)))
     verdict._expect(Job.model_validate(job_of(columns=columns)), rows)
     [(side, groups)] = expected
     assert side == "release"
