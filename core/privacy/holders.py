@@ -212,7 +212,7 @@ def no_holder_bounds(columns: int, most: int) -> HolderBounds:
 
 
 def demand_of_holders(held: HolderBounds, model: Holders, column: int, whole: NDArray[np.int64]) -> None:
-    """Write a holder condition into the bounds that kernels read.
+    """Write an l-diversity or t-closeness condition on persons into the bounds that kernels read.
 
     Args:
         held: Written to.

@@ -69,9 +69,9 @@ def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
 
 
 def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
-    """Encrypt values to values of the same form (FF1, NIST SP 800-38G).
+    """Encrypt numbers of a width, or texts of an alphabet, to values of the same form (FF1, NIST SP 800-38G).
 
-    It is a permutation of all values of a form.
+    It is a permutation of all values of a form. Separators stay where they are. Values of another form end it in an UnfitError.
     """
     if how.width is not None:
         return _numbers_encrypted(values, how.width, key)

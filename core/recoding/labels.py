@@ -53,7 +53,7 @@ def as_value(member: str) -> str:
 
 
 def labels_with_null(labels: pa.Array, mixed: Flags) -> pa.Array:
-    """Return the labels of classes; a class with nulls gets a set of its label and the null.
+    """Return the labels of classes; one with nulls becomes a set of label and null, unless it is ``*``.
 
     Args:
         labels: Shape (classes,), text: what the values of each class publish by themselves; ``*`` stays, because it covers nulls.

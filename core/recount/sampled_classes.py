@@ -125,15 +125,15 @@ def covered_groups(masked: str) -> Groups:
     return Groups(masked, (("mask", "mask"), ("part", "part")))
 
 
-def sample_faults(records: int, wrong: int, classes: int) -> list[str]:
+def sample_faults(unmatched_records: int, faulty_classes: int, sampled_classes: int) -> list[str]:
     """Return a message if sampled classes hold records that the source cannot have.
 
     Args:
-        records: Records without one of the source, at least.
-        wrong: Classes that hold them.
-        classes: Classes that were looked at.
+        unmatched_records: Released records that match no record of the source, at least.
+        faulty_classes: Classes that hold them.
+        sampled_classes: Classes that were looked at.
     """
-    if not records:
+    if not unmatched_records:
         return []
-    where = f"in {wrong:,} of the {classes:,} classes that were looked at"
-    return [f"at least {counted(records, 'record')} {where} with labels that together cover too few records of the source"]
+    where = f"in {faulty_classes:,} of the {sampled_classes:,} classes that were looked at"
+    return [f"at least {counted(unmatched_records, 'record')} {where} with labels that together cover too few records of the source"]

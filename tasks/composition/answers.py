@@ -42,6 +42,8 @@ def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
 def run_comparison(run: Run, function: Callable[..., Answer], *arguments: Any, here: bool = False) -> Figures | None:
     """Run a comparison of two releases, on a worker if there are any, and return its figures.
 
+    UnmeasuredError ends it where the comparison says why it could not be made.
+
     Args:
         run: The run.
         function: The comparison, wrapped by ``as_answer``; a function of a module.

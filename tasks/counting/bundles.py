@@ -37,17 +37,17 @@ class Merge(NamedTuple):
 
 
 def merge_on_cluster(
-    run: Run, step: FileStep[G, Sequence[Artifact]], given: G, parts: Sequence[Artifact], raw: str | None = None
+    run: Run, step: FileStep[G, Sequence[Artifact]], given: G, parts: Sequence[Artifact], always_merged: str | None = None
 ) -> Sequence[Artifact]:
-    """Merge chunk tables on cluster workers until few are left; without a cluster, return them unchanged.
+    """Merge chunk tables on cluster workers until at most ``FAN`` are left; without a cluster, do nothing.
 
     Args:
         run: The run.
         step: Merges some tables, of chunks or bundles, into one.
         given: What every call gets.
         parts: The tables.
-        raw: The step of tables that are merged however few there are, because they hold what the flow does not read.
+        always_merged: The step of tables that are merged however few there are, because they hold what the flow does not read.
     """
-    while count_remote_workers() and (len(parts) > FAN or (raw and parts and parts[0].step == raw)):
+    while count_remote_workers() and (len(parts) > FAN or (always_merged and parts and parts[0].step == always_merged)):
         parts = each_alone(run, step, given, [parts[first : first + FAN] for first in range(0, len(parts), FAN)])
     return parts

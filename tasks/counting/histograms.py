@@ -125,7 +125,7 @@ def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) ->
 
     Without a cluster they are returned unchanged.
     """
-    return merge_on_cluster(run, BUNDLED, replace(given, job=given.job.with_task_memory()), parts, raw=OF_CHUNK)
+    return merge_on_cluster(run, BUNDLED, replace(given, job=given.job.with_task_memory()), parts, always_merged=OF_CHUNK)
 
 
 def has_given_node(job: Job) -> bool:

@@ -147,7 +147,7 @@ def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, Rep
     if not given.columns:
         return {}
     parts = each(run, REPEATED_VALUES, given, source.chunks)
-    return repeated_columns(given, merge_on_cluster(run, BUNDLED, given, parts, raw=REPEATED_VALUES.name))
+    return repeated_columns(given, merge_on_cluster(run, BUNDLED, given, parts, always_merged=REPEATED_VALUES.name))
 
 
 def _together(given: RepeatReading, parts: Iterable[Artifact]) -> list[ValueCounts]:

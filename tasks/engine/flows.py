@@ -40,7 +40,9 @@ def as_flow(function: Callable[..., Any]) -> Any:
 
 
 def as_job_flow(function: Callable[..., Any]) -> Any:
-    """Make a function of job file and settings the flow of the method that it is named after.
+    """Wrap a run function as a Prefect flow that refuses jobs of other methods.
+
+    Without Prefect it is the function itself with the same refusal.
 
     As Prefect's parameters, job file and settings are one model, checked before a run begins.
     """

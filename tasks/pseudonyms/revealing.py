@@ -90,7 +90,10 @@ def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], lis
 def write_originals(
     job: Job, path: Path, pseudonyms: Sequence[str], originals: Sequence[str | None], subjects: Sequence[str] | None
 ) -> None:
-    """Write pseudonyms, originals and any subjects to a CSV file that only its owner may read."""
+    """Create a private CSV file of pseudonyms, originals and any subjects.
+
+    It never lies in the target of the job, which is handed on, and never replaces a file.
+    """
     if real_path(path).is_relative_to(real_path(job.target_path)):
         raise PseudonymError.originals_not_writable(str(path), "it lies inside the target, which is handed on")
     try:

@@ -87,9 +87,9 @@ class RowsOfPersons:
         return int(persons)
 
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
-        """Return the largest bound on rows per person that leaves at most a share of the persons unique.
+        """Return the largest bound on rows per person that leaves few persons unique; None if none helps.
 
-        It is None where no bound is needed, or none helps.
+        Few are at most a share of the persons. It is also None where none is needed.
         """
         most = share * self.persons
         found = next((bound for bound in (EVERY_ROW, *bounds) if self.count_unique_persons(bound, k) <= most), EVERY_ROW)

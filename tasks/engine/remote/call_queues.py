@@ -56,7 +56,7 @@ class FolderQueue:
         return Path(name[1])
 
     def store_name(self, store: Store) -> str:
-        """Return the machine-independent name of a store: its folder."""
+        """Return the name by which workers find a store: its folder, which all of them share."""
         return str(store.folder)
 
     def store(self, name: str) -> Store:
