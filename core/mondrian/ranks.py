@@ -42,7 +42,7 @@ class CutAxis:
 
     @property
     def values(self) -> int:
-        """Number of ranks, the null included."""
+        """Number of ranks without the null."""
         return self.size - self.nulls
 
     @cached_property

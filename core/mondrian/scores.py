@@ -77,9 +77,9 @@ def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scal
 
 @kernel
 def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers, prices: CutPrices) -> None:
-    """Sort the rows of a node by rank of a QID, with the number of rows up to each rank.
+    """Write the rows of a node, sorted by rank of a QID, and their number up to each rank into ``prices``.
 
-    The rows are written into ``prices.sorted``, the numbers into ``prices.ends``.
+    The rows go into ``prices.sorted``, the numbers into ``prices.ends``.
 
     Args:
         rows: All rows.

@@ -139,11 +139,8 @@ class SourceError(SkaldError):
 
     @classmethod
     def treated_on_cluster(cls) -> SourceError:
-        """Columns with ``publish`` cannot be published from workers of a cluster.
-
-        The workers would not have the decisions that were made about their values.
-        """
-        return cls("Columns with 'publish' are not published from workers of a cluster. Run this job on one machine, or leave publish out.")
+        """Columns with ``publish`` need a flow that reads the source; with workers that publish into a bucket it does not."""
+        return cls("Columns with 'publish' are not published by workers into a bucket. Give a folder as target, or run it on one machine.")
 
     @classmethod
     def too_many_values(cls, column: str, distinct: int, needed: int) -> SourceError:

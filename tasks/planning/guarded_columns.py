@@ -48,7 +48,7 @@ def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], 
 
 
 def published_holders(front: OpenSource, proposal: Proposal, person: str | None, k: int) -> tuple[Integers, Integers, int]:
-    """Return the people and published values of a column, as numbers, and the number of people.
+    """Return distinct pairs of person and value of a column, rare values as one, and the number of people.
 
     Args:
         front: The source, with the table ``sample``, which has one record of each person.

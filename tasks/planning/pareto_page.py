@@ -89,6 +89,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
         cells = memory_for_cells(job) // BYTES_PER_CELL
 
         def search(most: int) -> Search:
+            """Return the search for the best node that suppresses at most so many records."""
             return Search(histogram, axes, promise, most, "gcp", cells, None, None, coding.sensitive, prices, persons)
 
         found = find_pareto_nodes(search, coding.records, len(coding.hierarchies))

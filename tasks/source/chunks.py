@@ -68,7 +68,7 @@ class SourceFile(BaseModel):
     drift: pa.Schema | None = None
     long: dict[str, int] = {}
     normalise: dict[str, list[str]] = {}
-    publish: dict[str, tuple[str, str]] = {}
+    publish: dict[str, tuple[Path, str]] = {}
 
     @property
     def rows(self) -> int:

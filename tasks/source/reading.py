@@ -160,7 +160,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
     named = {name for name, *_ in piece.file.partition}
     held = [name for name in columns if name not in named]
     coded = [name for name in piece.file.texts if name in held and name not in plain]
-    published = {name: read_published_values(Path(path)) for name, (path, _) in piece.file.publish.items() if name in columns}
+    published = {name: read_published_values(path) for name, (path, _) in piece.file.publish.items() if name in columns}
     try:
         # Of an object, columns that stand side by side are asked for together; of a file here, no more is held than is worked on.
         local = piece.file.path is not None

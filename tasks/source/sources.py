@@ -19,7 +19,6 @@ from schemas.job.source import is_address
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
-from tasks.engine.steps import count_remote_workers
 from tasks.source.bounds.person_records import Bounded, bound_records
 from tasks.source.bounds.published_columns import publish_columns
 from tasks.source.bounds.value_lengths import LengthInspection, lengths_unpacked
@@ -171,7 +170,7 @@ def read_source(run: Run) -> ChunkedSource:
     left = Bounded(files, 0, 0)
     if job.columns.most_records is not None:
         left = bound_records(job, files, columns, store, here=is_read_here(job))
-    if job.columns.ways and count_remote_workers():
+    if job.columns.ways and not is_read_here(job):
         raise SourceError.treated_on_cluster()
     files, read_as = publish_columns(job, left.files, columns, store)
     return ChunkedSource(

@@ -104,7 +104,7 @@ def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) ->
 
 
 def write_plain(table: pa.Table, path: Path) -> int:
-    """Write a table without a schema, and return its number of rows."""
+    """Write a table as Parquet with columns of its own, not of a declared schema; return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 

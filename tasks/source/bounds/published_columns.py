@@ -184,7 +184,7 @@ def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, s
     for name, way in job.columns.ways.items():
         key = PUBLISHED.key([Chunk.of(file).key for file in files], name, canonical_way(way), job.columns.person, job.privacy.k)
         made[name] = store.make(PUBLISHED.name, key, ".arrow", lambda path, name=name: _decided(job, files, name, given[name], store, path))  # type: ignore[misc]
-    places = {name: (str(store.path(one)), one.sha256) for name, one in made.items()}
+    places = {name: (store.path(one), one.sha256) for name, one in made.items()}
     fields = [field.with_type(pa.float64()) if is_mean(job.columns.ways.get(field.name)) else field for field in columns]
     return [file.model_copy(update={"publish": places}) for file in files], pa.schema(fields)
 
