@@ -31,6 +31,8 @@ CHUNK = 20_000
 PROMISES = ("privacy.k=5", "privacy.l={health_condition: {distinct: 2}}", "privacy.t={health_condition: {t: 0.5}}")
 """What is promised, each by itself: l and t have loops of their own."""
 LONGEST_FIRST = ("kmember", "mondrian")
+OF_TABLES = ("skald", "mondrian")
+"""Methods that jobs of several tables take."""
 
 
 def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
@@ -50,9 +52,11 @@ def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
             maker("medical")(Path(folder, f"many-{name}"), MORE[name])
         shutil.copytree(JOBS / "hierarchies", Path(folder, "hierarchies"))
         sorting = pool.submit(_sort)
+        of_tables = [pool.submit(_run_tables, folder)] if set(OF_TABLES) <= set(methods) else []
         for _ in pool.map(_run, [folder] * len(ordered), ordered):
             pass
-        sorting.result()
+        for one in (sorting, *of_tables):
+            one.result()
 
 
 def _sort() -> None:
@@ -78,6 +82,20 @@ def _run(folder: str, method: str) -> None:
         places = f"work={source}-{method}", f"target={source}-{method}.releases", f"source.path={source}/*.parquet"
         settings = "privacy.k=5", promise, "memory=256MB", f"chunk_rows={CHUNK}"
         flow(Path(folder, f"{job}.yaml"), (f"method={{name: {method}}}", *settings, *places))
+
+
+def _run_tables(folder: str) -> None:
+    """Run a small job of several tables by each method that takes them."""
+    os.environ[SWITCH] = "1"
+    from flows.tables import tables  # noqa: PLC0415 - what it is made of is decided when it is loaded
+
+    maker("hospital")(Path(folder, "hospital"), ROWS)
+    shutil.copy(JOBS / "hospital.yaml", folder)
+    for method in OF_TABLES:
+        places = f"work=tables-{method}", f"target=tables-{method}.releases"
+        # A small table has few persons of one history.
+        settings = "privacy.k=5", "suppression={limit: 0.5, rows: 0.9}", f"method={{name: {method}}}", "memory=256MB"
+        tables(Path(folder, "hospital.yaml"), (*settings, *places))
 
 
 if __name__ == "__main__":

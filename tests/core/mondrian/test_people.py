@@ -55,7 +55,7 @@ def partition_of(table: Table, whose: Whose | None, k: int, score: Score, mode: 
     codes = np.array(sensitive, np.int32)[:, None].copy() if kept else None
     counted = wholes(sensitive, list(range(len(records))) if whose is None else whose)
     rules = Rules(Promise(k, kept), ("s",), (counted,), "next") if kept else Rules(Promise(k))
-    ranks, weights = np.array(records, np.uint32), np.ones(len(records), np.int64)
+    ranks, weights = np.array(records, np.uint16), np.ones(len(records), np.int64)
     unit = EVERY_RECORD if whose is None else people_of(whose)
     return partition(ranks, weights, axes_of(columns), rules, score, mode=mode, sensitive=codes, unit=unit)
 

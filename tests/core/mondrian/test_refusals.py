@@ -35,7 +35,7 @@ def classes(
 ) -> list[list[int]]:
     columns = [Column(range(4), True), Column(range(3), False)]
     rules = Rules(Promise(k, (model,)), ("s",), (np.full(VALUES, 5),), refused)
-    ranks, score = np.array(records, np.uint32), np.array(values, np.int32)[:, None].copy()
+    ranks, score = np.array(records, np.uint16), np.array(values, np.int32)[:, None].copy()
     chosen: Score = "representativity"
     made = partition(ranks, np.ones(len(records), np.int64), axes_of(columns), rules, chosen, mode=mode, sensitive=score)
     return sorted(sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1]))
@@ -88,7 +88,7 @@ def test_a_refusal_leaves_as_many_values_possible_as_the_recursive_model_asks_fo
     values = [0, 0, 1, 1, 2, 2, 3, 3, 4, 0, 0, 1, 1, 2, 3, 4, 4]
     rules = Rules(Promise(2, (model,)), ("s",), (np.bincount(values),))
     made = partition(
-        np.array(records, np.uint32), np.ones(17, np.int64), axes_of([Column(range(2), True), Column(range(1), True)]), rules, "ncp",
+        np.array(records, np.uint16), np.ones(17, np.int64), axes_of([Column(range(2), True), Column(range(1), True)]), rules, "ncp",
         sensitive=np.array(values, np.int32)[:, None].copy(),
     )  # fmt: skip
     assert np.diff(made.starts).tolist() == ([9, 8] if cuts else [17])
