@@ -226,7 +226,10 @@ MISSING = ("", "na", "n/a", "n.a.", "nan", "null", "#n/a", "<na>", "-", "--", ".
 
 
 def normalised(column: pa.Array, steps: Sequence[str]) -> pa.Array:
-    """Normalise texts: lower case, single blanks, or null for texts that mean a missing value.
+    """Normalise texts: lower case, no extra blanks, null for a missing value, as far as ``steps`` ask.
+
+    ``case`` makes lower case, ``space`` removes blanks at the ends and repeated ones, ``empty`` makes null of texts that mean a missing
+    value.
 
     Args:
         column: Shape (n,), text, or a dictionary of it; anything else stays as it is.

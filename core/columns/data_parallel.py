@@ -62,9 +62,9 @@ def parts_in_parallel(work: Callable[[slice], Result], rows: int, most: int | No
 
 
 def each_in_parallel(work: Callable[[Item], Result], items: Sequence[Item], most: int | None = None) -> list[Result]:
-    """Run a function on each item in parallel, one thread per item; return the results in order.
+    """Run a function on each item, several at a time in threads; return the results in order.
 
-    Who is done takes the next one: items need not be of a size.
+    Each call has a thread to itself, and a free thread takes the next item: items need not be of a size.
 
     Args:
         work: Called with an item, in a thread of its own; what it calls lets others go on, as compiled loops do.
@@ -118,7 +118,10 @@ def _results_in_parallel(give: Callable[[Taker, Item], None], coming: Iterator[I
 
 
 def _wait_for(all_of: list[Future[None]]) -> None:
-    """Wait for all futures and drop them, because a failed one holds its exception."""
+    """Wait for all futures and drop them, because a failed one holds its exception.
+
+    The first exception is raised.
+    """
     while all_of:
         all_of.pop(0).result()
 
@@ -135,7 +138,10 @@ def least_for_threads(items: int, rows: int, least: int) -> int:
 
 
 def prefetch(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items while another thread prepares the next one."""
+    """Yield items while another thread prepares the next one.
+
+    At most one prepared item waits. With a single thread, nothing is prepared beforehand.
+    """
     if threads_here() == 1:
         yield from items
         return

@@ -81,7 +81,7 @@ def is_numerical(domain: Domain) -> bool:
 
 @dataclass(frozen=True)
 class NumberLine:
-    """The positions of a domain's numbers on a line, with exact differences.
+    """The positions of a domain's numbers on a line, with right differences even of close numbers.
 
     Attributes:
         origin: The exact origin of the line, where some different values are equal as floats; None where none are.
@@ -90,9 +90,9 @@ class NumberLine:
     origin: Fraction | None
 
     def of(self, values: pa.Array) -> NDArray[np.float64]:
-        """Return numbers, dates and times as floats whose differences are exact, shape (m,).
+        """Return numbers, dates and times as floats on the line, shape (m,).
 
-        There is no null among them. Only differences of the floats have a meaning.
+        There is no null among them. Only differences of the floats have a meaning; they are right even of close numbers.
         """
         if self.origin is None:
             numbers = as_numbers(values)
@@ -148,7 +148,7 @@ def is_sortable(dtype: pa.DataType) -> bool:
 
 
 def keys_of(values: pa.Array) -> Keys:
-    """Return an integer key for each value, in the order of the values.
+    """Return an integer key for each value, less where the value is less.
 
     Keys are equal where the bits of the values are.
 

@@ -27,6 +27,8 @@ ABSENT = -2
 def equal_records_sql() -> str:
     """Return SQL that counts, outside shared files, the records of each source with an equal in the other.
 
+    It yields the fields of ``core.composition.contents.Likeness`` in their order.
+
     It is right because GROUP BY brings each content together once, with how often either source holds it.
     """
     return f"""
@@ -125,7 +127,10 @@ def _carried(identity: RecordMatching) -> list[str]:
 
 
 def _paired(identity: RecordMatching, name: str, mine: str, theirs: str, by: Sequence[str]) -> str:
-    """Return the SQL step that joins equal records of both releases, with each column once per release."""
+    """Return the SQL step that pairs equal records of both releases, with each column once per release.
+
+    A record without a partner has a row too, with nulls for the other release.
+    """
     sides = ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
     same = " AND ".join(f"m.{column} = t.{column}" for column in (*by, "place"))
     somebody = " AND m.person <> 0" if by[0] == "person" else ""
@@ -193,7 +198,7 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 
 
 def numbered_sql(columns: Sequence[int], *, persons: bool) -> str:
-    """Return SQL that assigns numbers to the published joint classes that are not empty.
+    """Return SQL that assigns numbers to the published joint classes with at least one unit of k.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not
     publish a column discloses nothing of it.
@@ -271,7 +276,7 @@ def source_values_sql(table: str, column: int, *, persons: bool) -> str:
 def values_at_risk_sql(*, persons: bool) -> str:
     """Return SQL that counts the records or persons in the joint classes of table ``failing``.
 
-    Each counts once.
+    Each counts once. Where persons are counted, each record of no person counts too.
 
     Args:
         persons: Whether persons are counted.

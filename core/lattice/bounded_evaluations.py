@@ -214,7 +214,10 @@ class Evaluations:
         return seen.value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
 
     def cost(self, steps: Steps) -> float:
-        """Return a lower-is-better cost of a node without suppression, which grows as the objective does."""
+        """Return the cost of a node without suppression; lower is better.
+
+        It grows from finer to coarser nodes as the objective does.
+        """
         if self.prices:
             return self.prices.cost(self.node(steps))
         seen = self.see(steps)
@@ -261,7 +264,7 @@ class Evaluations:
     def rise(self, qid: int, low: Steps, high: Steps) -> float:
         """Return the expected rise of a bound if one QID goes from its level in ``low`` to that in ``high``.
 
-        0 if it is unknown.
+        It is the rise in log2 of the expected Σ over all cells |E|²; 0 if it is unknown.
         """
         return self._likely.rise(qid, low[qid], high[qid]) if self._likely else 0.0
 

@@ -94,7 +94,9 @@ class Examination:
         self._parts = [_parts(hierarchy) for hierarchy in self.hierarchies]
 
     def run(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> SearchResult | None:
-        """Return the best node of the complete lattice, with the number of nodes left unexamined.
+        """Return the best node examined in the complete lattice, with the number of nodes left unexamined.
+
+        It is the best of the complete lattice if no node is left.
 
         Args:
             first: Histogram of the first root.

@@ -53,7 +53,7 @@ class Lattice:
 
     @cached_property
     def top(self) -> Node:
-        """The coarsest node: the highest level of every QID, with one group each."""
+        """The coarsest node: the last level of every QID, one group each unless coarse levels are left out."""
         return tuple(level - 1 for level in self.levels)
 
     @property
@@ -239,14 +239,15 @@ def bins(hierarchies: Sequence[Hierarchy], node: Node) -> int:
 
 
 def most_cells(hierarchies: Sequence[Hierarchy], node: Node, records: int) -> int:
-    """Return an upper bound on the occupied cells of a node: its groups' product or the number of records."""
+    """Return an upper bound on a node's occupied cells: its groups' product or the records, if fewer."""
     return min(records, prod(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
 
 
 def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
     """Return the most precise node whose dense histogram fits the memory (``root: dense``), or None.
 
-    Its N_data is at most N_RAM (eq. 2).
+    Its N_data is at most N_RAM (eq. 2). None if even the top is too large. In a lattice too large to hold it is the node of
+    ``fitting_node``, which may be less precise.
 
     Args:
         hierarchies: One per QID in job order.
@@ -262,7 +263,8 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
 def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -> Node | None:
     """Return the most precise node whose occupied cells surely fit the memory, or None.
 
-    It is the root of ``root: occupied``.
+    It is the root of ``root: occupied``. None if even the top is too large. In a lattice too large to hold it is the node of
+    ``fitting_node``, which may be less precise.
 
     A cell costs up to 64 bytes while the lattice is searched: codes, count, packed key and the sort of a roll-up.
 
@@ -310,7 +312,7 @@ def fitting_node(lattice: Lattice, size: Callable[[Node], int], budget: int) -> 
 
 
 def _levels(lattice: Lattice, node: Node, finer: Node) -> int:
-    """Return the number of levels of the axis on which two nodes differ.
+    """Return the highest level of the axis on which two nodes differ.
 
     A step along it gains a precision of one over that.
     """

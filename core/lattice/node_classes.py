@@ -156,7 +156,7 @@ class SuppressionPenalties:
     Args:
         prices: Of the objective.
         hierarchies: One per axis; those of sensitive columns, the last ones, have no prices.
-        finer: Whether the levels below those of a node are looked at too. If not, their penalty is the one at the node, which is as low.
+        finer: Whether the levels below those of a node are looked at too. If not, the penalty at the node, the lowest, stands for them.
     """
 
     def __init__(self, prices: LevelPrices, hierarchies: Sequence[Hierarchy], *, finer: bool = False) -> None:

@@ -32,6 +32,8 @@ ROUNDING = 1 - 1e-12
 class NodeRegion(NamedTuple):
     """The figures of all nodes between two nodes, from which a lower bound is computed.
 
+    The finer of the two was rolled up.
+
     Attributes:
         records: N, or the number of persons where the objective is of units and these are persons.
         most_suppressed: How many of them may be suppressed.

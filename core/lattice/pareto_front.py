@@ -92,7 +92,7 @@ def _unbeaten(figures: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _thinned(nodes: Sequence[ParetoNode]) -> list[ParetoNode]:
-    """Return all optimal nodes and an evenly spread choice of the others, ``MOST_SHOWN`` at most."""
+    """Return all optimal nodes and, up to ``MOST_SHOWN`` nodes in all, others evenly spread."""
     others = [one for one in nodes if not one.optimal]
     room = max(MOST_SHOWN - (len(nodes) - len(others)), 0)
     places = set(np.linspace(0, len(others) - 1, min(room, len(others))).round().astype(int).tolist()) if others else set()

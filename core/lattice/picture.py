@@ -138,7 +138,10 @@ def steps_between(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]])
 
 
 def node_box(drawn: LatticeMap, node: Node, status: str, place: tuple[float, float], box: float) -> Iterator[str]:
-    """Draw a node as a box with its levels, or its differences from the chosen node if these do not fit."""
+    """Draw a node as a box with its levels, or its differences from the chosen node if these do not fit.
+
+    The box is centred at ``place`` and ``box`` pixels wide.
+    """
     x, y = place
     chosen = node == drawn.node
     border, thick = ("chosen", 3) if chosen else ("edge", 0.8)

@@ -166,7 +166,7 @@ def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers
 def merge_person_cells(
     person_cells: CellNumbers, class_of: Classes, wanted: PersonMarks, last: CellNumbers, repeats: Numbers
 ) -> CellNumbers:
-    """Return the distinct pairs of persons and coarser cells.
+    """Return the distinct pairs of persons and wanted coarser cells.
 
     Args:
         person_cells: Of whole persons.

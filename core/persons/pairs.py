@@ -78,6 +78,8 @@ class Pairs:
     def moved(self, places: NDArray[np.integer[Any]]) -> Pairs:
         """Return the pairs with their cells renumbered, for another coding or a coarser node.
 
+        They have yet to be merged: pairs may repeat, and their cells need not ascend.
+
         Args:
             places: Shape (cells,), the new cell of each.
         """

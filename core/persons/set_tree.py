@@ -3,8 +3,7 @@
 An attacker who sees which records are one person's looks for the set of that person's classes. So each set has to be shared by k persons,
 and some records have to be suppressed until it is. The rule: each person's classes are ordered, those with most persons first. Ordered
 sets are paths of a tree from its root. From the leaves on, wherever fewer than k persons end, all of them lose the last class of their
-path, and
-end one step nearer the root. A person who comes to the root has lost all.
+path, and end one step nearer the root. A person who comes to the root has lost all.
 
 **Why it suffices.** Where persons still end, k of them do, and these share their set. A class in which records stay is in some person's
 set, and so in those of k persons: no class has to be looked at again. Which persons a class loses depends on the numbers of persons at
@@ -68,7 +67,9 @@ class SetTree:
         return ends
 
     def settle(self, k: int, classes: int) -> Settled:
-        """Return the path lengths at which every end node is shared by at least k persons.
+        """Return the path lengths at which every end node but the root is shared by at least k persons.
+
+        The persons who stay in each class are returned with them.
 
         Args:
             k: How many people must share a set.

@@ -42,7 +42,7 @@ class Recount:
         unverified: Promises of the job that were not counted, in sentences.
         sampled: Classes in which whole records were compared with the source, where labels overlap; None where all or no records were.
         persons: Counts of persons, or None; with them ``min_class``, ``failing`` and ``exposed`` count persons.
-        linked: Counts of the persons that linking pseudonyms expose.
+        linked: By linking columns of pseudonyms, counts of persons and of their sets of classes.
         one_value: By sensitive column, the classes in which all who have a value hold the same one, and the records in these.
         together: Counts of records or persons that several published columns single out, by kind of column; empty where not counted.
         losses: The information loss of each quasi-identifier's labels, by its name; empty where the types of the source are not known.
@@ -96,7 +96,13 @@ class Recount:
         return self.persons.released if self.persons else self.records
 
     def fully_suppressed_units(self, masked: int) -> tuple[int, int]:
-        """Return the units with ``*`` in every quasi-identifier, and how many of them the job masked."""
+        """Return the number of units with ``*`` in every quasi-identifier, and how many of them are masked.
+
+        Units are those of k. The second number is 0 where persons count and other records have ``*`` everywhere as well.
+
+        Args:
+            masked: Masked records.
+        """
         if self.persons is None:
             return self.masked, masked
         return self.persons.masked, self.persons.masked if masked == self.masked else 0

@@ -154,7 +154,7 @@ def nodes_by_height(spans: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _measured(manifest: Manifest, recount: Recount, promises: Sequence[str]) -> list[str]:
-    """Return the names of measured promises that differ from the files or are not in the job."""
+    """Return the names of measured promises that differ from the files or were not promised."""
     unasked = [
         f"measured.{promise}.{column}"
         for promise, columns in manifest.measured.items()

@@ -46,7 +46,9 @@ def distinct_records_sql(release: str, copies: str, table: str) -> str:
 
 
 def distinct_share_sql(parts: Sequence[str], rows: int) -> str:
-    """Return SQL that counts records and distinct records at the beginning of each part.
+    """Return SQL that counts all and distinct records among the first ``rows`` records of each part.
+
+    Records are distinct among those of all parts together.
 
     Args:
         parts: What each is read as.

@@ -153,7 +153,10 @@ def is_accepted(job: Job, columns: Sequence[str]) -> bool:
 
 
 def exposing_links(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
-    """Return the linking columns that expose sets of fewer than k persons and are not accepted."""
+    """Return the linking columns that expose sets of fewer than k persons and are not accepted.
+
+    Only columns count whose persons are known.
+    """
     return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
 
 

@@ -46,7 +46,7 @@ Key = Any
 
 
 class EndsAxis:
-    """The positions of a column's values on the grid lines of their hierarchy.
+    """A column's values as positions on the grid of their hierarchy, and the keys that compare ends.
 
     Attributes:
         places: Where each value lies, ascending; of ten million values a list would take half a gigabyte, and these take eighty megabytes.
@@ -263,7 +263,7 @@ def _shifted(number: Decimal, used: int) -> int:
 
 
 def _whole(number: Decimal, used: int) -> int | None:
-    """Return a number in units of its last decimal place in use; None if it has more places."""
+    """Return a number in units of the last of ``used`` decimal places; None if it has more places."""
     sign, digits, exponent = Decimal(number).normalize(EXACT).as_tuple()
     moved = int(exponent) + used
     whole = int("".join(map(str, digits))) * (-1 if sign else 1)

@@ -108,7 +108,7 @@ def _pairs(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 def _people(shares: Sequence[ShareClasses]) -> PersonCount:
     """Merge the person counts of the shares.
 
-    The number of all persons and the records of one person cannot be found from shares; they are 0.
+    The number of all persons, and how many records the persons with most have, cannot be found from shares; these are 0.
     """
     # A share without a class of the files may have some of the private file's, which are unexpected.
     some = [(one.counts.classes, one.counts.persons) for one in shares if one.counts.persons]

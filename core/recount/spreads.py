@@ -210,7 +210,7 @@ def holder_classes_sql(relation: str, value: str, condition: str, whole: str, *,
 def one_value_sql(combinations: str, held: str, value: str) -> str:
     """Return SQL that counts classes, and their records, in which all persons share one value.
 
-    Only persons who have a value count.
+    Only persons who have a value count; a class of none is counted too.
 
     Args:
         combinations: The table of the published combinations.

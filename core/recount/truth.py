@@ -166,7 +166,7 @@ def _digests(selected: str, records: RecordRelation) -> Groups:
 
 
 def excess_records_sql(released: str, given: str) -> str:
-    """Return SQL that counts released records whose digest the source lacks.
+    """Return SQL that counts released records beyond those of the source in each bucket of digests.
 
     Its second count is of buckets with as many records in both, but other digests.
 

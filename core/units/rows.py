@@ -72,7 +72,7 @@ class RowPersons(Unit):
 
     @cached_property
     def size(self) -> int:
-        """The upper end of the person numbers; some numbers may have no person."""
+        """One more than the largest person number; some numbers may have no person."""
         return int(self.numbers.max(initial=-1)) + 1
 
     @property

@@ -303,7 +303,10 @@ def _edges(spec: WidthsHierarchy, number: int, width: Decimal) -> tuple[Fraction
 
 
 def _integer_label(spec: WidthsHierarchy, side: int, number: int, width: Decimal) -> str:
-    """Return the label of a bin by its first and last integer; with ends, a bin of one integer is it."""
+    """Return the label of a bin of integers, or of what lies beyond an end.
+
+    It has the first and the last integer of the bin; where there are ends, a bin of one integer is that integer.
+    """
     if side == _BELOW and spec.bottom is not None:
         return f"<= {ceil(spec.bottom) - 1}"
     if side == _ABOVE and spec.top is not None:

@@ -64,9 +64,9 @@ def number_reader(kind: pa.DataType) -> Ends:
 
 
 def range_of(label: str, ends: Ends) -> Reach | None:
-    """Return the least and greatest number of a label.
+    """Return the least and greatest number that a label covers; one of them is None at an open end.
 
-    None for a label that is neither a value nor a range, and for a value without a place on the scale.
+    None alone for a label that is neither a value nor a range, and for a value without a place on the scale.
     """
     if found := _RANGE.fullmatch(label):
         low, high = ends(found[1]), ends(found[2])
