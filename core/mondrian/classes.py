@@ -70,7 +70,7 @@ class RowTable:
 def cutting_by_persons(cutting: Cutting, rows: RowTable) -> Cutting:
     """Return a cutting whose rules count persons by sensitive value instead of records.
 
-    Without a person column, the same cutting is returned.
+    Its promise gets holder conditions where a person has several values. Without a person column, the same cutting is returned.
 
     Args:
         cutting: How rows are cut.
