@@ -151,7 +151,7 @@ def singled_out_in_source(counts: Codes, control: Codes, k: int) -> Guesses:
 
 
 def singled_out_by_ends(column: str, counts: Codes, control: Codes, *, observed: bool) -> Guesses:
-    """Simulate the attack by ends of ranges: right if a single person has the value of the end.
+    """Simulate the attack by ends of ranges: right if one person of the source has the end's value.
 
     Args:
         column: The quasi-identifier.

@@ -140,7 +140,7 @@ def recode_cells(cutting: Cutting, cells: Histogram, unit: Unit | None = None) -
 
 
 def _merged(made: Partition, leaves: NDArray[np.bool_]) -> Partition:
-    """Merge each marked leaf of a partition with the next leaf, its nearest by cuts.
+    """Merge each marked leaf of a partition with the next leaf in the order of rows.
 
     The last leaf of all is merged with the one before.
     """
