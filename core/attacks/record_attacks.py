@@ -151,7 +151,7 @@ def singled_out_in_source(counts: Codes, control: Codes, k: int) -> Guesses:
 
 
 def singled_out_by_ends(column: str, counts: Codes, control: Codes, *, observed: bool) -> Guesses:
-    """Simulate the attack by ends of ranges: right if a single person has the value of the end.
+    """Simulate the attack by ends of ranges: right if one person of the source has the end's value.
 
     Args:
         column: The quasi-identifier.
@@ -202,7 +202,7 @@ def linkage_by_columns(
 def linkage_with_noise(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator
 ) -> Guesses:
-    """Simulate the linkage attack with one wrong quasi-identifier per person; take the nearest class.
+    """Simulate the linkage attack with one wrong quasi-identifier per person; take the nearest classes.
 
     The wrong one is that of another person, as in an outside file with errors.
     """

@@ -182,9 +182,9 @@ def linear_scale(high: float, wanted: int = 5) -> Scale:
 
 
 def logarithmic_scale(low: float, high: float) -> Scale:
-    """Return a logarithmic scale over whole powers of ten, or over 1, 2 and 5 times a power.
+    """Return a logarithmic scale from and to 1, 2 or 5 times a power of ten.
 
-    The latter is for scales of few powers.
+    All such figures are marked, or powers of ten alone where these would be many.
     """
     ends = floor(log10(low)), ceil(log10(high))
     marks = [times * 10.0**power for power in range(ends[0], ends[1] + 1) for times in (1, 2, 5)]

@@ -1,6 +1,6 @@
 """Segments of records and their splits by distance to a vantage point.
 
-A split leaves k persons on both sides.
+With a person column, a segment is split at a rank that leaves k persons on both sides, if there is one.
 """
 
 from __future__ import annotations

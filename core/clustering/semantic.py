@@ -86,7 +86,10 @@ class Clustering:
         return self._closed(classes, levels, rest, unit.take(rest))
 
     def _closed(self, classes: NDArray[np.int32], levels: NDArray[np.int64], rest: NDArray[np.intp], unit: Unit) -> Blocks:
-        """Put the last records into a block of their own if they are enough, else into the last block."""
+        """Put the last records into a block of their own if they are enough, else into the last block.
+
+        Without any other block, they make a block even if they are not enough.
+        """
         enough = not Promise(self.k).too_few(unit.count(np.zeros(len(rest), np.int32), 1))[0]
         if enough or (len(rest) and not len(levels)):
             levels = np.append(levels, LOWEST_COMMON)

@@ -284,7 +284,10 @@ def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], qu
 
 @dataclass(frozen=True, eq=False)
 class Contingency:
-    """Numbers of records by pairs of labels of two columns, arrays of shape (pairs,)."""
+    """Numbers of records by pairs of labels of two columns, arrays of shape (pairs,).
+
+    ``first`` and ``second`` are the numbers of the two labels.
+    """
 
     first: NDArray[np.int64]
     second: NDArray[np.int64]

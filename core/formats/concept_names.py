@@ -207,7 +207,7 @@ def _without_ends(words: Words) -> Words:
 def _longest(words: Words) -> Concept | None:
     """Return the concept of the longest table name among the words of a column's name.
 
-    Names before a word such as `of` come first, else names near the end.
+    Of equally long names one before a word such as `of` is taken, else the one nearest to the end. Single words that say little come last.
     """
     table = _table()
     ends = [place for place, word in enumerate(words) if word in HEADS]

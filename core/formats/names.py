@@ -127,7 +127,7 @@ def words(name: str) -> list[str]:
 
 
 def numbered_by(name: str) -> Numbered | None:
-    """Return whether a column's name says that it numbers persons, events or places; None if it does not.
+    """Return what a column numbers by its name: persons, events or places; None if it does not say.
 
     The last such word decides: ``patient_visit_id`` numbers visits.
     """

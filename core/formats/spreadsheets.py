@@ -6,10 +6,9 @@ of a cell, where they mean nothing, and text goes on in the next cell after each
 for columns of text and for names of columns; numbers, dates and truth values stay as they are.
 
 - Within: after a comma, a semicolon, a tab, a bar or an end of a line, one ``'`` is inserted if, blanks, quotes and ``'`` apart, ``=``,
-``+``, ``-`` or ``@`` follows (full width too).
-
+  ``+``, ``-`` or ``@`` follows (full width too).
 - In front: text that begins with one of these four (blanks before it or not), with a tab or the end of a line, or with ``'``, gets one
-``'``.
+  ``'``.
 
 To read it back, remove one ``'`` from the front of text that has it, then one after each such mark where the following text is as above.
 Both rules count the marks they add among the text that may come between, so that nothing is ever removed that was not added.

@@ -89,7 +89,7 @@ class Hierarchy:
         )  # fmt: skip
 
     def rolled(self, level_from: int, level_to: int) -> NDArray[np.uint32]:
-        """Return the group at a coarser level of each group at a finer one, shape (g,), uint32.
+        """Map each group at one level to its group at the same or a coarser level; shape (g,), uint32.
 
         Returns:
             Shape ``(g,)`` with g groups at ``level_from``, uint32.

@@ -96,7 +96,7 @@ def _best_swap(records: CodedRecords, prices: Prices, classes: Classes, k: int, 
 
 @kernel
 def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, other: int, saved: int, least: int) -> int:
-    """Return the gain of swapping two records; ``least`` if it is not greater than that.
+    """Return the gain of swapping two records; any number up to ``least`` if it is no greater.
 
     Args:
         records: Of the block.

@@ -166,7 +166,7 @@ def block_of(
 
     Args:
         places: Shape (n, columns), int32.
-        people: As `Records` has them.
+        people: As `CodedRecords` has them.
         counted: Shape (columns,): whose values are counted.
         prices: Has the columns that bear a price.
         scratch: As many entries as any column has places, 0 before and after.

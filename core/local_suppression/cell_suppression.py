@@ -169,7 +169,7 @@ class _Order:
 
     def _ranked(self, sets: Iterator[Set] | set[Set]) -> list[Set]:
         # The last QIDs are the least important.
-        """Sort sets of QIDs by the penalty that suppressing them adds, the least important QIDs first."""
+        """Sort sets of QIDs by the penalty of suppressing them; ties by the least important QIDs first."""
         return sorted(sets, key=lambda one: (float(self._cost[list(one)].sum()), tuple(-qid for qid in reversed(one))))
 
 

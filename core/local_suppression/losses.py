@@ -124,7 +124,7 @@ def objective_value(
 
 
 def _precision(parts: Sequence[RecodedPart], masks: NDArray[np.bool_], hierarchies: Sequence[Hierarchy]) -> float:
-    """Return Sweeney's precision of the published records: 1 − mean(level / last level).
+    """Return Sweeney's precision of the records that are not suppressed: 1 − mean(level / last level).
 
     A suppressed cell counts as the last level.
     """

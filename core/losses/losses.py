@@ -26,7 +26,7 @@ kernel = compiler("losses.losses")
 
 @kernel
 def add_classes(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> tuple[int, int, int]:
-    """Return the sum of squared sizes of all classes, and sizes and squares of the failing ones.
+    """Sum the squared sizes of all classes, and the sizes and squared sizes of the failing ones.
 
     The classes are read once.
 

@@ -82,7 +82,8 @@ def _listed(qid: str, domain: Domain, table: LabelTable) -> list[NDArray[Any]]:
 def _learnt(listed: Sequence[NDArray[Any]], counts: NDArray[np.int64], order: Order) -> list[NDArray[Any]]:
     """Return for each level the rank of each value's group among its siblings, by record counts.
 
-    Of groups with equal counts the one listed first goes first.
+    With ``ends``, groups are put at the first and the last free place in turn, by falling counts; else at the last free place. Of groups
+    with equal counts the one listed first is put first.
 
     Args:
         listed: By level, finest first, shape (values,): where the group of each value is listed.

@@ -70,7 +70,7 @@ class RowTable:
 def cutting_by_persons(cutting: Cutting, rows: RowTable) -> Cutting:
     """Return a cutting whose rules count persons by sensitive value instead of records.
 
-    Without a person column, the same cutting is returned.
+    Its promise gets holder conditions where a person has several values. Without a person column, the same cutting is returned.
 
     Args:
         cutting: How rows are cut.
@@ -140,7 +140,7 @@ def recode_cells(cutting: Cutting, cells: Histogram, unit: Unit | None = None) -
 
 
 def _merged(made: Partition, leaves: NDArray[np.bool_]) -> Partition:
-    """Merge each marked leaf of a partition with the next leaf, its nearest by cuts.
+    """Merge each marked leaf of a partition with the next leaf in the order of rows.
 
     The last leaf of all is merged with the one before.
     """

@@ -113,7 +113,7 @@ def choose_cut(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Cut:
-    """Return the allowed cut of a node for the QID of the highest score, or NO_CUT.
+    """Return the cut of a node at the QID of the highest score that has an allowed one, or NO_CUT.
 
     Ties go to the QID with more distinct values, then to the first in job order.
 

@@ -55,7 +55,7 @@ def is_allowed_cut(
 
 @kernel
 def keeps_without_disclosure(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: CutBuffers) -> bool:
-    """Return whether both halves keep l and t, and whether refusing the cut would disclose no value.
+    """Return whether both halves keep the model besides k and refusing the cut would disclose no value.
 
     Args:
         rows: All rows.

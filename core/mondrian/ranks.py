@@ -91,10 +91,7 @@ def ranks_of_columns(
 ) -> NDArray[np.unsignedinteger[Any]]:
     """Convert domain codes, given as one array per QID, to ranks in cutting order.
 
-    Each array has the shape (rows,).
-
-
-    The result has the shape (rows, QIDs). Further columns are left out.
+    Each array has the shape (rows,). The result has the shape (rows, QIDs). Further columns are left out.
     """
     # Ranks are what is read most, and the largest array of a run: two bytes suffice for nearly all QIDs.
     ranks = np.empty((len(columns[0]), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)

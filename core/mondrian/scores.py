@@ -154,7 +154,7 @@ def cheapest_cut(
 ) -> Cut:
     """Return the allowed cut that lowers the NCP of a node most, over all QIDs and values.
 
-    Of equal cuts the first is taken.
+    Of equal cuts the first is taken; NO_CUT if no allowed cut lowers it.
 
     Args:
         rows: All rows.

@@ -157,10 +157,7 @@ def _smallest(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
 
 
 def _lengths(values: pa.Array) -> NDArray[np.int64]:
-    """Return the size of each value in bytes, shape (n,); 0 for nulls and for other types than text.
-
-    The sizes of binary values count too.
-    """
+    """Return the bytes of each value, shape (n,); 0 for nulls and for types other than text and bytes."""
     if not (pt.is_string(values.type) or pt.is_large_string(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type)):
         return np.zeros(len(values), np.int64)
     lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)

@@ -101,7 +101,7 @@ def prosecutor(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
 
 
 def journalist(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
-    """Return the journalist's maximum risk, the larger of two mean risks, and the share above the threshold.
+    """Return the journalist's maximum risk, the larger of two mean risks, and the share above a threshold.
 
     See El Emam and Dankar, JAMIA 15(5), 2008; El Emam 2013, chapter 16.
 

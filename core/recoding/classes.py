@@ -201,7 +201,7 @@ class Sets:
     def code_bounds(self, codes: NDArray[np.integer], null: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """Return each class's least and greatest code except ``null``, and a mask of classes with nulls too.
 
-        Shapes (classes,). For a class of nulls alone, both codes are ``null``.
+        Shapes (classes,). ``null`` is the highest code. For a class of nulls alone, both codes are ``null``.
         """
         low, high = (found.astype(np.int64) for found in self.extremes(codes))
         mixed = (high == null) & (low < null)

@@ -62,7 +62,10 @@ def generalise(
 
 
 def usual_way(domain: Domain, hierarchy: Hierarchy) -> Generalisation:
-    """Return the default generalisation of a QID: intervals for numbers and dates, else its hierarchy."""
+    """Return the default generalisation of a QID: intervals for numbers and dates, else its hierarchy.
+
+    Numbers and dates that may not be published exactly are generalised by their hierarchy, too.
+    """
     return "interval" if is_numerical(domain) and not hierarchy.least else "hierarchy"
 
 

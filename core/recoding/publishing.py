@@ -141,7 +141,7 @@ def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
 def _other(kept: pa.Array, kind: pa.DataType) -> str | None:
     """Return the word that replaces rare texts; it differs from every kept text.
 
-    So it reveals nothing about whether a single person has that text.
+    So it reveals nothing about whether a single person has that text. It is None where the column is no text.
     """
     if not is_text(kind):
         return None

@@ -193,8 +193,8 @@ def read_recoding(cells: pa.Table, classes: pa.Table, node: Node, hierarchies: S
 def take_labels(labels: pa.Table, classes: NDArray[np.int32]) -> dict[str, pa.Array]:
     """Return the published QID columns of records that are sorted by class.
 
-    Text becomes a dictionary with the entries that these records use. A dictionary is written as a whole, and an entry of another class or
-    of a suppressed record must not enter a file.
+    Text becomes a dictionary with only the entries that these records use. A dictionary is written as a whole, and an entry of another
+    class or of a suppressed record must not enter a file.
 
     Args:
         labels: One row per class.

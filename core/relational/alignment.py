@@ -164,7 +164,8 @@ def matched_rows(
 ) -> Integers:
     """Return the person's rows that best match the groups, shape (groups,), as ascending positions.
 
-    Positions are those in ``rows``. The choice of least cost that keeps the order of rows and groups is taken.
+    Positions are those in ``rows``. The choice of least cost that keeps the order of rows and groups is taken; where it would
+    take too long to find, rows at even distances are.
 
     Args:
         codes: Shape (columns, rows).

@@ -44,7 +44,7 @@ def number_of_choices(starts: Sequence[Integers], most: int) -> int:
 def kept_persons(of_unit: Lanes, tables: Sequence[tuple[Integers, Lanes]], most: int, k: int) -> NDArray[np.bool_]:
     """Return a mask of the largest set of persons whose choices are all shared by k of them.
 
-    Shape (persons,).
+    The mask has the shape (persons,).
 
     Args:
         of_unit: Shape (persons, 2), the digest of the labels of each person's row.
