@@ -141,6 +141,8 @@ def take_node(studio: Studio, form: Form) -> str:
 def take_method(studio: Studio, form: Form) -> str:
     """Set the method in the job file, without its other settings, so also without fixed levels.
 
+    Of Mondrian the score by NCP is kept, if the method was tried with it.
+
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """

@@ -79,7 +79,7 @@ def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
 def start_page(studio: Studio, _query: Query) -> str:
     """Return the page that asks for a source or job file, or the progress of a draft.
 
-    With a job file it returns the columns page.
+    With a job file, and no work in progress, it returns the columns page.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.

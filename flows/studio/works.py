@@ -88,7 +88,7 @@ class Work:
 
 
 class Works:
-    """The current work, and the last finished work of each kind."""
+    """The current work, and the latest work of each kind, finished or not."""
 
     def __init__(self, finished: Callable[[Work], None]) -> None:
         self._finished = finished

@@ -8,7 +8,7 @@ from schemas.errors.base import StorageError, counted
 
 
 class FolderError(StorageError):
-    """Raised when a run would have to change a folder or file of another owner."""
+    """Raised when a run would have to change a folder or file that is or may be of another owner."""
 
     @classmethod
     def not_ours(cls, folder: str) -> FolderError:

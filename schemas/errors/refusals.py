@@ -67,9 +67,9 @@ class UntreatedError(PrivacyError):
 
     @classmethod
     def below_k(cls, below: str, whole: int, unit: str, k: int, policy: str) -> UntreatedError:
-        """Fewer than k people share their untreated values in some records.
+        """Untreated values of some records, or persons, are shared by fewer than k.
 
-        ``below`` is their count in a form that may be published.
+        ``below`` is the number of these records or persons in a form that may be published.
         """
         return cls(
             f"By the untreated columns together {below} of {counted(whole, unit)} share what is published of them with fewer than "

@@ -123,7 +123,7 @@ class DatabaseError(SourceError):
 
     @classmethod
     def refused(cls, kind: str, state: str | None) -> DatabaseError:
-        """PostgreSQL could not run the query.
+        """Database could not run the query.
 
         Its own message may hold values, so only the error code is shown.
         """
@@ -288,7 +288,7 @@ class DeploymentError(StorageError):
     def name_taken(cls, name: str, job_file: str) -> DeploymentError:
         """Another job file already has a deployment of this name.
 
-        Deployments are named after jobs, whose names only differ by their folders.
+        Deployments are named after jobs, and jobs in different folders may have the same name.
         """
         return cls(f"Deployment '{name}' is of another job file ({job_file}). Give this job another name, or delete that deployment.")
 

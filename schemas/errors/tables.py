@@ -98,7 +98,10 @@ class HistoryError(PrivacyError):
 
     @classmethod
     def rows_fail(cls, most: int) -> HistoryError:
-        """Classes of persons withhold more rows than ``suppression.rows`` allows."""
+        """Classes of persons withhold more rows than ``suppression.rows`` allows.
+
+        They do so even without the classes that withhold most.
+        """
         return cls(
             f"Classes of persons withhold more rows than suppression.rows allows, also with {counted(most, 'person')} left out. Raise "
             "suppression.rows or suppression.limit, bound the rows of a person (rows: {most: n}) or lower privacy.k; nothing was published."
@@ -203,7 +206,7 @@ class FileError(SourceError):
 
     @classmethod
     def hidden_alone(cls, pattern: str, files: int) -> FileError:
-        """Only hidden files match the pattern: names with a leading ``_`` or dot."""
+        """Only hidden files match the pattern: names, or folders, with a leading ``_`` or dot."""
         return cls(
             f"'{shown_path(pattern)}' matches {counted(files, 'file')}, and each has a name, or lies in a folder, that begins with _ or a "
             "dot, as programs call what is no data yet. Name such a file or folder in source.path if it is meant."

@@ -120,7 +120,7 @@ class _Reading:
                 self.untold.append("a function, PIVOT or UNPIVOT in the place of a table")
 
     def _union(self, node: Syntax) -> None:
-        """Record the columns of a set operation that the first part renames."""
+        """Record the never-published columns of a set operation that its first part renames."""
         lists = [child.get("select_list") for child in node["children"]]
         if not all(lists) or any(item.get("class") == "STAR" for items in lists for item in items):
             self.untold.append("UNION, INTERSECT or EXCEPT of parts whose columns are not listed")

@@ -135,14 +135,14 @@ def field_model(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choi
 
 
 def chosen_variant(annotation: Any) -> Choice | None:
-    """Return the Choice inside a type annotation, such as ``dict[str, Annotated[…, Choice(…)]]``."""
+    """Return the Choice in a type annotation, such as ``dict[str, Annotated[…, Choice(…)]]``, or None."""
     if isinstance(annotation, Choice):
         return annotation
     return next((choice for choice in map(chosen_variant, get_args(annotation)) if choice), None)
 
 
 def variant_model(annotation: Any) -> type[StrictModel] | None:
-    """Return the model class inside a type annotation, such as ``list[QuasiIdentifier]``."""
+    """Return the model class inside a type annotation, such as ``list[QuasiIdentifier]``, or None."""
     if isinstance(annotation, type) and issubclass(annotation, StrictModel):
         return annotation
     return next((model for model in map(variant_model, get_args(annotation)) if model), None)

@@ -123,7 +123,7 @@ class _Reading:
 def scalar(node: yaml.ScalarNode, loc: Loc) -> object:
     """Return the value of a YAML scalar by the rules of YAML 1.2.
 
-    Quoted scalars are text, and so are plain ones below ``source.null_values``.
+    Quoted scalars are text, and so are plain ones below ``source.null_values`` and, words for null excepted, inside trees.
     """
     text = str(node.value)
     if node.style or loc[: len(_DATA_AS_WRITTEN)] == _DATA_AS_WRITTEN:

@@ -68,7 +68,7 @@ class Increment(BaseModel):
 
 
 class Overlap(BaseModel):
-    """Another release with some of the same records, and the risk for those who have both.
+    """Another release with some of the same records, and the risk when a reader has both releases.
 
     Attributes:
         release: The other release.
@@ -112,7 +112,10 @@ class Overlap(BaseModel):
 
     @property
     def is_safe(self) -> bool:
-        """Whether all risks were measured and are 0; None means not measured."""
+        """Whether the joint risk was measured, and no record or person is at risk.
+
+        A figure of None was not measured, or is of values of which neither job promises anything.
+        """
         return self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.values_at_risk or self.unmeasured)
 
     def reported(self) -> Overlap:

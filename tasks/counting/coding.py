@@ -165,7 +165,10 @@ class DomainTable:
 
 
 def _note_spellings(domains: Sequence[Domain]) -> None:
-    """Report values that differ only in spelling, which privacy models count as different."""
+    """Report values that differ only in spelling, which privacy models count as different.
+
+    Values for missing data, such as empty text and N/A, are reported too.
+    """
     for domain in domains:
         alike, missing = spelling_counts(domain.values)
         found = [

@@ -56,7 +56,10 @@ class Sizes(BaseModel):
 
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> Self:
-        """Return the numbers of combinations by size, from all sizes, shape (combinations,)."""
+        """Return the numbers of combinations by size, from all sizes, shape (combinations,).
+
+        Combinations of size 0 are left out.
+        """
         sizes, classes = np.unique(counts[counts > 0], return_counts=True)
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 

@@ -88,7 +88,10 @@ class Call:
 
 
 def tasks_for(workers: int) -> int:
-    """Return the largest number of tasks of a phase for a number of cluster workers; 0 without workers."""
+    """Return the largest number of tasks of a phase for a number of cluster workers.
+
+    ``workers`` is 0 where this process makes the tasks; the number is then ``FEWEST_TASKS``.
+    """
     return min(max(FEWEST_TASKS, TASKS_PER_WORKER * workers), MOST_TASKS)
 
 

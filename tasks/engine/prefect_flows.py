@@ -72,7 +72,7 @@ def run_name() -> str:
 
 
 def run_when_unlocked(call: Callable[[], Any]) -> Any:
-    """Run a function under the job folder's lock; a deployment's run waits for other runs.
+    """Run a function that locks the job's folder; a deployment's run waits until it can.
 
     Any other run ends with the error that the folder is locked.
     """

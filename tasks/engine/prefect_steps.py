@@ -66,6 +66,8 @@ class CallsHere:
 def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:
     """Submit every call as a Prefect task, ``workers`` at a time, and yield the results in order.
 
+    Calls for remote workers are all submitted at once.
+
     A task takes no parameters, so that Prefect has nothing to look through or to store. Its result is a reference, persisted in the run
     folder as JSON under the call's key: with a new Prefect home and an empty database it is found all the same. Where the artefact that
     a record refers to is damaged or gone, the task runs once more.

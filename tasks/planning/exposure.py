@@ -37,7 +37,9 @@ class ExposedPeople(NamedTuple):
 
 
 def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> bool:
-    """Return whether one value of a column has far more records than one person would have.
+    """Return whether one value has more than a tenth of the records with a value in the column.
+
+    No person has so many records, while a figure is often 0.
 
     Args:
         connection: Has the view ``source``.

@@ -47,7 +47,10 @@ class DraftedHierarchy(NamedTuple):
 
 
 class CompletedHierarchy(NamedTuple):
-    """A completed hierarchy file, with the number of values and of records that lacked a group."""
+    """A completed hierarchy file and its new rows.
+
+    ``values`` counts all values of the column, ``records`` the records whose value was missing in the file.
+    """
 
     path: Path
     placed: UnlistedRows

@@ -60,7 +60,7 @@ class LocalPlan(BaseModel):
 
 
 def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
-    """Draw the samples that fragments are cut by, and plan a run of a local method from them."""
+    """Draw samples, also those that fragments are cut by, and plan a run of a local method from them."""
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)

@@ -99,7 +99,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
 def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
     """Convert Pareto nodes to the page's figures, and mark the job's current optimum.
 
-    It is marked where the job's objective is GCP.
+    It is the best of the optimal nodes within the job's suppression limit, and marked only where the job's objective is GCP.
     """
     allowed = [one for one in found if one.optimal and one.suppressed <= float(job.suppression.limit)]
     chosen = min(allowed, key=lambda one: one.gcp).node if allowed and full_domain(job.method).objective == "gcp" else None

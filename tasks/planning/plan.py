@@ -44,7 +44,7 @@ from tasks.store.store import Artifact
 
 
 class Uniqueness(NamedTuple):
-    """Exposed records of the source with their risk, and a forecast of the loss."""
+    """Exposed records of the source with their risk, what was not counted, and a forecast of the loss."""
 
     contributors: Contributors | None
     risk: Figures
@@ -171,8 +171,8 @@ class Plan(BaseModel):
 def find_existing_release(job: Job) -> Manifest | None:
     """Return the manifest of the job's release if it is published already, without counting anything.
 
-    The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not
-    even taken; nor where a key is in Prefect, which is not started yet.
+    None if it is not, or if that cannot be known before a run. The source's digests are kept for the run, so that nothing is read twice.
+    Without any release of the job in the target, they are not even taken; nor where a key is in Prefect, which is not started yet.
     """
     # Here too, because what a policy refuses needs no server to be started.
     policy_in_force(job)

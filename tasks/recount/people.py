@@ -88,7 +88,9 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 def count_linked(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], files: PeopleFiles | None
 ) -> tuple[LinkCount, ...]:
-    """Count the sets of classes joined by linking pseudonyms, and those fewer than k people share.
+    """Count the people who share the set of classes that all records of a person are in.
+
+    The sets are counted for each group of pseudonyms that link records.
 
     Args:
         job: Names the persons and the pseudonyms.
@@ -208,7 +210,7 @@ def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
 
 
 def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
-    """Count the unique records and those shared by fewer than k, by combined columns of each kind.
+    """Count records that are unique, or share their combination with fewer than k, by kind of columns.
 
     Args:
         rows: Of the release.
@@ -227,7 +229,7 @@ def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qid
 
 
 def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
-    """Count the unique persons and those shared by fewer than k, by combined columns of each kind.
+    """Count persons who are unique, or share their combination with fewer than k, by kind of columns.
 
     Nothing is counted where the job names no persons, or the files lack what their records publish.
 

@@ -57,6 +57,8 @@ def population_of(job: Job) -> Original | None:
 def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
     """Count the population's rows, and the classes by their records and fitting population rows.
 
+    None is returned where the job names no population.
+
     Args:
         job: Names the population.
         connection: The database.

@@ -52,7 +52,7 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def counted(self, statement: str, *sides: Side) -> str:
-        """Return the SQL relation of a query's result that needs all rows of the given sides."""
+        """Return the SQL relation of a query's result that needs all rows of the given sides at once."""
 
     @abstractmethod
     def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:

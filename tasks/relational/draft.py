@@ -172,7 +172,10 @@ def _some_known_of_tables(tables: Sequence[DraftedTable], tree: TableTree) -> No
 
 
 def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable], tree: TableTree) -> None:
-    """Bound the rows per person in each table, where row counts make too many persons unique."""
+    """Bound the rows per person in each table below the unit, if too many persons have rare row counts.
+
+    A row count is rare if fewer than k persons share it.
+    """
     relations, keys = {table.name: table.relation for table in tables}, {table.name: table.key for table in tables}
     if not keys[tree.unit] or len(tree.tables) == 1:
         return

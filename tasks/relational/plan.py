@@ -1,4 +1,4 @@
-"""Plan of a run of several tables: rows, lattice, memory and unique histories, without a release."""
+"""Plan of a run of several tables: rows, lattice, memory and persons with rare histories."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
 
     Args:
         job: The job.
-        quick: Leaves out the number of unique histories, which takes a pass over the histories.
+        quick: Leaves out the persons whose history fewer than k share, which takes a pass over the histories.
     """
     tree = job.tree
     with open_tables(job) as run:

@@ -1,4 +1,4 @@
-"""Bounds on the rows per person in a draft, so that row counts make few persons unique."""
+"""Bounds on the rows per person in a draft, so that few persons have rare row counts."""
 
 from __future__ import annotations
 
@@ -87,9 +87,10 @@ class RowsOfPersons:
         return int(persons)
 
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
-        """Return the largest bound on rows per person that leaves few persons unique; None if none helps.
+        """Return the largest bound on rows per person at which few persons have rare row counts, or None.
 
-        Few are at most a share of the persons. It is also None where none is needed.
+        Few are at most ``share`` of the persons; row counts are rare if fewer than k share them. None where no bound helps or none is
+        needed.
         """
         most = share * self.persons
         found = next((bound for bound in (EVERY_ROW, *bounds) if self.count_unique_persons(bound, k) <= most), EVERY_ROW)

@@ -141,7 +141,10 @@ def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tabl
 def _by_known_rows(
     job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], found: TablesRecount, most: int
 ) -> tuple[TablesRecount, list[str]]:
-    """Count the persons of every choice of at most ``most`` rows; return the smallest count, and faults."""
+    """Count the persons of every choice of at most ``most`` rows.
+
+    Returned are the recount with the persons of the choice that fewest share as its smallest count, and faults.
+    """
     unit = tables[job.tree.unit]
     children = [table for table in tables.values() if unit.name in table.references]
     if children:
@@ -230,7 +233,10 @@ def _pseudonym_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, rea
 
 
 def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None:
-    """Return the levels that a table's labels must have: those stated, or any if levels differ by row."""
+    """Return the levels that a table's labels must have: those stated, or any if levels differ by row.
+
+    None where the release does not state the level of every quasi-identifier.
+    """
     names, levels = [qid.name for qid in job.columns.quasi_identifiers], written.levels.get(table, {})
     if written.job.is_local:
         return claimed_levels(names, [], starred=False)

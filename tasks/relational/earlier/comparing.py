@@ -36,7 +36,10 @@ class ComparedTables:
     said: dict[str, Any]
 
     def enter(self, manifest: TablesManifest) -> Registered | None:
-        """Enter the release into the registry before its publication, as not yet published."""
+        """Enter the release into the registry before its publication, as not yet published.
+
+        The entry counts only once the release is published. None is returned where there is no registry.
+        """
         if self.registry is None:
             return None
         known, job = self.known, self.known.run.job

@@ -95,7 +95,7 @@ class PersonRows:
         return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, values]
 
     def withheld(self) -> dict[str, NDArray[np.bool_]]:
-        """Return which rows of each table are withheld from published persons, shape (rows,)."""
+        """Return which rows of each table are not published even if their person is, shape (rows,)."""
         given, chosen = self.given, pq.read_table(self.store.path(self.given.chosen))
         gone = dict[str, NDArray[np.bool_]]()
         for table in given.job.tree.tables:

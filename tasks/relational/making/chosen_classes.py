@@ -124,7 +124,9 @@ def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
 def _within_rows(
     given: HistoryTables, item: MatchedTables, members: tuple[NDArray[np.int64], NDArray[np.int64]], left_out: Flags, most: int
 ) -> bool:
-    """Omit the classes that lose most rows per person; return whether all tables then keep their limit.
+    """Omit the classes that lose most rows per person until every table keeps its limit.
+
+    Returned is whether at most ``most`` persons are omitted then.
 
     Args:
         given: The tables.

@@ -158,7 +158,10 @@ def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
 
 
 def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
-    """Return the profiles of the unit's quasi-identifiers at a node, one per quasi-identifier."""
+    """Return the profiles of the unit's quasi-identifiers at a node.
+
+    The first profile is the same for all persons; then comes one per quasi-identifier.
+    """
     unit = given.job.tree.unit
     numbers = given.numbers(unit)
     parts = [Profile(np.zeros(given.persons, np.uint32), 1)]
