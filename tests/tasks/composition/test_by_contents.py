@@ -35,7 +35,7 @@ class Compared:
         self.asked: list[Digested] = []
         self._entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}})
         monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self._entry)
-        monkeypatch.setattr(by_contents, "answered", lambda _run, _question, _job, compared, *_stores, **_here: compared)
+        monkeypatch.setattr(by_contents, "run_comparison", lambda _run, _question, _job, compared, *_stores, **_here: compared)
 
     def with_theirs(self, untreated: Columns, kept: Columns, *, linked: bool = True) -> Any:
         job = job_of_notes()
