@@ -58,7 +58,7 @@ LEAST_PEOPLE, LEAST_CONTROL, MOST_IDENTIFIERS = 50, 30, 300
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """The job, its attack settings, and the share of suppressed records.
+    """The job, its attack settings, and the share of records that are not in the release.
 
     Attributes:
         job: The job.
@@ -158,8 +158,8 @@ def _against_people(
         plan: The plan of the attacks.
         release: The release.
         people: People of the release.
-        control: People who are not in the release.
-        valued_control: Such people with known values; None to exchange the values of ``people`` instead.
+        control: Other people: left out of the release, or made up.
+        valued_control: People left out, with known values; None to exchange the values of ``people`` instead.
         random: Draws.
     """
     k = plan.job.privacy.k
@@ -241,7 +241,7 @@ def _singled_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeopl
 
 
 def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
-    """Attack sensitive values of suppressed persons, for columns with l or t.
+    """Attack sensitive values of persons who were left out, for columns with l or t.
 
     Where labels overlap, the combination of a record is unknown, and nothing is attacked.
     """
@@ -268,7 +268,7 @@ LARGEST = int(np.iinfo(np.int64).max)
 
 
 def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
-    """Single out people by the ends of integer ranges; control: random integers of the same span."""
+    """Single out people by the ends of integer ranges; control: as many random integers of their span."""
     for qid, axis in zip(plan.job.columns.quasi_identifiers, source.axes, strict=True):
         if not (in_ranges(plan.job, qid) or in_ranks(qid)) or not pt.is_integer(axis.values.type) or not len(axis.ends):
             continue

@@ -66,7 +66,7 @@ class PlayedAttacks(NamedTuple):
 
     @property
     def published(self) -> tuple[AttackFigures, ...]:
-        """Return the attacks that the release publishes: those on labels, and successful ones on the source.
+        """Return the attacks that the release publishes: all on labels, and those on the source that break it.
 
         The latter are without figures.
         """

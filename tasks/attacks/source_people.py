@@ -267,7 +267,7 @@ class MatchedPeople:
 
     Attributes:
         inside: People with a record in the release.
-        outside: People whose records were suppressed.
+        outside: People who were left out of the release.
         rows: Shape (inside,), their rows in the source.
         certain: Shape (inside,), whether no other record could be theirs.
     """

@@ -28,7 +28,7 @@ MOST_RECORDS = 100_000_000
 def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
     """Measure the overlaps with earlier releases; return the manifest fields ``overlaps`` and ``joined``.
 
-    Raises ``OverlapError`` if the job refuses overlaps and one is unsafe.
+    Raises ``OverlapError`` if the job refuses overlaps and one is unsafe, or no registry is open to find them.
 
     Args:
         known: The records of the source.

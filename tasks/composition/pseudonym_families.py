@@ -146,7 +146,7 @@ def _joined(
 ) -> tuple[Joined | None, Path | None]:
     """Return the people that a release links to earlier ones of a family, and the header of its new index.
 
-    The first is None where there are no earlier releases.
+    The first is None where there are no earlier releases, or where new pseudonyms link to none of them.
     """
     family, disclosed = one
     others = [entry for entry in entries if entry.release != release]
@@ -233,7 +233,7 @@ def _head(registry: ReleaseRegistry, family: str, published: set[str]) -> Head |
 
 
 def _lost(registry: ReleaseRegistry, family: str, head: Head | None) -> bool:
-    """Return whether a family's index existed and is now missing or damaged."""
+    """Return whether a family's index existed and is now missing, damaged or keyed with another secret."""
     if head is None:
         return (registry.folder / f"{family}{HEAD}").exists()
     try:

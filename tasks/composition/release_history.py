@@ -63,7 +63,7 @@ class Entry(BaseModel):
         digested: Columns whose digests ``parts`` hold, as ``Digested`` has them, each with the kind of its values; None in older entries.
         promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
-        seal: Keyed digest of its manifest; a changed release no longer matches it.
+        seal: The seal of its manifest, its SHA-256; a release that was changed or made anew no longer matches it.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -20,7 +20,7 @@ from tasks.source.sources import read_source
 
 
 def lattice_of(job: Job) -> LatticeMap:
-    """Return the lattice map of a job, from its run's artefacts or a new search."""
+    """Return the lattice map of a job, from its run's artefacts or a new search; publish nothing."""
     if not isinstance(job.method, SkaldMethod):
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)

@@ -81,7 +81,9 @@ def keeps_linked(job: Job) -> bool:
 
 
 def best_linked_node(job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram) -> LinkedPeople:
-    """Find a node, near the search's best one, where linked records stay within the suppression limit.
+    """Find a node, near the search's best one, that suppresses no more records than the limit allows.
+
+    The records suppressed so that k people share each set of classes count too.
 
     Args:
         job: The job.

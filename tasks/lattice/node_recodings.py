@@ -181,7 +181,7 @@ def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int
 
 
 def _round(part: RecodedPart) -> Round:
-    """Return the figures of one further pass, without cells suppressed later."""
+    """Return the figures of one further pass, without records of which a value was suppressed later."""
     kept = part.cells.counts[~part.suppressed_cells.any(axis=1)]
     return Round(node=part.cells.node, records=int(kept.sum()), classes=len(kept))
 

@@ -93,7 +93,7 @@ _COUNT = re.compile(r"(?<![\w.'/-])[0-9][0-9,]*(\.[0-9]+)?(?![\w'/-])")
 
 
 def events_are_enabled() -> bool:
-    """Return whether the environment enables OpenLineage events."""
+    """Return whether the environment names an endpoint, unless ``OPENLINEAGE_DISABLED`` is true or 1."""
     if os.environ.get("OPENLINEAGE_DISABLED", "").lower() in {"true", "1"}:
         return False
     return any(name in {URL, CONFIGURATION} or name.startswith(TRANSPORT) for name in os.environ)

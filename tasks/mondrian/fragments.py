@@ -218,7 +218,10 @@ def known_leaf_counts(given: PartReading) -> list[Artifact] | None:
 
 
 def _led(given: PartReading, chunk: Chunk) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.integer]], pa.RecordBatch]:
-    """Return leaf, cell, sensitive codes and payload of each record of a chunk."""
+    """Return leaf, first word of the cell, sensitive codes and payload of each record of a chunk.
+
+    The payload begins with the further words of the cell.
+    """
     job, coding, source, tree = given.job, given.coding, given.source, given.tree
     coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)
     names = list(dict.fromkeys([*axis_names(job), *source.payload]))

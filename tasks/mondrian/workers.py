@@ -172,7 +172,7 @@ FRAGMENT = FilesStep(
 
 
 def _values(coding: Coding, words: PackedWords) -> list[pa.Array]:
-    """Return the sensitive values of records, given by their cells: arrays of shape (n,)."""
+    """Return the values of records in columns with a privacy model, by their cells: arrays of shape (n,)."""
     codes, found = coding.packing.unpack(words), []
     for column, domain in enumerate(coding.sensitive, start=len(coding.domains)):
         mine = codes[:, column].astype(np.int32)

@@ -81,7 +81,7 @@ def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
 
 
 def _values(source: ChunkedSource, names: Sequence[str]) -> Iterator[pa.Array]:
-    """Yield the distinct values of some columns as texts."""
+    """Yield the distinct values of some columns as texts, batch by batch; nulls are left out."""
     for chunk in source.chunks:
         for batch in read_chunk(chunk, names):
             for column in batch.columns:

@@ -113,7 +113,7 @@ def _searched(outcome: Outcome) -> dict[str, Any]:
 
 
 def _reported_reasons(job: Job, outcome: Outcome) -> dict[str, int]:
-    """Return the reasons for suppression if k is the only privacy model; else none.
+    """Return the reasons for suppression if k is all that records can lack; else none.
 
     Otherwise the reasons would follow from values that are not published.
     """
@@ -129,7 +129,10 @@ def _reported_remainder(outcome: Outcome) -> Remainder | None:
 def make_local_manifest(
     run: Run, source: ChunkedSource, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount
 ) -> Manifest:
-    """Return the manifest of the staged files of a local recoding; counts come from the recount."""
+    """Return the manifest of the staged files of a local recoding; counts come from the recount.
+
+    So do losses that follow from class sizes, if nothing is suppressed.
+    """
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
     loss = outcome.loss if outcome.suppressed else outcome.loss | united_losses(recount.sizes, recount.unit_sizes, run.job.privacy.k)
     return _manifest(

@@ -192,7 +192,7 @@ def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) ->
 
 
 def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path) -> list[PublishedFile]:
-    """Split the records of every file by the values of some columns, which become folder names."""
+    """Split the records of every file by some columns, which become folder names and leave the files."""
     staged: list[PublishedFile] = []
     folders: set[str] = set()
     for number, part in parts:
@@ -239,7 +239,7 @@ def _spelled(column: pa.Array) -> pa.Array:
 
 
 def _combined(keys: pa.Table) -> pa.DictionaryArray:
-    """Return the folder of each record, such as ``region=North/sex=f``."""
+    """Return the folder of each record, such as ``region=North/sex=f``, escaped as in an address."""
     parts = []
     for name in keys.column_names:
         coded = pc.dictionary_encode(_whole(keys[name]), null_encoding="encode")

@@ -120,7 +120,10 @@ def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) ->
 
 
 def reported_repeating_identifiers(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
-    """Return the names of repeating identifiers without figures, most of which would be one person's."""
+    """Return the repeating identifiers by name, without figures.
+
+    Their values are not published, and the most records of a value would be the count of one person.
+    """
     return {name: RepeatedColumn() for name in found}
 
 
@@ -175,7 +178,7 @@ def _reached(outcome: Outcome) -> str:
 
 
 def increment_of(run: Run, source: ChunkedSource) -> Increment:
-    """Compare the source with that of the last release, and count the chunks that were counted before."""
+    """Compare the source with that of the last release, and find which of its chunks were counted before."""
     reading = ChunkReading.of(run, source)
     keys = [(DOMAINS.key(reading, chunk), chunk.rows) for chunk in source.chunks]
     # That there is a record is enough to tell: to see whether all is whole would be to read all that was ever counted.

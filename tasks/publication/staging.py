@@ -71,7 +71,7 @@ def complete(
 
 
 def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: Mapping[str, str], code: str) -> Published:
-    """Write documents, manifest and any signature of a release into staging; return the manifest.
+    """Write documents, manifest and any signature of a release into staging, and flush them to the disk.
 
     Args:
         job: Names the target.
@@ -115,7 +115,10 @@ def write_report(folder: Path, report: Report) -> list[Path]:
 
 
 def restore_report(release: Path, report: Report) -> list[Path]:
-    """Write the report of a release into its folder if the manifest lists these bytes; return the files."""
+    """Write the report of a release into its folder; return the files.
+
+    Raises ``ListedReportError`` if the manifest lists a report of other bytes; one that lists none allows any.
+    """
     manifest = read_manifest(release)
     listed = manifest.listed if manifest and manifest.documents else {}
     made = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in _texts(report).items()}

@@ -210,7 +210,10 @@ class BucketTarget(Target):
 
     @contextmanager
     def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
-        """Remove the unverified files of a release from the bucket if the block refuses it."""
+        """Remove the unverified files of a release from the bucket if the block refuses it.
+
+        After an interruption, such as a full disk or a network that is down, they stay for the run that goes on.
+        """
         try:
             yield
         except StorageError:
@@ -259,7 +262,10 @@ class BucketTarget(Target):
             self._remove(release)
 
     def _finish(self, release: str, work: TargetWork) -> None:
-        """Name the release in ``CURRENT``, and remove leftovers of this job's runs."""
+        """Name the release in ``CURRENT``, and remove leftovers of this job's runs.
+
+        These are marks, releases without a manifest, and local copies.
+        """
         job, bucket = self.job, self.bucket
         work.check()
         for _ in range(TRIES):
@@ -285,7 +291,7 @@ class BucketTarget(Target):
         self.bucket.remove(sorted(self.bucket.names(release), key=lambda name: name.endswith(self._mark)))
 
     def _generation(self, mark: str) -> float:
-        """Return the generation of the work in a mark; infinity for a missing mark."""
+        """Return the generation of the work in a mark; infinity for a missing or unreadable mark."""
         content = self.bucket.read(mark, MOST_OF_MARK)
         try:
             # One that is empty is of before marks said so.

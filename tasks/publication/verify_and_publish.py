@@ -287,7 +287,7 @@ def _withdrawn_if_refused(joining: Joining) -> Iterator[None]:
 
 
 def _keep_untold(run: Run) -> None:
-    """Write the figures that a release does not report into the work folder."""
+    """Write the figures that a release does not report into the work folder, if artefacts are kept."""
     if run.untold and run.job.artifacts == "keep":
         content = run.untold.model_dump_json(indent=2)
         write_atomically(run.job.work_path / UNTOLD, lambda part: part.write_text(content))

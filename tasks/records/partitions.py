@@ -109,7 +109,7 @@ def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> 
 
 
 def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Divide records by a VP-tree on Gower distance and handle outliers (RAYDEN).
+    """Divide records by a VP-tree on Gower distance, with outliers set apart (RAYDEN).
 
     See papers/rayden.txt, Algorithms 1 to 3.
     """

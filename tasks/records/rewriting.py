@@ -34,7 +34,7 @@ class RecordRewriting(Rewriting):
         return [place.chunk.key, place.number, self.recoding.digests]
 
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative for suppressed records."""
+        """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
         return read_record_classes(self.recoding, place.number, self.store)
 
     def assigned(self, place: ChunkPosition) -> Assigned:

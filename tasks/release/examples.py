@@ -30,9 +30,9 @@ LONG = 256
 
 
 def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
-    """Return up to three example records of a release, one each from its first, middle and last classes.
+    """Return up to three example records, one from each third of the classes, in label order.
 
-    They are the same whatever the order of the source.
+    Only the first, the middle and the last file are read. The records are the same whatever the order of the source.
 
     Args:
         what: How the release is called in a message.

@@ -73,7 +73,7 @@ def _drawn(basis: AttackBasis) -> str:
 
 
 def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
-    """Return a manifest's attack figures with titles and explanations, successful attacks first."""
+    """Return a manifest's attacks with titles and explanations, those that break the release first."""
     order = sorted(manifest.attacks, key=lambda one: one.verdict != "broken")
     return tuple(
         ReportedAttack(title=TITLES[one.name], attacker=ATTACKERS[one.name], meaning=attack_meaning(one), figures=one) for one in order

@@ -65,7 +65,7 @@ def _range(least: int, most: int | None) -> str:
 
 
 def risk_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Draw the re-identification risks of source and release as an SVG chart; empty if none was counted."""
+    """Draw the risks of source and release that are shares as an SVG chart; empty if none was counted."""
     shares = [risk for risk in report.risk if risk.share]
     sides: dict[str, Callable[[RiskFigure], float | None]] = {SOURCE: lambda risk: risk.before, RELEASE: lambda risk: risk.after}
     series = {side: [value(risk) for risk in shares] for side, value in sides.items()}
@@ -223,7 +223,7 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Format a share as a percentage that never rounds to 0 or 100 %."""
+    """Format a share as a percentage; shares between 0 and 1 are never rounded to 0 or 100 %."""
     if share is None:
         return "–"
     if 0 < share < SMALLEST_SHARE:

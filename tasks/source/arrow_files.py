@@ -86,7 +86,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[pa.Schema, Iterator[pa.Reco
 
 
 def _to_the_end(stream: Iterator[pa.RecordBatch], opened: pa.NativeFile, name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a stream, and refuse a stream that ends before its file does."""
+    """Yield the batches of a stream, and refuse one that does not end exactly where its file does."""
     yield from stream
     end = opened.tell()
     opened.seek(0)

@@ -29,7 +29,10 @@ Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def schema_of_columns(schema: pa.Schema) -> pa.Schema:
-    """Return a schema for Parquet: without metadata, which may hold values, and with fit dictionaries."""
+    """Return a schema without metadata, which may hold values, and with types that Parquet can hold.
+
+    Raises ``DatabaseError`` for a type without such a form.
+    """
     if faults := [f"'{field.name}' ({_name(field.type)})" for field in schema if not _is_kept(field.type)]:
         raise DatabaseError.no_such_type(faults)
     return pa.schema([pa.field(field.name, _kept(field.type)) for field in schema])

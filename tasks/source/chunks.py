@@ -92,7 +92,7 @@ class Piece(BaseModel):
 
     @property
     def key(self) -> PieceKey:
-        """The fingerprint of the content."""
+        """Digest of the file, range of rows, and all else that the content depends on."""
         # Another reading makes other rows of the same bytes, such as CSV with other types.
         converted = [self.file.converted] if self.file.converted else []
         drift = self.file.drift or ()
@@ -128,7 +128,7 @@ class Chunk(BaseModel):
 
     @property
     def key(self) -> tuple[PieceKey, ...]:
-        """The fingerprint of the content."""
+        """The keys of the pieces, on which the content depends."""
         return tuple(piece.key for piece in self.pieces)
 
     @property
@@ -217,7 +217,7 @@ class ChunkedSource(BaseModel):
 
     @property
     def payload_key(self) -> object:
-        """The key of the published columns besides their records: names, types and treatments."""
+        """The key of the published columns besides their records: names, types, treatments and their keys."""
         # What a program noted beside the schema, as pandas does, changes no byte of a release.
         columns = self.columns.to_string(show_field_metadata=False, show_schema_metadata=False)
         return self.payload, columns, self.treatments, self.keys

@@ -1,4 +1,7 @@
-"""Access of DuckDB to objects of a store, which its own reader would read in any later version."""
+"""Access of DuckDB to objects of a store, as they were listed.
+
+Its own reader is fetched from the network, and would read whatever the objects are by now.
+"""
 
 from __future__ import annotations
 

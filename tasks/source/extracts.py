@@ -187,7 +187,7 @@ def _pending(key: Key, store: Store) -> Extract | None:
 
 @contextmanager
 def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
-    """Use one extract of a server's rows until the block ends.
+    """Use one extract of a server's rows until the block ends, with success or with a refusal.
 
     What is cut off instead goes on with them when it is run again: a kill, an interrupt, a full disk, too little memory.
     """

@@ -108,7 +108,7 @@ PINNED = "pinned"
 
 
 def matching(address: str) -> dict[str, Stat]:
-    """Return the objects that an address or pattern matches, by address, with their stats."""
+    """Return the stats of the objects that an address or pattern matches, by address, sorted."""
     system, path = file_system(address)
     scheme = address.split("://", 1)[0]
     with sanitised_errors(address):

@@ -306,7 +306,10 @@ def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
 
 
 def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | None:
-    """Return a column that folders name, of one value; None if they do not name it."""
+    """Return a column that folders name, of one value; None if they do not name it.
+
+    Text is a dictionary, like the text of files.
+    """
     for column, value, dtype in partition:
         if column == name:
             scalar = _scalar(value, dtype)

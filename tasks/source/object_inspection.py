@@ -152,7 +152,10 @@ def _look(read: Readable, found: Footer) -> ObjectInspection:
 
 
 def is_read_here(job: Job) -> bool:
-    """Return whether the process of the flow reads records itself."""
+    """Return whether the process of the flow reads records itself.
+
+    It does where there are no workers elsewhere, where it keeps tokens, and where the target is a folder.
+    """
     keeps_tokens = any(treatment_kind(one.treatment).vaulted for one in job.columns.pseudonyms)
     return not count_remote_workers() or keeps_tokens or target_of(job).folder is not None
 

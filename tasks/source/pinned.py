@@ -170,7 +170,7 @@ class _SmallObjects:
             return content
 
     def hold(self, address: str, stat: Stat, content: bytes) -> None:
-        """Cache the bytes of an object, and drop the oldest ones if there are too many."""
+        """Cache the bytes of an object, and drop the least recently used ones if there are too many."""
         with self._lock:
             self._bytes += len(content) - len(self._contents.pop((address, stat), b""))
             self._contents[address, stat] = content

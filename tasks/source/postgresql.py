@@ -29,7 +29,7 @@ DAY = 86_400_000_000
 
 
 def address(job: Job) -> str:
-    """Return the server's address."""
+    """Return the server's address; libpq takes what is missing from its own variables and files."""
     connection = job.source.connection
     if connection is None:
         return SCHEMES[0]

@@ -191,7 +191,10 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
 def _with_partition(
     rows: pa.RecordBatch, piece: Piece, columns: Sequence[str], plain: Container[str], published: Mapping[str, PublishedValues]
 ) -> pa.RecordBatch:
-    """Return columns in order and working types, with those of the file's folders."""
+    """Return columns in order and working types, with those of the file's folders.
+
+    Text is a dictionary unless it is in ``plain``.
+    """
     found = [partition_column(piece.file.partition, name, rows.num_rows) for name in columns]
     read = [to_working_type(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
     without = piece.file.normalise
@@ -319,7 +322,10 @@ def _changes(metadata: pq.FileMetaData) -> frozenset[str]:
 
 
 def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:
-    """Return the text columns with long values in the first row group of an open Parquet file."""
+    """Return the text columns with long values in the first row group of an open Parquet file.
+
+    Long are those that take at least ``least`` bytes a value on average.
+    """
     try:
         with pq.ParquetFile(opened) as file:
             if not file.metadata.num_row_groups:
@@ -338,7 +344,7 @@ def row_bytes(schema: pa.Schema) -> int:
 
 
 def plain_texts(schema: pa.Schema) -> tuple[str, ...]:
-    """Return the text columns that a file stores without a dictionary."""
+    """Return the text columns of a schema whose type is no dictionary."""
     return tuple(field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_string_view(field.type))
 
 

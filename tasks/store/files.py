@@ -79,7 +79,7 @@ def clear_parts(folder: Path, *, below: bool = False) -> None:
 
 @contextmanager
 def locked(path: Path, how: int) -> Iterator[None]:
-    """Hold the lock of a file until the block ends; the file is made if needed, and stays empty.
+    """Hold the lock of a file until the block ends; the file is made if needed, and nothing is written.
 
     Args:
         path: The file.

@@ -91,7 +91,7 @@ def code_of(module: str) -> str:
 
 
 def reached(module: str) -> set[str]:
-    """Return a module and those of our modules that it imports and that can change a result."""
+    """Return a module and those of ours that it imports, directly or not, and that can change a result."""
     found, waiting = {module}, [module]
     while waiting:
         new = {name for name in _read(waiting.pop()).imports if not name.startswith(IGNORED_MODULES)} - found

@@ -1,4 +1,4 @@
-"""Lease: the lock of work in a bucket, which expires when its process dies.
+"""Lease: the lock of work in a bucket, which expires unless its process renews it.
 
 One small object says who holds it and in which generation. It is put only where there is none, or over exactly what was read: of two runs
 one gets it. Whoever holds it renews it; one that is not renewed for its whole time is a dead run's, and the next run takes it over in the
@@ -91,7 +91,10 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Release the lease, so that the next run begins at once."""
+        """Release the lease, so that the next run begins at once.
+
+        The object stays, so that generations only rise.
+        """
         with self._turn:
             if not self._lost:
                 self._lost = True

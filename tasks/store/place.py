@@ -327,7 +327,10 @@ class Bucket(Place):
         return digest.hexdigest()
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the bytes of all objects, or of those within a folder, by name."""
+        """Return the bytes of all objects, or of those within a folder, by name.
+
+        They come from a listing, which may lag behind.
+        """
         with sanitised_errors(self.location_of(below)):
             found = self._system.find(self._key(below).rstrip("/"), detail=True)
         return {key.removeprefix(self._key("")): int(info["size"]) for key, info in found.items()}

@@ -116,7 +116,7 @@ def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
 
 @contextmanager
 def work_in_bucket(job: Job, bucket: Bucket) -> Iterator[BucketWork]:
-    """Hold the lease of work in a bucket until the block ends, and keep its small files then."""
+    """Hold the lease of work in a bucket until the block ends; keep its small files if there is no error."""
     _claim(bucket)
     with scratch_folder() as folder:
         lease = take(bucket)
@@ -133,7 +133,10 @@ def work_in_bucket(job: Job, bucket: Bucket) -> Iterator[BucketWork]:
 
 @contextmanager
 def read_only_store(job: Job) -> Iterator[Store]:
-    """Yield the store of a job for a command that holds no lock."""
+    """Yield the store of a job for a command that only reads and holds no lock.
+
+    Small files of work in a bucket are on this machine meanwhile.
+    """
     place = work_of(job)
     if not isinstance(place, Bucket):
         yield Store(job.work_path / BELOW)
@@ -178,7 +181,10 @@ def remove_artifacts(job: Job) -> Removed:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a private folder with a random name, removed at the end."""
+    """Yield a private folder with a random name, removed at the end.
+
+    Folders that killed processes left are removed first.
+    """
     clear_temporary_folders(Path(gettempdir()), AT_HAND)
     # Nobody can guess the name and lay something there.
     with temporary_folder(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:

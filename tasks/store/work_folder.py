@@ -197,7 +197,10 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
-    """Yield a temporary folder in a job's work for a command that is no run."""
+    """Yield a temporary folder in a job's work for a command that is no run, removed at the end.
+
+    Folders that killed commands left are removed first.
+    """
     work = job.work_path
     check_ours(work)
     clear_temporary_folders(work, SPILL_FOLDER)

@@ -213,7 +213,7 @@ def _at_node(coded: CodedPeople, node: Node | None) -> SampleClasses:
 def best_node(job: Job, front: ParetoFront | None) -> Node | None:
     """Return the node a job would take of a Pareto front: its named one, or the one of least loss.
 
-    Only nodes within the suppression limit are considered; None if there is none.
+    A named node is returned whatever it suppresses. Else only nodes within the suppression limit count; None if there is none.
     """
     if named := full_domain(job.method).node:
         return tuple(named)

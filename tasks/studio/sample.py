@@ -94,7 +94,10 @@ class PeopleSample:
         return Domain(name, values.take(order), numbers, nulls, numbers if self.unit == "person" else None)
 
     def shared_values(self, name: str, least: int, most: int | None = None) -> list[tuple[str, int]]:
-        """Return the values that at least ``least`` people share, as text with counts, most frequent first."""
+        """Return the values that at least ``least`` people share, as text with counts, most frequent first.
+
+        These are the ``most`` most frequent ones; None for all.
+        """
         domain = self.domain(name)
         kept = np.flatnonzero(domain.counts >= least)
         ordered = kept[np.argsort(-domain.counts[kept], kind="stable")][:most]

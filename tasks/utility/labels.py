@@ -104,7 +104,7 @@ def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str
 
 
 def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, spill: Path) -> float:
-    """Return the GCP of a release's files: the mean penalty per value, 1 for suppressed records.
+    """Return the GCP of a release's files: the mean penalty per value, 1 for records not in the files.
 
     The code is the same for all methods. It uses only the job, the source's values and the files.
     """

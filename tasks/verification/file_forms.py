@@ -80,7 +80,7 @@ def _is_plain(path: Path, spill: Path, *, same_library: bool, before: bool) -> b
 
 
 def _has_plain_schema(schema: pa.Schema) -> bool:
-    """Return whether all columns are plain and have no metadata."""
+    """Return whether all columns are plain, without metadata; the file's may be Arrow's schema alone."""
     if set(schema.metadata or ()) - {b"ARROW:schema"} or any(field.metadata or not field.nullable for field in schema):
         return False
     return not any(pt.is_nested(field.type) or pt.is_dictionary(field.type) for field in schema)
@@ -150,7 +150,10 @@ def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:
 
 
 def _write_again(path: Path, schema: pa.Schema, held: Sequence[str], coded: Sequence[str], copy: Path) -> bool:
-    """Write the records of a Parquet file again; return whether its dictionaries hold their values only."""
+    """Write the records of a Parquet file again; return whether its dictionaries are as they should be.
+
+    They hold the values of the records and no others, in a known order.
+    """
     entries = _Entries()
     declared = base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
     with pq.ParquetFile(path, read_dictionary=list(coded)) as file:

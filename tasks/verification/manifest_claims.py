@@ -44,7 +44,7 @@ UNREADABLE = "the manifest does not say in words that are known what was promise
 
 
 def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount) -> tuple[Recount, list[str]]:
-    """Count the l-diversity that a manifest promises in the files, and add its faults to a recount.
+    """Count in the files what a manifest promises of l-diversity, and check its classes of one value.
 
     Args:
         what: How the release is called in a message.
@@ -197,7 +197,7 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
 
 
 def exchanged_unseen(recount: Recount) -> str:
-    """Return a sentence on classes where exchanged values go unnoticed; empty if there are none."""
+    """Return a sentence on classes where exchanged values could go unnoticed; empty if there are none."""
     if recount.sampled is None or recount.sampled >= recount.classes:
         return ""
     return (

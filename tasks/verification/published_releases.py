@@ -59,7 +59,10 @@ def release_folder(release: str) -> Iterator[Path]:
 
 
 def _listed_sizes(bucket: Bucket, found: Mapping[str, int]) -> dict[str, int | None] | None:
-    """Return the bytes of each file that a manifest in a bucket lists; None without a manifest."""
+    """Return the bytes of each file that a manifest in a bucket lists; None without a manifest.
+
+    The bytes of a file are None where the manifest does not give them.
+    """
     if MANIFEST not in found:
         return None
     try:

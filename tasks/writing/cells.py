@@ -58,7 +58,7 @@ class CellRewriting(Rewriting):
         return [place.chunk.key, self.coding.key, self.recoding.digests]
 
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative for suppressed records."""
+        """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
         return np.concatenate([classes for classes, _ in _assigned(self, place.chunk)])
 
     def assigned(self, place: ChunkPosition) -> Assigned:

@@ -166,7 +166,7 @@ def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], k
 
 
 def write_members(path: Path, classes: NDArray[np.signedinteger], **others: pa.ChunkedArray) -> int:
-    """Write the class of each record, negative if suppressed, and further columns; return their number."""
+    """Write the class of each record, negative if not released, and other columns; return the rows."""
     table = pa.table({"class": classes, **others})
     # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
     # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.

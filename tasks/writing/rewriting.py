@@ -208,7 +208,7 @@ class Rewriting(DomainTable, ABC):
 
     @abstractmethod
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative for suppressed records."""
+        """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
         """Return the class of each record of a chunk, given the chunk and its number."""

@@ -229,13 +229,13 @@ def _narrow(column: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _are_numbers(columns: Sequence[pa.Array]) -> bool:
-    """Return whether all payload columns are dictionaries smaller than their indices."""
+    """Return whether all payload columns are dictionaries with no more bytes of entries than of indices."""
     coded = [column for column in columns[1:] if pa.types.is_dictionary(column.type)]
     return len(coded) == len(columns) - 1 and all(column.dictionary.nbytes <= column.indices.nbytes for column in coded)
 
 
 def _packs(columns: Sequence[pa.Array]) -> bool:
-    """Return whether compression saves more than half of some columns, by their first bytes."""
+    """Return whether compression saves more than half of all columns together, by their first bytes."""
     buffers = [buffer for column in columns for buffer in column.buffers() if buffer is not None and buffer.size]
     codec, packed = pa.Codec("lz4"), 0.0
     for buffer in buffers:

@@ -44,7 +44,7 @@ class Classed(Protocol):
         """Return the source."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative for suppressed records."""
+        """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
 
 
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:

@@ -132,6 +132,8 @@ def batch_sizes(file: BinaryIO) -> Iterator[int]:
 def bytes_behind(file: BinaryIO) -> int:
     """Return the number of bytes between the last listed batch and the footer; 0 in a stream.
 
+    Also 0 where no batch is listed.
+
     Args:
         file: In Arrow's file or stream format, open for reading.
     """
@@ -256,7 +258,7 @@ class _Table:
         yield from struct.iter_unpack("<qq", self._list(field, 16))
 
     def _list(self, field: int, width: int) -> bytes:
-        """Return the bytes of a list of records of one width; None if the field is left out."""
+        """Return the bytes of a list of records of one width; no bytes if the field is left out."""
         place = self._place(field)
         if not place:
             return b""

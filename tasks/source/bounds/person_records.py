@@ -84,7 +84,7 @@ def somebody_sql(persons: Mapping[str, pa.DataType]) -> str:
 
 
 def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: str, store: Store) -> Artifact:
-    """Return the withheld records: ``file`` (its position), ``row``, ``first`` (of its person)."""
+    """Return the withheld records: ``file`` (position), ``row``, ``first`` (first withheld of a person)."""
     persons, most = job.columns.person, job.columns.most_records
     # What the user calls a column could be a name of ours.
     types = {f"person_{number}": working_type(columns.field(name).type) for number, name in enumerate(persons)}

@@ -128,6 +128,8 @@ def count_values(
 def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: pa.Array, *, persons: bool) -> tuple[int, int]:
     """Return how many people, and how many records, have one of some values of a column.
 
+    A null may be among the values.
+
     Args:
         connection: Has it.
         column: Position of the column.

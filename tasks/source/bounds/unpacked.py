@@ -283,7 +283,10 @@ class _Look:
         return size
 
     def _longest_value(self, group: int, name: str, most: int) -> tuple[int, int]:
-        """Return the length of the longest value of a column in a row group, and the bytes of all values."""
+        """Return the length of the longest value of a column in a row group, and the bytes of all values.
+
+        No value is longer than ``most``, which is returned with 0 where the column is not read as text.
+        """
         longest = total = 0
         for batch in self._plain.iter_batches(rows_of_long([most]), row_groups=[group], columns=[name], use_threads=False):
             column = batch.column(0)
