@@ -61,7 +61,7 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
             if len(gone):
                 key = SHARED_STEP.key(publish[name][1], [str(one) for one in gone.to_pylist()])
                 made = run.store.make(SHARED_STEP.name, key, ".arrow", known.without(gone).write)
-                publish[name] = str(run.store.path(made)), made.sha256
+                publish[name] = run.store.path(made), made.sha256
     return source.model_copy(
         update={
             "files": tuple(file.model_copy(update={"publish": publish}) for file in source.files),
@@ -70,7 +70,7 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
     )
 
 
-def _published(chunk: Chunk, publish: dict[str, tuple[str, str]]) -> Chunk:
+def _published(chunk: Chunk, publish: dict[str, tuple[Path, str]]) -> Chunk:
     def anew(piece: Piece) -> Piece:
         return piece.model_copy(update={"file": piece.file.model_copy(update={"publish": publish})})
 
