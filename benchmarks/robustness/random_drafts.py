@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -66,21 +67,46 @@ def faults_of_draft(manifest: Path, job_file: Path) -> Iterator[str]:
 
 
 def write_table(folder: Path, random: Random) -> Path:
-    """Write a table of some columns that people keep of one another, as CSV or Parquet, and returns its path."""
+    """Write a table of some columns that people keep of one another, as CSV or Parquet, and return its path."""
     rows, able = random.choice([60, 300, 1500]), columns(random)
     names = random.sample(sorted(able), random.randint(3, 10))
     nulls = {name: random.choice([0, 0, 0, 0.03, 0.4]) for name in names}
     delimiter = random.choice([",", ";", "\t"])
     path = folder / ("table.tsv" if delimiter == "\t" else "table.csv")
-    with path.open("w", newline="", encoding="utf-8") as file:
+    spelled, encoding = random.choice(SPELLINGS)
+    with path.open("w", newline="", encoding=encoding) as file:
         writer = csv.writer(file, delimiter=delimiter)
         writer.writerow(names)
-        writer.writerows([["" if random.random() < nulls[name] else able[name]() for name in names] for _ in range(rows)])
-    if random.random() < 0.7:
+        writer.writerows([["" if random.random() < nulls[name] else spelled(able[name]()) for name in names] for _ in range(rows)])
+    if spelled is not as_it_is or encoding != "utf-8" or random.random() < 0.7:
         return path
     pq.write_table(arrow_csv.read_csv(path, parse_options=arrow_csv.ParseOptions(delimiter=delimiter)), path.with_suffix(".parquet"))
     path.unlink()
     return path.with_suffix(".parquet")
+
+
+def as_it_is(value: Any) -> Any:
+    """Return a value as Python writes it."""
+    return value
+
+
+def as_in_germany(value: Any) -> Any:
+    """Return a value with a decimal comma and parted thousands, or a day as 31.01.2024."""
+    if isinstance(value, float):
+        return f"{value:,.2f}".translate({ord(","): ".", ord("."): ","})
+    return re.sub(ISO_DAY, r"\3.\2.\1", value) if isinstance(value, str) else value
+
+
+def as_in_america(value: Any) -> Any:
+    """Return a value with thousands parted by commas, or a day as 01/31/2024."""
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return re.sub(ISO_DAY, r"\2/\3/\1", value) if isinstance(value, str) else value
+
+
+ISO_DAY = r"^(\d{4})-(\d{2})-(\d{2})\b"
+SPELLINGS = [(as_it_is, "utf-8")] * 4 + [(as_in_germany, "utf-8"), (as_in_germany, "windows-1252"), (as_in_america, "utf-8-sig")]
+"""Spellings of values, and encodings; one is drawn for each table."""
 
 
 def columns(random: Random) -> dict[str, Callable[[], Any]]:

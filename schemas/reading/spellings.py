@@ -42,7 +42,9 @@ def standard_sql(text: str, dtype: str, spelling: Spelling) -> str:
         spelling: Of the file.
     """
     if dtype in ("date", "timestamp", "timestamptz"):
-        return text if spelling.dates == ISO else date_sql(text, spelling.dates)
+        # Year, month and day in this order are no other day in any order.
+        iso = f"CASE WHEN regexp_matches({text}, '^ *[0-9]{{4}}[-/]') THEN {text} END"
+        return text if spelling.dates == ISO else f"coalesce({date_sql(text, spelling.dates)}, {iso})"
     if dtype in ("text", "boolean") or spelling[:2] == (DECIMAL, ""):
         return text
     return number_sql(text, spelling)

@@ -69,8 +69,12 @@ def _numbers(connection: duckdb.DuckDBPyConnection, front: str, names: Sequence[
     if len(said) != 1:
         return Spelling()
     [spelling] = said
-    # Thousands are said to be parted only if some surely are: else a code such as 1.234 would become a number.
-    sure = literal("[0-9][.][0-9]{3}[.,]")
+    standard = {name: f"bool_and({_all_numbers(name, Spelling())}) AND NOT bool_and({_all_numbers(name, spelling)})" for name in names}
+    if _true(connection, front, standard):
+        # A draft would take these for numbers, and a run would not: the file has no one spelling.
+        return Spelling()
+    # Where a comma is the decimal separator, three digits behind a point are thousands.
+    sure = literal("[0-9][.][0-9]{3}")
     parted = {name: f"bool_or(regexp_matches({quote(name)}, {sure})) AND bool_and({_all_numbers(name, spelling)})" for name in names}
     return spelling if spelling != COMMA or _true(connection, front, parted) else spelling._replace(thousands="")
 

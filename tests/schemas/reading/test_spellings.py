@@ -78,7 +78,6 @@ def test_a_day_that_is_written_is_read_again(dates: str, days: list[date]) -> No
 @pytest.mark.parametrize(
     ("dates", "text"),
     [
-        ("dd.mm.yyyy", "2024-01-31"),
         ("dd.mm.yyyy", "31/01/2024"),
         ("dd.mm.yyyy", "32.01.2024"),
         ("dd.mm.yyyy", "01.31.2024"),
@@ -95,6 +94,11 @@ def test_a_day_of_another_spelling_is_none(dates: str, text: str) -> None:
 
 def test_one_digit_is_enough_where_something_parts_them() -> None:
     assert read(["1.2.2024", " 1.2.2024 "], "date", Spelling(dates="dd.mm.yyyy")) == [date(2024, 2, 1)] * 2
+
+
+@pytest.mark.parametrize("dates", ORDERS)
+def test_a_day_by_year_month_and_day_is_read_beside_any_order(dates: str) -> None:
+    assert read(["2024-01-31", "2024/1/31", "2024-13-01"], "date", Spelling(dates=dates)) == [date(2024, 1, 31)] * 2 + [None]
 
 
 @pytest.mark.parametrize("dtype", ["integer", "double", "date", "timestamp", "boolean", "text"])

@@ -62,13 +62,25 @@ def test_columns_decide_for_each_other() -> None:
     columns = {
         "sure": ["1,5", "2,5"],
         "open": ["1,234", "2,345"],
-        "code": ["1.234", "2.345"],
+        "parted": ["1.234", "2.345"],
         "day": ["31/01/2024"] * 2,
         "open_day": ["01/02/2024"] * 2,
     }
     keys, read = detected(columns)
-    assert keys == COMMA | {"dates": "dd/mm/yyyy"}
-    assert read == columns | {"sure": ["1.5", "2.5"], "open": ["1.234", "2.345"], "day": ["2024-01-31"] * 2, "open_day": ["2024-02-01"] * 2}
+    assert keys == COMMA | {"thousands": ".", "dates": "dd/mm/yyyy"}
+    assert read == columns | {
+        "sure": ["1.5", "2.5"],
+        "open": ["1.234", "2.345"],
+        "parted": ["1234", "2345"],
+        "day": ["2024-01-31"] * 2,
+        "open_day": ["2024-02-01"] * 2,
+    }
+
+
+@pytest.mark.parametrize("point", ["9.12345", "9.5"])
+def test_columns_with_a_decimal_point_and_with_a_comma_have_no_one_spelling(point: str) -> None:
+    columns = {"comma": ["1,5", "2,5"], "point": [point, "3"], "whole": ["1", "2"], "day": ["2024-01-31"] * 2, "other": ["31.01.2024"] * 2}
+    assert detected(columns) == ({"dates": "dd.mm.yyyy"}, columns | {"other": ["2024-01-31"] * 2})
 
 
 def test_a_column_that_is_spelled_otherwise_further_on_stays_as_it_is() -> None:

@@ -55,7 +55,7 @@ def test_numbers_and_days_are_read_as_the_file_spells_them(tmp_path: Path) -> No
     table = converted(tmp_path / "1", "q;b;c;d\n1.234,5;31.01.2024;-1.000;1,5\n;;;\n", types=types, **spelling)
     assert table.to_pydict() == {"q": [1234.5, None], "b": [date(2024, 1, 31), None], "c": [-1000, None], "d": ["1,5", None]}
     with pytest.raises(SourceError, match=r"1 row with a \"b\" not of the type .* days without a time, such as 31\.01\.2024 \(row 2, "):
-        converted(tmp_path / "2", "q;b\n1,5;31.01.2024\n1,5;2024-01-31\n", types={"q": "double", "b": "date"}, **spelling)
+        converted(tmp_path / "2", "q;b\n1,5;31.01.2024\n1,5;01/31/2024\n", types={"q": "double", "b": "date"}, **spelling)
     with pytest.raises(SourceError, match='2 rows with a "q" not of the type'):
         converted(tmp_path / "3", "q\n1.5\n1.234.5\n1,5\n", types={"q": "double"}, **spelling)
 
