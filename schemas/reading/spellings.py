@@ -7,11 +7,7 @@ from typing import NamedTuple
 
 DECIMAL, ISO = ".", "yyyy-mm-dd"
 """The spelling that types are read from: a decimal point, no separator of thousands, and dates by year, month and day."""
-DATE_ORDER = re.compile(
-    r"(?:(?P<d1>dd)(?P<s1>[./ -]?)(?P<m1>mm)(?P=s1)(?P<y1>yyyy)"
-    r"|(?P<m2>mm)(?P<s2>[./ -]?)(?P<d2>dd)(?P=s2)(?P<y2>yyyy)"
-    r"|(?P<y3>yyyy)(?P<s3>[./ -]?)(?P<m3>mm)(?P=s3)(?P<d3>dd))"
-)
+DATE_ORDER = re.compile(r"dd([./ -]?)mm\1yyyy|mm([./ -]?)dd\2yyyy|yyyy([./ -]?)mm\3dd")
 """What ``source.dates`` may say."""
 # What a line cannot be broken at is a space too, and typographers have an apostrophe of their own.
 _SAME = {" ": "[ \\x{00A0}\\x{2009}\\x{202F}]", "'": "['\u2019]", ".": "[.]", ",": "[,]"}
@@ -72,16 +68,13 @@ def date_sql(text: str, dates: str) -> str:
 
 
 def date_pattern(dates: str) -> tuple[str, str]:
-    """Return the regular expression of a date, with a group each for day, month and year, and these groups as year, month and day."""
-    found = DATE_ORDER.fullmatch(dates)
-    assert found is not None
-    parts = {name[0]: value for name, value in found.groupdict().items() if value is not None}
-    separator = parts.pop("s")
-    digits = "{1,2}" if separator else "{2}"
-    each = {"d": f"([0-9]{digits})", "m": f"([0-9]{digits})", "y": "([0-9]{4})"}
-    order = sorted(parts, key=lambda part: found.start(next(name for name in (f"{part}1", f"{part}2", f"{part}3") if found[name])))
-    groups = {part: place for place, part in enumerate(order, 1)}
-    return re.escape(separator).join(each[part] for part in order), f"\\{groups['y']}-\\{groups['m']}-\\{groups['d']}"
+    """Return the regular expression of a date with a group for each part, and the replacement by year, month and day."""
+    parts = re.findall("dd|mm|yyyy", dates)
+    separator = dates.removeprefix(parts[0])[:1] if len(dates) > len("".join(parts)) else ""
+    few = "{1,2}" if separator else "{2}"
+    digits = {"dd": few, "mm": few, "yyyy": "{4}"}
+    year, month, day = (f"\\{parts.index(part) + 1}" for part in ("yyyy", "mm", "dd"))
+    return re.escape(separator).join(f"([0-9]{digits[part]})" for part in parts), f"{year}-{month}-{day}"
 
 
 def example_date(dates: str) -> str:

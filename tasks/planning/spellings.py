@@ -15,6 +15,7 @@ from tasks.store.database import literal, quote
 Key = TypeVar("Key")
 MOST_LOOKED_AT = 10_000
 """Records by which a spelling is proposed, the first ones; columns of which a later value has another one are then left as they are."""
+FRONT = "first_records"
 COMMA = Spelling(",", ".")
 NUMBERS = {
     # Three digits behind a comma may be thousands: another number of digits decides, or both separators in one number.
@@ -38,15 +39,17 @@ def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tup
         relation: Reads it, all columns as text.
     """
     names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
-    front = f"(SELECT * FROM {relation} LIMIT {MOST_LOOKED_AT})"
-    spelling = _numbers(connection, front, names)._replace(dates=_dates(connection, front, names))
+    # Read once: several questions are asked of it.
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {FRONT} AS SELECT * FROM {relation} LIMIT {MOST_LOOKED_AT}")
+    spelling = _numbers(connection, names)._replace(dates=_dates(connection, names))
     every = f"(SELECT * FROM {relation} LIMIT {MOST_RECORDS})"
-    numbers, days = _number_columns(connection, front, names, spelling), _date_columns(connection, front, names, spelling)
+    numbers, days = _number_columns(connection, names, spelling), _date_columns(connection, names, spelling, every)
     tests = {name: f"bool_and({_all_numbers(name, spelling)})" for name in numbers} | {
         name: _all_dates(name, spelling.dates) for name in days
     }
     held = _true(connection, every, tests)
     kept = {name: one for name, one in (numbers | days).items() if name in held}
+    connection.execute(f"DROP TABLE {FRONT}")
     if not kept:
         return Spelling(), relation
     standard = ", ".join(f"{one} AS {quote(name)}" for name, one in kept.items())
@@ -58,25 +61,25 @@ def said_spelling(spelling: Spelling) -> Mapping[str, str]:
     return {key: value for key, value in spelling._asdict().items() if value != Spelling._field_defaults[key]}
 
 
-def _numbers(connection: duckdb.DuckDBPyConnection, front: str, names: Sequence[str]) -> Spelling:
+def _numbers(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> Spelling:
     """Return the spelling of numbers that columns speak for; the standard one where they speak for none, or for several."""
     tests = {
         (name, one): f"bool_and({_all_numbers(name, one)}) AND bool_or(regexp_full_match({quote(name)}, {literal(sure)}))"
         for name in names
         for one, sure in NUMBERS.items()
     }
-    said = {one: name for name, one in _true(connection, front, tests)}
+    said = {one: name for name, one in _true(connection, FRONT, tests)}
     if len(said) != 1:
         return Spelling()
     [spelling] = said
     standard = {name: f"bool_and({_all_numbers(name, Spelling())}) AND NOT bool_and({_all_numbers(name, spelling)})" for name in names}
-    if _true(connection, front, standard):
+    if _true(connection, FRONT, standard):
         # A draft would take these for numbers, and a run would not: the file has no one spelling.
         return Spelling()
     # Where a comma is the decimal separator, three digits behind a point are thousands.
     sure = literal("[0-9][.][0-9]{3}")
     parted = {name: f"bool_or(regexp_matches({quote(name)}, {sure})) AND bool_and({_all_numbers(name, spelling)})" for name in names}
-    return spelling if spelling != COMMA or _true(connection, front, parted) else spelling._replace(thousands="")
+    return spelling if spelling != COMMA or _true(connection, FRONT, parted) else spelling._replace(thousands="")
 
 
 def _all_numbers(name: str, spelling: Spelling) -> str:
@@ -84,10 +87,10 @@ def _all_numbers(name: str, spelling: Spelling) -> str:
     return f"{quote(name)} IS NULL OR coalesce({READINGS['double'].format(number_sql(quote(name), spelling))}, false)"
 
 
-def _dates(connection: duckdb.DuckDBPyConnection, front: str, names: Sequence[str]) -> str:
+def _dates(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> str:
     """Return the order of days, months and years that most columns of dates speak for."""
     tests = {(name, dates): _all_dates(name, dates) for name in names for dates in DATES}
-    found = _true(connection, front, tests)
+    found = _true(connection, FRONT, tests)
     orders = {name: [dates for other, dates in found if other == name] for name, _ in found}
     said = Counter(dates for one in orders.values() if len(one) == 1 for dates in one)
     return max(said, key=lambda dates: (said[dates], -DATES.index(dates))) if said else Spelling().dates
@@ -99,7 +102,7 @@ def _all_dates(name: str, dates: str) -> str:
     return f"bool_and({quote(name)} IS NULL OR {moment} IS NOT NULL) AND count({quote(name)}) > 0"
 
 
-def _number_columns(connection: duckdb.DuckDBPyConnection, front: str, names: Sequence[str], spelling: Spelling) -> dict[str, str]:
+def _number_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str], spelling: Spelling) -> dict[str, str]:
     """Return, for each column of numbers that are not all spelled as in the standard, the SQL of its values in that."""
     if spelling[:2] == Spelling()[:2]:
         return {}
@@ -107,16 +110,16 @@ def _number_columns(connection: duckdb.DuckDBPyConnection, front: str, names: Se
     tests = {
         name: f"bool_and({_all_numbers(name, spelling)}) AND bool_or(regexp_matches({quote(name)}, {literal(other)}))" for name in names
     }
-    return {name: number_sql(quote(name), spelling) for name in _true(connection, front, tests)}
+    return {name: number_sql(quote(name), spelling) for name in _true(connection, FRONT, tests)}
 
 
-def _date_columns(connection: duckdb.DuckDBPyConnection, front: str, names: Sequence[str], spelling: Spelling) -> dict[str, str]:
+def _date_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str], spelling: Spelling, every: str) -> dict[str, str]:
     """Return, for each column of dates in the order of the file, the SQL of its values in the standard one, with a time if one has one."""
     if spelling.dates == Spelling().dates:
         return {}
     dates = {name: date_sql(quote(name), spelling.dates) for name in names}
-    found = _true(connection, front, {name: _all_dates(name, spelling.dates) for name in names})
-    timed = _true(connection, front, {name: f"bool_or(contains({dates[name]}, ':'))" for name in found})
+    found = _true(connection, FRONT, {name: _all_dates(name, spelling.dates) for name in names})
+    timed = _true(connection, every, {name: f"bool_or(contains({dates[name]}, ':'))" for name in found})
     return {name: f"TRY_CAST({dates[name]} AS {'TIMESTAMP' if name in timed else 'DATE'})::VARCHAR" for name in found}
 
 

@@ -128,3 +128,9 @@ def test_a_drafted_job_says_how_its_file_is_written(tmp_path: Path, encoding: st
     types = {"Alter": "integer", "Geburtsdatum": "date", "Einkommen": "double"}
     written = {"path": "people.csv", "format": "csv", "delimiter": ";", **said, "decimal": ",", "thousands": ".", "dates": "dd.mm.yyyy"}
     assert job["source"] == written | {"types": types}
+
+
+def test_a_time_further_on_is_not_cut_off() -> None:
+    keys, read = detected({"a": ["31.01.2024"] * MOST_LOOKED_AT + ["31.01.2024 12:30"]})
+    assert keys == {"dates": "dd.mm.yyyy"}
+    assert read["a"][-1] == "2024-01-31 12:30:00"
