@@ -49,6 +49,10 @@ JOB: dict[str, Any] = {
 }
 """The job of ``people``: one QID of each kind of hierarchy, every type of column."""
 
+WAYS = {"note": "shared", "score": {"microaggregate": 12}, "visits": {"top": 5}}
+PUBLISHED = JOB["columns"] | {"sensitive": ["disease", *({"name": name, "publish": way} for name, way in WAYS.items())], "insensitive": []}
+"""The columns of ``JOB``, some of them with ``publish``."""
+
 CSV_TYPES = {"person": "integer", "age": "integer", "height": "decimal(4,1)", "smoker": "boolean", "born": "date"}
 CSV_TYPES |= {"score": "double", "visits": "integer"}
 

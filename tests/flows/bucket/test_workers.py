@@ -18,7 +18,7 @@ import pytest
 from tasks.store.lease import Clock, take
 from tasks.store.place import Bucket
 from tests.conftest import Anonymise, CommandLine
-from tests.jobs import CSV_TYPES, JOB, digests, people, people_job, write_csv
+from tests.jobs import CSV_TYPES, JOB, PUBLISHED, digests, people, people_job, write_csv
 from tests.patience import until
 from tests.places import ROOT
 from tests.servers import objects, s3_bucket
@@ -150,6 +150,21 @@ def test_what_finished_chunks_left_and_was_lost_is_made_again_by_workers(
         expire(f"{prefix}/kept")
         done = prefect(*command, **store)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_values_that_the_flow_decided_on_reach_workers_through_the_bucket(
+    anonymise: Anonymise, prefect: CommandLine, store: dict[str, str], tmp_path: Path
+) -> None:
+    here = anonymise(people_job(tmp_path / "here", TABLE, files=3, columns=PUBLISHED), *CHANGES)
+    job = job_in(prefect.folder / "job", "ways", METHODS["skald"], columns=PUBLISHED)
+    with cluster(prefect.folder / "job", tmp_path / "machines", store) as (address, _):
+        refused = prefect("run", job, "--scheduler", address, *SETTINGS, **store)
+        assert (refused.returncode, "'publish' are not published by workers into a bucket" in refused.stderr) == (2, True)
+        done = prefect("run", job, "--scheduler", address, *SETTINGS, "--set", "target=out", **store)
+        assert (done.returncode, done.stderr) == (0, "")
+    [manifest] = job.parent.glob("out/*/manifest.json")
+    assert digests(manifest.parent) == digests(here.folder)
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from copy import deepcopy
 from pathlib import Path
 
 import psutil
@@ -21,7 +20,7 @@ import pytest
 
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.privacy.test_no_canary import CANARY, canary_job
-from tests.jobs import JOB, digests, people, people_job
+from tests.jobs import PUBLISHED, digests, people, people_job
 from tests.patience import SECONDS, until
 from tests.places import ROOT
 
@@ -214,11 +213,8 @@ def test_over_tls_the_release_is_the_same_and_who_has_no_certificate_is_told(pre
 
 @pytest.mark.slow
 def test_workers_publish_the_values_that_the_flow_decided_on(prefect: CommandLine, anonymise: Anonymise, tmp_path: Path) -> None:
-    columns = deepcopy(JOB["columns"]) | {"insensitive": []}
-    ways = {"note": "shared", "score": {"microaggregate": 12}, "visits": {"top": 5}}
-    columns["sensitive"] += [{"name": name, "publish": way} for name, way in ways.items()]
-    alone = anonymise(people_job(tmp_path, TABLE, columns=columns), *CHANGES)
-    people_job(prefect.folder, TABLE, columns=columns)
+    alone = anonymise(people_job(tmp_path, TABLE, columns=PUBLISHED), *CHANGES)
+    people_job(prefect.folder, TABLE, columns=PUBLISHED)
     done = prefect("run", "job.yaml", *SETTINGS, "--runner", "dask")
     assert (done.returncode, done.stderr) == (0, "")
     assert release(prefect.folder) == digests(alone.folder)
