@@ -22,7 +22,6 @@ from schemas.errors.folders import FolderError, WorkError
 from schemas.job.job import Job
 from schemas.job.source import is_address
 from tasks.store.files import PRIVATE_FILE, clear_temporary_folders, private_folder, real_path, temporary_folder
-from tasks.store.keys import fingerprint_of
 from tasks.store.place import Place, target_of, work_of
 from tasks.store.store import Store
 
@@ -213,29 +212,3 @@ def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
             # Whoever only looks at a release leaves no trace, unless a run has begun meanwhile.
             with suppress(OSError):
                 folder.rmdir()
-
-
-CURRENT = "CURRENT"
-"""The file of a target that names its newest release."""
-
-
-def clear_staging(job: Job) -> None:
-    """Remove the staging files of killed runs of a job from its target."""
-    for left in job.target_path.glob(f"{staging_prefix(job)}*"):
-        # Whoever may write in the target may have laid a link there: it goes, and what it leads to stays.
-        if left.is_symlink() or left.is_file():
-            left.unlink(missing_ok=True)
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def check_pointer(job: Job) -> None:
-    """Refuse a target in which a folder has the name of the pointer to the newest release."""
-    target = target_of(job).folder
-    if target and (pointer := target / CURRENT).is_dir() and not pointer.is_symlink():
-        raise FolderError.pointer_is_a_folder(str(target))
-
-
-def staging_prefix(job: Job) -> str:
-    """Return the prefix of the names of all files that a job's runs stage."""
-    # The run folder is locked, so whatever staging carries its mark is nobody else's.
-    return f".staging-{fingerprint_of(job.work_location)[:8]}-"
