@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import glob
-import re
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 from flows.python.calls import run_as_guest, run_job
@@ -17,8 +14,6 @@ from schemas.reading.given_jobs import GivenJob, scratch_job, setting_texts
 
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 
-TEMPORARY_TABLE = re.compile(r"skald-table-[0-9a-f]{16}")
-"""The folder of a table that is being anonymised, among temporary files; a killed process leaves it for the next to remove."""
 OF_THE_TABLE = ("source", "target", "work", "output")
 """What a job for a table does not say."""
 
@@ -42,12 +37,11 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
 
     def made() -> tuple[Any, Anonymised]:
         from flows.python.frames import read_frame, write_frame
-        from tasks.store.files import clear_temporary_folders, temporary_folder
+        from tasks.store.files import random_temporary_folder
 
         given = scratch_job(job)
         _check_silent(given, settings)
-        clear_temporary_folders(Path(gettempdir()), TEMPORARY_TABLE)
-        with temporary_folder(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
+        with random_temporary_folder("table") as folder:
             kind = write_frame(frame, folder / "table.parquet")
             published = run_job(given, (*settings, *_places(folder)), direct=True)
             release = Path(published.folder)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import glob
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-from flows.python.anonymising import TEMPORARY_TABLE
 from flows.python.calls import JobFile, run_as_guest, tables_flow
 from flows.python.shown import AnonymisedTables
 from schemas.errors.base import JobError, listed
@@ -43,12 +40,11 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
 
     def made() -> tuple[dict[str, Any], AnonymisedTables]:
         from flows.python.frames import read_frame, write_frame
-        from tasks.store.files import clear_temporary_folders, temporary_folder
+        from tasks.store.files import random_temporary_folder
 
         given = scratch_job(job)
         data = _content(given, frames)
-        clear_temporary_folders(Path(gettempdir()), TEMPORARY_TABLE)
-        with temporary_folder(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
+        with random_temporary_folder("table") as folder:
             kinds = {}
             for number, (name, frame) in enumerate(frames.items()):
                 path = folder / f"table-{number}.parquet"

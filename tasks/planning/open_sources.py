@@ -91,7 +91,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
         entry = FORMATS[kind] if files else None
         if entry and entry.sample:
             sample: Sample = entry.sample(connection, files)
-            _remove_later(sample, ending)
+            ending.callback(sample.close)
         else:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
@@ -180,16 +180,10 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
     return parquet_sample(connection, read, hive=job.source.hive)
 
 
-def _remove_later(sample: Sample, ending: ExitStack) -> None:
-    """Remove the copies that a sample reads when ``ending`` is closed."""
-    if sample.copies:
-        ending.callback(sample.copies.cleanup)
-
-
 def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
     assert entry.sample is not None
     sample: Sample = entry.sample(connection, files)
-    _remove_later(sample, ending)
+    ending.callback(sample.close)
     return sample
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
@@ -15,6 +15,7 @@ from schemas.job.source import UTF8
 from tasks.planning.spellings import detect_spelling, said_spelling
 from tasks.source.csv_files import BLOCK, write_in_utf8
 from tasks.store.database import literal
+from tasks.store.files import random_temporary_folder
 
 WESTERN = "windows-1252"
 MOST_CHARACTERS = 1 << 26
@@ -29,13 +30,13 @@ class Sample:
         relation: What DuckDB reads them as.
         keys: What ``source`` says of them besides their path.
         texts: Whether every column is read as text, so that the job gives the types.
-        copies: Folder of private copies that are read instead of the files, for whoever reads them to remove.
+        close: Removes what was made for reading, such as private copies in UTF-8.
     """
 
     relation: str
     keys: Mapping[str, str] = field(default_factory=dict)
     texts: bool = False
-    copies: TemporaryDirectory[str] | None = None
+    close: Callable[[], None] = ExitStack().close
 
 
 def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False) -> Sample:
@@ -46,30 +47,28 @@ def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path]
 def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
     """Return the sample of CSV files, with encoding, delimiter and spelling detected in the first file."""
     encoding = encoding_of(files[0])
-    copies = copies_in_utf8(files, encoding)
-    files = copied_files(files, copies)
-    found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(files[0]))})").fetchone()
-    delimiter = str(found[0]) if found else ","
-    # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.
-    relation = f"read_csv([{_listed(files)}], delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"')"
-    spelling, spelled = detect_spelling(connection, relation)
-    keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
-    return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True, copies=copies)
+    with ExitStack() as opened:
+        read = opened.enter_context(files_in_utf8(files, encoding))
+        found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(read[0]))})").fetchone()
+        delimiter = str(found[0]) if found else ","
+        # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.
+        how = f"delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"'"
+        spelling, spelled = detect_spelling(connection, f"read_csv([{_listed(read)}], {how})")
+        keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
+        return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True, close=opened.pop_all().close)
 
 
-def copies_in_utf8(files: Sequence[Path], encoding: str) -> TemporaryDirectory[str] | None:
-    """Copy text files in UTF-8 to a private folder; return None if UTF-8 is their encoding."""
+@contextmanager
+def files_in_utf8(files: Sequence[Path], encoding: str) -> Iterator[Sequence[Path]]:
+    """Yield text files in UTF-8: the given ones if it is their encoding, else private copies, removed at the end."""
     if encoding == UTF8:
-        return None
-    folder = TemporaryDirectory(prefix="skald-")
-    for file, copy in zip(files, copied_files(files, folder), strict=True):
-        write_in_utf8(file, str(file), encoding, copy)
-    return folder
-
-
-def copied_files(files: Sequence[Path], copies: TemporaryDirectory[str] | None) -> Sequence[Path]:
-    """Return the files to read: the copies in UTF-8 if there are any."""
-    return [Path(copies.name, f"{number}.csv") for number, _ in enumerate(files)] if copies else files
+        yield files
+        return
+    with random_temporary_folder("csv") as folder:
+        copies = [folder / f"{number}.csv" for number, _ in enumerate(files)]
+        for file, copy in zip(files, copies, strict=True):
+            write_in_utf8(file, str(file), encoding, copy)
+        yield copies
 
 
 def encoding_of(file: Path) -> str:

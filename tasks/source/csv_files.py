@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.formats.record_counts import RecordCount, count_records
-from schemas.errors.base import SourceError, counted
+from schemas.errors.base import SourceError, StorageError, counted
 from schemas.errors.tables import FileError
 from schemas.job.columns import REST
 from schemas.job.job import Job
@@ -97,13 +97,18 @@ def write_in_utf8(path: Path, name: str, encoding: str, copy: Path) -> None:
         copy: Is written, plain.
     """
     try:
-        with (
-            pa.input_stream(str(path), compression="detect") as stream,
-            io.TextIOWrapper(stream, encoding, newline="") as text,
-            copy.open("wb") as made,
-        ):
-            while characters := text.read(BLOCK):
+        with copy.open("wb") as made:
+            for characters in _characters(path, name, encoding):
                 made.write(characters.encode())
+    except OSError as error:
+        raise StorageError.not_writable(str(copy.parent), error.strerror or "unknown reason") from None
+
+
+def _characters(path: Path, name: str, encoding: str) -> Iterator[str]:
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
+            while characters := text.read(BLOCK):
+                yield characters
     except UnicodeError:
         raise FileError.wrong_encoding(name, encoding) from None
     except OSError:

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 
 from schemas.errors.base import StorageError
 from schemas.errors.folders import BusyError, FolderError
@@ -176,6 +177,19 @@ def temporary_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
         if descriptor is not None:
             os.close(descriptor)
+
+
+@contextmanager
+def random_temporary_folder(kind: str) -> Iterator[Path]:
+    """Yield a private folder among the machine's temporary files, removed at the end; those of killed processes go first.
+
+    Args:
+        kind: What it is for, a part of its name. Nobody can guess the rest and lay something there.
+    """
+    above = Path(gettempdir()).absolute()
+    clear_temporary_folders(above, re.compile(rf"skald-{kind}-[0-9a-f]{{16}}"))
+    with temporary_folder(above / f"skald-{kind}-{secrets.token_hex(8)}") as folder:
+        yield folder
 
 
 def clear_temporary_folders(folder: Path, names: re.Pattern[str]) -> None:

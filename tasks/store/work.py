@@ -14,20 +14,18 @@ import fcntl
 import hashlib
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import gettempdir
 from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from schemas.errors.folders import WorkError
 from schemas.job.job import Job
-from tasks.store.files import clear_temporary_folders, file_digest, locked, private_folder, temporary_folder, write_atomically
+from tasks.store.files import file_digest, locked, private_folder, random_temporary_folder, write_atomically
 from tasks.store.keys import StepCode
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, renewed_lease, take
@@ -38,8 +36,6 @@ from tasks.store.work_folder import CONTENT_WORDS, LOCK, MARK, FolderWork, Remov
 
 BELOW, CALLS, LIST, FILES = "artifacts", "calls", "kept.json", "kept"
 """Folders of a prefix for artefacts and for calls that wait for a worker; the list of small files, and their folder."""
-AT_HAND = re.compile(r"skald-work-[0-9a-f]{16}")
-"""Where work is at hand, in the machine's folder for temporary files."""
 KEPT_FILES = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/releases/*.record")
 _NAME = re.compile(rf"secret|(vaults|registry)/[^/.][^/]*|{BELOW}/[^/.][^/]*\.json|{BELOW}/releases/[^/.][^/]*\.record")
 REGISTRY = "registry/"
@@ -185,9 +181,7 @@ def scratch_folder() -> Iterator[Path]:
 
     Folders that killed processes left are removed first.
     """
-    clear_temporary_folders(Path(gettempdir()), AT_HAND)
-    # Nobody can guess the name and lay something there.
-    with temporary_folder(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
+    with random_temporary_folder("work") as folder:
         # What is made in there is scratch and nobody's release, as in every work folder.
         (private_folder(folder) / MARK).write_text(CONTENT_WORDS)
         yield folder

@@ -30,7 +30,7 @@ from schemas.job.job import Job
 from schemas.reading.spellings import standard_sql
 from tasks.planning.open_sources import read_like_a_run
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_columns
-from tasks.planning.samples import Sample, copied_files, copies_in_utf8, parquet_sample
+from tasks.planning.samples import Sample, files_in_utf8, parquet_sample
 from tasks.store.database import literal, quote
 
 MOST_PEOPLE = 20_000
@@ -224,11 +224,8 @@ def _in_place(job: Job, ending: ExitStack) -> Sample:
         raise SourceError.no_files(" ".join(job.source.path))
     if job.source.format != "csv":
         return parquet_sample(None, files)  # type: ignore[arg-type]
-    if copies := copies_in_utf8(files, job.source.encoding):
-        ending.callback(copies.cleanup)
-    listed, nulls = (
-        f"[{', '.join(map(literal, some))}]" for some in (map(str, copied_files(files, copies)), job.source.null_values or [""])
-    )
+    read = ending.enter_context(files_in_utf8(files, job.source.encoding))
+    listed, nulls = (f"[{', '.join(map(literal, some))}]" for some in (map(str, read), job.source.null_values or [""]))
     said = f"delim = {literal(job.source.delimiter)}, nullstr = {nulls}, header = true, all_varchar = true, quote = '\"', escape = '\"'"
     return Sample(f"read_csv({listed}, {said})", {}, texts=True)
 

@@ -6,25 +6,20 @@ A signature says that a release is true, and not that it is the last one. Whoeve
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from tempfile import gettempdir
 
 from schemas.errors.base import StorageError
 from schemas.job.source import address_faults, is_address
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.manifest import Manifest
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
-from tasks.store.files import clear_temporary_folders, temporary_folder
+from tasks.store.files import random_temporary_folder
 from tasks.store.place import Bucket, Place, place_of
 
-COPIED = re.compile(r"skald-release-[0-9a-f]{16}")
-"""A copy of a release that is looked at, in the folder of temporary files."""
 MOST_REQUESTS = 16
 DIGITS = "[0-9a-f]" * 16
 
@@ -38,9 +33,7 @@ def release_folder(release: str) -> Iterator[Path]:
     if address_faults(release):
         raise StorageError.not_a_release(release.split("://", 1)[0] + "://…", "the address is of an unknown kind or holds a credential")
     bucket = Bucket(release.rstrip("/"))
-    clear_temporary_folders(Path(gettempdir()), COPIED)
-    # A name that nobody can guess, as all of the machine may write there.
-    with temporary_folder(Path(gettempdir(), f"skald-release-{secrets.token_hex(8)}")) as temporary:
+    with random_temporary_folder("release") as temporary:
         name = bucket.location.rsplit("/", 1)[-1]
         check_names(release, [name])
         found = bucket.sizes()

@@ -134,3 +134,13 @@ def test_a_time_further_on_is_not_cut_off() -> None:
     keys, read = detected({"a": ["31.01.2024"] * MOST_LOOKED_AT + ["31.01.2024 12:30"]})
     assert keys == {"dates": "dd.mm.yyyy"}
     assert read["a"][-1] == "2024-01-31 12:30:00"
+
+
+def test_copies_of_a_file_in_another_encoding_are_gone_with_the_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "machine").mkdir()
+    monkeypatch.setattr("tasks.store.files.gettempdir", lambda: str(tmp_path / "machine"))
+    left = tmp_path / "machine" / f"skald-csv-{16 * '0'}"
+    left.mkdir()
+    (tmp_path / "people.csv").write_bytes("\n".join(["Alter;Ort", *(f"{20 + one % 60};Köln" for one in range(99))]).encode("windows-1252"))
+    draft_job(SourceOptions((str(tmp_path / "people.csv"),)), tmp_path / "job.yaml")
+    assert not list((tmp_path / "machine").iterdir())

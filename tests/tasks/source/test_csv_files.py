@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors.base import SourceError
+from schemas.errors.base import SourceError, StorageError
 from schemas.job.job import load_job
-from tasks.source.csv_files import convert_csv
+from tasks.source.csv_files import convert_csv, write_in_utf8
 from tasks.store.store import Store
 from tests.jobs import write_job
 
@@ -124,3 +124,9 @@ def test_rows_that_do_not_fit_are_counted_and_refused(tmp_path: Path, content: s
     assert fault in str(refused.value)
     assert "t.csv' does not fit the job" in str(refused.value)
     assert list((tmp_path / ".skald" / "t" / "artifacts").glob("converted/*")) == []
+
+
+def test_a_copy_that_cannot_be_written_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("q\n1\n", "utf-16")
+    with pytest.raises(StorageError, match="nowhere"):
+        write_in_utf8(tmp_path / "t.csv", "t.csv", "utf-16", tmp_path / "nowhere" / "copy.csv")

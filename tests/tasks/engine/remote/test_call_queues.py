@@ -13,7 +13,7 @@ from tasks.store.place import Bucket
 
 @pytest.fixture(autouse=True)
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("tasks.store.work.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("tasks.store.files.gettempdir", lambda: str(tmp_path))
     yield
     remove_local_copies()
     assert not list(tmp_path.iterdir())
