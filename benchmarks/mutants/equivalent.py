@@ -21,7 +21,7 @@ EQUIVALENT: Mapping[str, str] = {
         "More numbers than there are groups sort alike: they say how many bits are looked at."
     ),
     "core/recount/linked.py:_owned: DISTINCT  -> ": "Who has a pseudonym is grouped by person right afterwards.",
-    "tasks/lattice/optimum.py:examine: CACHED_WITH_PERSONS * cells -> CACHED_WITH_PERSONS": (
+    "tasks/lattice/optimum.py:find_best_node: CACHED_WITH_PERSONS * cells -> CACHED_WITH_PERSONS": (
         "How many cells are kept for further roll-ups saves work, and changes no count."
     ),
     "core/order/release_order.py:assign_files: 0 -> (0 + 1)": (
@@ -51,5 +51,16 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/person_rollups.py:PersonRollUps.__init__: < -> <= #1": (
         "A cell of exactly k persons is counted person by person too, which takes longer and gives the same number."
     ),
+    "core/lattice/branch_and_bound.py:BranchAndBound._narrowed: finest + 1 -> 1": (
+        "The finest level of a region that is not empty is not cut, so that nothing finer is: bisection finds the same first level."
+    ),
+    "core/privacy/kernels.py:is_close: < -> <=": "A distance that is asked for is t and a slack, so that it is never 0.",
+    "tasks/lattice/node_recodings.py:recode_locally: SUPPRESSED_VALUE, recoding.labels[name] -> recoding.labels[name], SUPPRESSED_VALUE": (
+        "Label and labels are compared for equality, in which their order does not matter."
+    ),
+    "tasks/recount/published_labels.py:_stars: columns[0], MASK -> MASK, columns[0]": (
+        "Label and labels are compared for equality, in which their order does not matter."
+    ),
+    "tasks/verification/file_forms.py:_is_plain: 0 -> (0 + 1)": "A file without row groups has none that is too large.",
 }
 """By the name of a mutant."""

@@ -130,8 +130,8 @@ def _both_keep(order: Numbers, distances: Numbers, near: int, people: Owners, k:
 
 @kernel
 def _next_to(order: Numbers, distances: Numbers, near: int, people: Owners, k: int, met: Numbers, stamp: int) -> int:
-    # Stable: of equal distances the first record is the nearer one, as when the segment is split.
     """Return the rank nearest to the wanted one with which both halves keep k persons; 0 for none."""
+    # Stable: of equal distances the first record is the nearer one, as when the segment is split.
     ranked = np.argsort(distances, kind="mergesort")
     least = most = -1
     count = 0

@@ -153,8 +153,8 @@ class Kernel(CPUDispatcher):
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        # Chunks are worked on by threads: with the GIL held they would wait for each other.
         """Create a kernel of a Python function; nothing is compiled yet."""
+        # Chunks are worked on by threads: with the GIL held they would wait for each other.
         super().__init__(function, targetoptions={"nopython": True, "nogil": True}, pipeline_class=_CallerCompiler)
         self._parts: dict[Types, Any] = {}
 

@@ -69,8 +69,8 @@ def accuracies(learnt: Examples, asked: Examples, seed: int) -> dict[str, float]
 
 
 def _told(learner: Any, features: Floats, target: NDArray[np.int64], asked: Floats) -> NDArray[np.int64]:
-    # Of one class there is nothing to learn, and learners refuse it.
     """Train a learner and return its predictions; without two classes, the only one."""
+    # Of one class there is nothing to learn, and learners refuse it.
     if len(np.unique(target)) < 2 or not len(asked):
         return np.full(len(asked), target[0])
     told: NDArray[np.int64] = learner.fit(features, target).predict(asked)

@@ -83,8 +83,8 @@ class _Block:
     """Block of a range, with two bytes before it and one after where the file has them."""
 
     def __init__(self, past: bytes, block: bytes, after: bytes, delimiter: str) -> None:
-        # What lies outside of the file parts fields and ends lines as what stands between them does.
         """Keep the bytes of a block and find its quotes."""
+        # What lies outside of the file parts fields and ends lines as what stands between them does.
         padded = (b"\n" * 2 + past)[-2:] + block + (after or b"\n")
         self._bytes = np.frombuffer(padded, np.uint8)
         self._here = self._bytes[2:-1]

@@ -168,8 +168,8 @@ class _Order:
         return self._kept
 
     def _ranked(self, sets: Iterator[Set] | set[Set]) -> list[Set]:
-        # The last QIDs are the least important.
         """Sort sets of QIDs by the penalty of suppressing them; ties by the least important QIDs first."""
+        # The last QIDs are the least important.
         return sorted(sets, key=lambda one: (float(self._cost[list(one)].sum()), tuple(-qid for qid in reversed(one))))
 
 

@@ -76,8 +76,8 @@ class ValueCounter:
         return digests, pa.array([], pa.string()) if values is None else as_texts(values)
 
     def _sample(self, found: Digests, there: NDArray[np.bool_], values: pa.Array) -> None:
-        # Of many batches nearly all digests are beyond those of the sample, which is told by comparing alone.
         """Add the values of a batch with small digests to the sample."""
+        # Of many batches nearly all digests are beyond those of the sample, which is told by comparing alone.
         rows = np.flatnonzero(there if self._beyond is None else there & (found < self._beyond))
         if not len(rows):
             return

@@ -65,8 +65,8 @@ def _valid(rule: str, spelt: str) -> bool:
 
 @cache
 def _rules() -> Mapping[str, Callable[[str], bool]]:
-    # Most columns hold nothing of the kind, and forty modules are not imported for them.
     """Import and return the validation rules."""
+    # Most columns hold nothing of the kind, and forty modules are not imported for them.
     from core.passthrough.rules import RULES  # noqa: PLC0415
 
     return RULES

@@ -100,8 +100,8 @@ def is_compiled(promise: Promise) -> bool:
 
 
 def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
-    # A column has one model of diversity, so that one code says it for all.
     """Write a privacy model into the demands."""
+    # A column has one model of diversity, so that one code says it for all.
     if isinstance(model, DistinctDiversity | EntropyDiversity | RecursiveDiversity) and model.null is not None:
         made.nulls[columns.index(model.column)] = model.null
     match model:

@@ -53,8 +53,8 @@ class Stage:
 
     @property
     def _look_up_cells(self) -> int:
-        # Few records come to a later stage, and there may be many stages.
         """Number of possible cells up to which a table of all cells is built."""
+        # Few records come to a later stage, and there may be many stages.
         return min(LOOKUP_CELLS, LATER_CELLS)
 
 

@@ -119,3 +119,8 @@ def test_losses_lie_between_none_and_all_and_are_those_of_the_hull(found: list[t
     plain = sum(many * (high - low) / length if length else 0 for (low, high), many in found) / sum(counts)
     assert mean(Reading(pa.int64(), ranges=True), labels, counts) == pytest.approx(plain)
     assert 0 <= plain <= 1
+
+
+def test_of_one_published_value_each_record_covers_all() -> None:
+    assert exact_column_loss(Reading(pa.string()), np.array([4], np.int64)).leaves == 4
+    assert exact_column_loss(Reading(pa.string()), np.array([], np.int64)).leaves == 0

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.recount.classes import recount_sql
 from core.recount.figures import nodes_by_height
 from core.recount.linked import LinkCount, form_groups
 from core.recount.people import holder_values_sql, people_sql, source_counts_sql, source_persons_sql, unexpected_values_sql
-from core.recount.relational.history_counts import ReadTable, owner_faults_sql, owner_view
+from core.recount.relational.history_counts import ReadTable, below_view, history_values_sql, owner_faults_sql, owner_view
 from core.recount.relational.known_rows import choices_sql
 from core.recount.sampled_classes import masked_sql
 from core.recount.spreads import holder_classes_sql, one_value_sql
@@ -227,3 +228,20 @@ def test_nodes_are_counted_by_height() -> None:
 def test_nobody_is_no_share_of_nobody() -> None:
     counts = LinkCount(("person",), known=True, people=0, sets=0, smallest=0, below_k=0, failing=0, unexpected=0)
     assert counts.share == 0
+
+
+def test_a_value_that_a_person_has_in_several_rows_is_theirs_once(connection: duckdb.DuckDBPyConnection) -> None:
+    unit, visit = ReadTable("person", "person", ("sex",), ("id",), {}), ReadTable("visit", "visit", (), ("visit_id",), {}, ("icd",))
+    table(connection, owner_view(unit), f"person BIGINT, {unit.at('id')} BIGINT", [(1, 10), (2, 20)])
+    table(connection, below_view(unit), f"text VARCHAR, {unit.at('id')} BIGINT", [("F, two rows", 10), ("M", 20)])
+    table(connection, owner_view(visit), f"person BIGINT, {visit.at('icd')} VARCHAR", [(1, "I10"), (1, "I10"), (2, "I10"), (2, None)])
+    found = connection.execute(history_values_sql(visit, unit, "icd")).fetchall()
+    assert Counter(found) == Counter([("F, two rows", 1, "I10"), ("M", 2, "I10"), ("M", 2, None)])
+
+
+def test_classes_of_one_sensitive_value_are_counted_with_their_records(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = [("a", 1, "x"), ("a", 1, "y"), ("b", 2, "x"), ("b", None, "y"), ("c", None, "x")]
+    table(connection, "r", "q VARCHAR, s BIGINT, t VARCHAR", rows)
+    *_, starred, alone = answer(connection, recount_sql("r", ["q"], 2, sensitive=["s", "t"]))
+    # By s each class has one value or none; by t that of one record alone.
+    assert (starred, alone) == ([], [3, 5, 1, 1])

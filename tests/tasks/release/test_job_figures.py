@@ -11,8 +11,8 @@ from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
 from tasks.report.terms import terms_of
 from tasks.verification import manifest_claims
-from tasks.verification.manifest_claims import job_faults
-from tests.core.recount.test_classes import manifest
+from tasks.verification.manifest_claims import job_faults, stated_faults
+from tests.core.recount.test_classes import manifest, recount
 from tests.jobs import job_of
 
 QIDS = [{"name": "age", "hierarchy": {"widths": [2]}}, {"name": "zip", "hierarchy": {"prefix": [1]}}]
@@ -94,3 +94,11 @@ def test_of_a_column_that_hides_values_a_picture_may_have_fewer_nodes() -> None:
     assert wrong(job(columns=columns), lattice=fewer, search={"nodes": 5}) == []
     more = DRAWN.model_copy(update={"heights": {"passes": (0, 1, 3, 1)}})
     assert wrong(job(columns=columns), lattice=more, search={"nodes": 5}) == ["'lattice'"]
+
+
+def test_figures_that_the_files_contradict_are_stated_beside_those_of_the_job() -> None:
+    one = job()
+    said = of_job(one)
+    beside = set(stated_faults(one, said, recount()))
+    [fault] = set(stated_faults(one, said, recount(classes=9))) - beside
+    assert "classes" in fault

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors.values import ValuesError
-from tasks.verification.file_forms import parquet_faults
+from tasks.verification.file_forms import GROUP, parquet_faults
 from tasks.writing.runs import write_release
 
 ROWS = 20_000
@@ -124,3 +124,21 @@ def test_equal_records_that_few_bytes_of_a_file_stand_for_by_the_gigabyte_are_re
     with pytest.raises(ValuesError, match="'note'"):
         write_release(tmp_path / "much.parquet", {"note": much}, schema)
     assert write_release(tmp_path / "little.parquet", {"note": little}, schema) == 401
+
+
+def test_row_groups_are_full_but_for_the_last(tmp_path: Path) -> None:
+    full = forged(tmp_path / "full.parquet", pa.table({"x": pa.nulls(2 * GROUP + 5, pa.int8())}))
+    assert pq.read_metadata(full).num_row_groups == 3
+    assert parquet_faults([full], tmp_path, same_library=False) == []
+    small = tmp_path / "small.parquet"
+    pq.write_table(pa.table({"x": pa.nulls(2, pa.int8())}), small, row_group_size=1, write_statistics=False)
+    assert len(parquet_faults([small], tmp_path, same_library=False)) == 1
+
+
+def test_a_dictionary_of_long_texts_is_not_written_as_one_page(tmp_path: Path) -> None:
+    texts = np.random.default_rng(1).bytes(4_300_000).hex()
+    entries = pa.array([texts[start : start + 4000] for start in range(0, len(texts), 4000)])
+    column = pa.DictionaryArray.from_arrays(pa.array(np.arange(2 * len(entries), dtype=np.int32) % len(entries)), entries)
+    write_release(tmp_path / "x.parquet", {"x": column}, pa.schema([("x", pa.string())]))
+    pages = pq.read_metadata(tmp_path / "x.parquet").row_group(0).column(0)
+    assert not pages.has_dictionary_page or pages.data_page_offset - pages.dictionary_page_offset < 3_000_000

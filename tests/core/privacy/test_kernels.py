@@ -1,0 +1,56 @@
+"""Kernels judge a class of few values as the models do."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from core.privacy.kernels import class_keeps, demands_of
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.promise import Promise
+from tests.core.privacy.test_models import ORDER, TREE, VALUES
+from tests.laws import tried
+
+NULLS = st.sampled_from([None, VALUES - 1])
+ORDERED, HIERARCHICAL = np.array(ORDER), tuple(np.array(level) for level in TREE)
+MODELS = (
+    st.builds(DistinctDiversity, st.just("x"), st.integers(1, 4), NULLS)
+    | st.builds(EntropyDiversity, st.just("x"), st.sampled_from([1.0, 1.5, 2.0, 3.0]), NULLS)
+    | st.builds(RecursiveDiversity, st.just("x"), st.fractions(Fraction(1, 4), 4, max_denominator=4), st.integers(1, 4), NULLS)
+    | st.builds(Closeness, st.just("x"), st.sampled_from([0.0, 0.1, 0.25, 0.5]))
+    | st.builds(Closeness, st.just("x"), st.sampled_from([0.0, 0.1, 0.25, 0.5]), st.just(ORDERED))
+    | st.builds(Closeness, st.just("x"), st.sampled_from([0.0, 0.1, 0.25, 0.5]), st.none(), st.just(HIERARCHICAL))
+)
+COUNTS = st.lists(st.integers(0, 5), min_size=VALUES, max_size=VALUES).filter(any)
+
+
+def kept_by_kernels(model: PrivacyModel, counts: list[int], whole: list[int]) -> bool:
+    demands = demands_of(Promise(1, (model,)), ("x",), (np.array(whole, np.int64),))
+    present = np.flatnonzero(counts)
+    return bool(class_keeps(sum(counts), sum(counts), np.array(counts, np.int64), present, len(present), 0, demands))
+
+
+def kept_by_models(model: PrivacyModel, counts: list[int], whole: list[int]) -> bool:
+    present = np.flatnonzero(counts)
+    spread = Spread(np.zeros(len(present), np.int64), present, np.array(counts, np.int64)[present], np.array(whole, np.int64))
+    return not model.fails(np.array([sum(counts)], np.int64), {"x": spread})[0]
+
+
+@given(MODELS, COUNTS, COUNTS)
+@example(RecursiveDiversity("x", Fraction(3, 2), 2), [3, 2, 0, 0, 0, 0], [0] * VALUES)  # 3 < 3/2 · 2 does not hold
+@example(RecursiveDiversity("x", Fraction(5, 2), 2), [4, 2, 0, 0, 0, 0], [0] * VALUES)  # 4 < 5/2 · 2 does
+@example(Closeness("x", 0.25, ORDERED), [5, 0, 0, 0, 0, 0], [0] * VALUES)  # the source's own shares
+@example(Closeness("x", 0.4, None, HIERARCHICAL), [2, 0, 0, 0, 0, 0], [-2, 2, 0, 0, 0, 0])  # a third: all within the lowest of three
+@tried(400)
+def test_a_class_is_kept_or_refused_as_by_the_models(model: PrivacyModel, counts: list[int], others: list[int]) -> None:
+    whole = [mine + other for mine, other in zip(counts, others, strict=True)]
+    assert kept_by_kernels(model, counts, whole) == kept_by_models(model, counts, whole)
+
+
+def test_a_column_of_nulls_alone_has_no_value() -> None:
+    for model in (DistinctDiversity("x", 1, 0), EntropyDiversity("x", 1.0, 0), RecursiveDiversity("x", Fraction(4), 1, 0)):
+        assert not kept_by_kernels(model, [3], [3])
+        assert not kept_by_models(model, [3], [3])
