@@ -13,7 +13,7 @@ distinct cells may share (``LinearCounting``) err to one, the safe one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -106,15 +106,11 @@ class Examination:
         Returns:
             None if no node passes.
         """
-        self._examine(first)
-        while (rest := self._open()).any() and len(self.roots) < self.most_roots:
-            coverable = rest & (self._products <= self.most_cells)
-            most = min(ROOTS_PER_PASS, self.most_roots - len(self.roots))
-            roots = self._next_roots(coverable, most) if coverable.any() else self._sparse_roots(rest, has_too_many_cells, most)
-            if roots is None:
-                break
-            for histogram in count(roots) if roots else ():
-                self._examine(histogram)
+        for histogram in self._histograms(first, count, has_too_many_cells):
+            search = self._search_above(histogram)
+            self._record(search, search.run())
+            # What it kept of this root must not be held while the next one is counted.
+            del search
         if self._best is None:
             return None
         found = self._best[1]
@@ -127,8 +123,19 @@ class Examination:
             found.node, found.loss, passing, self._nodes, self._evaluated, left, tuple(self.roots), statuses, found.measured
         )
 
-    def _examine(self, histogram: Histogram) -> None:
-        """Search the lattice above one root, and record verdicts and bounds."""
+    def _histograms(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> Iterator[Histogram]:
+        """Yield the histogram of the first root, and of further roots as long as nodes above them could be better."""
+        yield first
+        while (rest := self._open()).any() and len(self.roots) < self.most_roots:
+            coverable = rest & (self._products <= self.most_cells)
+            most = min(ROOTS_PER_PASS, self.most_roots - len(self.roots))
+            roots = self._next_roots(coverable, most) if coverable.any() else self._sparse_roots(rest, has_too_many_cells, most)
+            if roots is None:
+                return
+            yield from count(roots) if roots else ()
+
+    def _search_above(self, histogram: Histogram) -> Search:
+        """Return the search of the lattice above one root, which looks at no node whose verdict is known."""
         above = self.lattice.above(histogram.node)
         best = self._best[0] if self._best else None
         known = self._tags[above].copy()
@@ -136,7 +143,7 @@ class Examination:
         known[known == PASSES] = CUT
         if best:
             known[(known != FAILS) & (self._bounds[above] > float(best[0]))] = CUT
-        search = Search(
+        return Search(
             histogram,
             self.hierarchies,
             self.promise,
@@ -150,8 +157,11 @@ class Examination:
             self.persons_of(histogram),
             self.report_progress,
         )
-        found = search.run()
-        self.roots.append(histogram.node)
+
+    def _record(self, search: Search, found: SearchResult | None) -> None:
+        """Record the verdicts and bounds of a search that has ended, and its best node."""
+        above = self.lattice.above(search.root.node)
+        self.roots.append(search.root.node)
         self._evaluated += search.evaluated
         looked, mine = search.statuses(), self._statuses[above]
         mine[looked != BOUNDED] = looked[looked != BOUNDED]

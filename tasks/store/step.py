@@ -62,13 +62,9 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
         # A worker finds it by its module, as it does a function.
         object.__setattr__(self, "__module__", self.make.__module__)
 
-    def __call__(self, given: G_contra, items: Sequence[Item_contra]) -> list[R_co]:
-        """Make or find the results of some items."""
-        return list(map(self.result, repeat(given), items))
-
     @abstractmethod
-    def result(self, given: G_contra, item: Item_contra) -> R_co:
-        """Return the result of an item from the store, or make it now."""
+    def __call__(self, given: G_contra, items: Sequence[Item_contra]) -> list[R_co]:
+        """Return the results of some items from the store, or make them now."""
 
     def key(self, given: G_contra, item: Item_contra) -> Key:
         """Return the key of an item's result."""
@@ -106,9 +102,9 @@ class FilesStep(Step[G_contra, Item_contra, R_co]):
 
     make: Callable[[G_contra, Item_contra], R_co]
 
-    def result(self, given: G_contra, item: Item_contra) -> R_co:
-        """Return the result of an item from the store, or make it now."""
-        return self.make(given, item)
+    def __call__(self, given: G_contra, items: Sequence[Item_contra]) -> list[R_co]:
+        """Return the results of some items from the store, or make them now."""
+        return list(map(self.make, repeat(given), items))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -121,6 +117,10 @@ class FileStep(Step[G_contra, Item_contra, Artifact]):
 
     make: Callable[[G_contra, Item_contra, Path], int]
     suffix: str = ".parquet"
+
+    def __call__(self, given: G_contra, items: Sequence[Item_contra]) -> list[Artifact]:
+        """Return the artefacts of some items from the store, or make them now."""
+        return list(map(self.result, repeat(given), items))
 
     def result(self, given: G_contra, item: Item_contra) -> Artifact:
         """Return the artefact of an item from the store, or make it now."""
