@@ -1,12 +1,10 @@
 """Flow of Mondrian, centralised or in fragments (papers/distributed-mondrian.txt, Fig. 3)."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 from core.recount.classes import Recount
-from schemas.job.job import Job, load_job
-from schemas.reading.given_jobs import GivenJob
+from schemas.job.job import Job
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding, load_coding
@@ -29,19 +27,14 @@ Way: TypeAlias = Callable[[Run, ChunkedSource, Artifact], tuple[Sequence[Artifac
 
 
 @as_job_flow
-def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
+def mondrian(job: Job) -> PublishedRelease:
     """Run a job with Mondrian, from counting the domains to a verified release.
 
     The cuts are made of all cells at once or fragment by fragment.
 
-    Args:
-        job_file: The YAML file, or what a program gives in its place.
-        settings: Overrides such as ``privacy.k=10``.
-
     Raises:
         SkaldError: with one sentence and the exit code of the command line.
     """
-    job = load_job(job_file, settings)
     check_hierarchies(job)
     with open_run(job) as run:
         source, known = read_or_recall(run)

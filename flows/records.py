@@ -5,12 +5,10 @@ k-member clustering.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from core.recount.classes import Recount
-from schemas.job.job import load_job
-from schemas.reading.given_jobs import GivenJob
+from schemas.job.job import Job
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import load_coding
@@ -32,17 +30,12 @@ from tasks.store.store import Artifact
 from tasks.writing.people import WrittenPersons
 
 
-def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
+def anonymise_records(job: Job) -> PublishedRelease:
     """Run a job whose method recodes single records, from coding them to a verified release.
-
-    Args:
-        job_file: The YAML file, or what a program gives in its place.
-        settings: Overrides such as ``privacy.k=10``.
 
     Raises:
         SkaldError: with one sentence and the exit code of the command line.
     """
-    job = load_job(job_file, settings)
     check_hierarchies(job)
     with open_run(job) as run:
         source, known = read_or_recall(run)
@@ -80,8 +73,8 @@ def record_flow(method: str) -> Any:
         SkaldError: with one sentence, and the exit code of the command line.
     """
 
-    def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
-        return anonymise_records(job_file, settings)
+    def run(job: Job) -> PublishedRelease:
+        return anonymise_records(job)
 
     run.__name__ = run.__qualname__ = method
     run.__doc__ = f"Run a job with ``method: {{name: {method}}}``, from coding its records to a verified release."

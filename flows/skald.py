@@ -1,12 +1,10 @@
 """Flow of SKALD: chunked full-domain k-anonymisation with one global node (papers/skald.txt, Fig. 2)."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from core.columns.domains import Node
 from core.recount.classes import Recount
-from schemas.job.job import Job, load_job
-from schemas.reading.given_jobs import GivenJob
+from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
@@ -24,17 +22,12 @@ from tasks.writing.cells import rewrite_cells
 
 
 @as_job_flow
-def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
-    """Run a job with full-domain recoding, from the job file to a verified release.
-
-    Args:
-        job_file: The YAML file, or what a program gives in its place.
-        settings: Overrides such as ``privacy.k=10``.
+def skald(job: Job) -> PublishedRelease:
+    """Run a job with full-domain recoding, from its source to a verified release.
 
     Raises:
         SkaldError: with one sentence and the exit code of the command line.
     """
-    job = load_job(job_file, settings)
     check_hierarchies(job)
     with open_run(job) as run:
         source, known = read_or_recall(run)

@@ -39,14 +39,12 @@ def as_flow(function: Callable[..., Any]) -> Any:
     return flow(name=function.__name__, task_runner=task_runner(), persist_result=False)(guarded(function))
 
 
-def as_job_flow(function: Callable[..., Any]) -> Any:
-    """Wrap a run function as a Prefect flow that refuses jobs of other methods.
+def as_job_flow(function: Callable[[Job], Any]) -> Any:
+    """Wrap a function that runs a job as a flow of a job file and settings, which refuses jobs of other methods.
 
-    Without Prefect it is the function itself with the same refusal.
-
-    As Prefect's parameters, job file and settings are one model, checked before a run begins.
+    With Prefect it is a Prefect flow, whose parameters are one model, checked before a run begins; else a plain function.
     """
-    checked = _CHECKED[function.__name__] = refuse_other_methods(function)
+    checked = _CHECKED[function.__name__] = load_and_run(function)
     return guarded(checked) if without_prefect() else prefect_flow(function.__name__)
 
 
@@ -76,10 +74,10 @@ def prefect_flow(method: str) -> Any:
     return job_flow(_CHECKED[method])
 
 
-def refuse_other_methods(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a job function to refuse jobs of other methods than the one it is named after."""
+def load_and_run(function: Callable[[Job], Any]) -> Callable[..., Any]:
+    """Wrap a function that runs a job: load the job, and refuse it if the function is not named after its method."""
 
-    @wraps(function)
+    @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
         job = load_job(job_file, settings)
         asked = job.method.name
@@ -87,17 +85,19 @@ def refuse_other_methods(function: Callable[..., Any]) -> Callable[..., Any]:
         if asked != function.__name__:
             fault = f"method.name is '{asked}', and this is the flow of '{function.__name__}'; start that of the method"
             raise JobError(str(job_file), [fault])
-        return _run_with_events(job, function, job_file, settings)
+        return _run_with_events(job, function)
 
+    # Its parameters are those of a flow, and not those of the function within.
+    vars(run).pop("__wrapped__")
     return run
 
 
-def _run_with_events(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
+def _run_with_events(job: Job, function: Callable[[Job], Any]) -> Any:
     """Run a job and send OpenLineage events if the environment asks for them."""
     events = RunEvents(job)
     events.send_start()
     try:
-        done = _run_when_unlocked(lambda: function(*arguments))
+        done = _run_when_unlocked(lambda: function(job))
     except BaseException as error:
         # A panic in Polars is no Exception; what interrupts or cancels is none either.
         fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
