@@ -18,7 +18,7 @@ from tests.jobs import digests, people_job
 from tests.patience import SECONDS
 from tests.places import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.promise]
+pytestmark = pytest.mark.slow
 FLOORS = ("core", "schemas", "tasks", "flows", "data")
 EVERY_MODULE = """
 import importlib, pkgutil, sys
@@ -94,6 +94,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(wheel, folder / "environment", theirs)
 
 
+@pytest.mark.promise
 def test_a_wheel_has_one_name_at_the_top(installed: Installed) -> None:
     names = zipfile.ZipFile(installed.wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"skald"}
@@ -102,10 +103,12 @@ def test_a_wheel_has_one_name_at_the_top(installed: Installed) -> None:
     assert not [name for name in names if name.startswith(("skald/tests", "skald/deployments"))]
 
 
+@pytest.mark.promise
 def test_every_module_of_a_wheel_imports_and_takes_no_other_name(installed: Installed) -> None:
     assert not {*installed("python", "-c", EVERY_MODULE).split()} & {*FLOORS, "deployments", "relocation"}
 
 
+@pytest.mark.promise
 def test_the_command_publishes_what_the_checkout_publishes_with_prefect_and_without(installed: Installed) -> None:
     outputs = []
     for number, options in enumerate([("--direct",), (), ("--runner", "dask")]):
@@ -138,6 +141,7 @@ def test_the_command_publishes_what_the_checkout_publishes_with_prefect_and_with
     assert outputs == [ours, ours, ours]
 
 
+@pytest.mark.promise
 def test_a_program_runs_jobs_and_keeps_its_own_modules_of_our_names(installed: Installed) -> None:
     first, second, again, mine = installed("python", "-c", FROM_PYTHON).splitlines()
     assert first == second == again
@@ -149,6 +153,7 @@ def test_commands_that_start_processes_start_their_own(installed: Installed) -> 
     assert [run["failed"] for run in json.loads(said)["runs"]] == [None, None]
 
 
+@pytest.mark.promise
 def test_the_version_is_that_of_the_wheel(installed: Installed) -> None:
     assert installed("skald", "--version").strip() == f"skald {installed.wheel.name.split('-')[1]}"
 

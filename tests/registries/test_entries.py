@@ -59,7 +59,7 @@ def test_the_code_that_an_entry_names_is_there(registry: str, name: str) -> None
 
 
 @pytest.mark.ci
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("registry", "name"), ENTRIES)
 def test_the_reference_has_a_part_for_every_entry(registry: str, name: str) -> None:
     page, schema = job_page(), getattr(REGISTRIES[registry][name], "schema", None)

@@ -73,7 +73,7 @@ TOY = HierarchyKind(
 )
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_kind_of_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with HIERARCHIES.having(TOY):
         job = two_column_job(tmp_path, TABLE, {"parity": "words"})

@@ -78,7 +78,7 @@ def test_an_objective_is_one_entry(anonymise: Anonymise, tmp_path: Path, toy: Ob
         load_job(job, [setting])
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("toy", [TOY, CLASSES], ids=lambda toy: toy.name)
 def test_what_a_toy_objective_finds_is_the_best_of_all_nodes(anonymise: Anonymise, tmp_path: Path, toy: Objective) -> None:
@@ -102,7 +102,7 @@ def test_what_a_toy_objective_finds_is_the_best_of_all_nodes(anonymise: Anonymis
         assert all(climbed(mine) <= climbed(other) + 1e-9 for other in others)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_method_is_one_entry(tmp_path: Path) -> None:
     job, setting = people_job(tmp_path, people(240)), "method={name: toy, classes: 6}"
     with METHODS.having(METHOD):

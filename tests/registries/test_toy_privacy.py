@@ -145,7 +145,7 @@ def toy_job(folder: Path, privacy: Mapping[str, Any], **parts: Any) -> Path:
     return people_job(folder, TABLE, columns=COLUMNS, privacy={"k": 4, **privacy}, suppression={"limit": 0.3}, **parts)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_model_of_diversity_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with DIVERSITIES.having(COMMON):
         job = toy_job(tmp_path, {"l": {"disease": {"common": 0.7}}})

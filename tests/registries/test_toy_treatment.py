@@ -78,7 +78,7 @@ def toy_job(folder: Path, table: pa.Table = TABLE) -> Path:
     return people_job(folder, table, columns=columns)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_treatment_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with TREATMENTS.having(TOY):
         job = toy_job(tmp_path)

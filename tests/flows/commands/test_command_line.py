@@ -22,8 +22,6 @@ from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_job
 from tests.patience import SECONDS
 
-pytestmark = pytest.mark.promise
-
 TABLE = people(120)
 HEAVY = {"prefect", "duckdb", "polars", "pandera", "pyarrow", "numpy", "numba", "faker"}
 UNUSED = {"cryptography", "sklearn", "polars", "prefect", "fsspec", "openlineage", "distributed", "starlette", "faker"}
@@ -89,7 +87,7 @@ def with_terminal(skald: CommandLine, *arguments: object) -> tuple[int, str, str
 
 
 @pytest.mark.slow
-@pytest.mark.slow_under_prefect
+@pytest.mark.promise
 def test_json_is_all_of_standard_output_and_progress_goes_to_the_terminal_on_standard_error(skald: CommandLine) -> None:
     people_job(skald.folder, TABLE)
     code, out, terminal = with_terminal(skald, "run", "job.yaml", "--json")
@@ -122,7 +120,7 @@ def everything(folder: Path) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.slow_under_prefect
+@pytest.mark.promise
 def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home(skald: CommandLine) -> None:
     folder = skald.folder
     people_job(folder, TABLE)
@@ -145,6 +143,7 @@ def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_a_release_that_cannot_be_told_of_is_said_to_be_published(direct: CommandLine) -> None:
     command = direct.command("run", people_job(direct.folder))
     with Path("/dev/full").open("w") as full:
@@ -181,6 +180,7 @@ def test_a_run_loads_nothing_that_it_makes_no_use_of(direct: CommandLine, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_a_run_whose_loops_are_compiled_does_not_load_what_only_the_compiler_needs(direct: CommandLine, tmp_path: Path) -> None:
     """With a cache of its own: what others compile meanwhile leaves nothing to do here."""
     # The same job twice, each in a folder of its own: the second does whatever the first one did.
@@ -235,6 +235,7 @@ def test_a_small_run_loads_nothing_that_it_does_not_use(direct: CommandLine) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_a_release_that_is_published_is_recognised_before_prefect_is_imported(prefect: CommandLine, anonymise: Anonymise) -> None:
     anonymise(people_job(prefect.folder, TABLE))
     made = snapshot(prefect.folder / "releases" / release(prefect.folder).name)
@@ -250,7 +251,8 @@ def test_a_release_that_is_published_is_recognised_before_prefect_is_imported(pr
     assert "prefect" not in modules
 
 
-@pytest.mark.slow
+@pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:9/api", "nonsense"])
 def test_a_configured_server_that_does_not_answer_is_named_in_one_sentence(prefect: CommandLine, url: str) -> None:
     people_job(prefect.folder, TABLE)

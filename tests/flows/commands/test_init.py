@@ -50,6 +50,7 @@ def records() -> pa.Table:
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz"])
 def test_a_draft_is_a_job_before_the_user_has_decided(direct: CommandLine, kind: str) -> None:
     table, folder = records(), direct.folder

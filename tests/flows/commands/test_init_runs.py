@@ -207,7 +207,7 @@ def as_partitions(folder: Path, table: pa.Table) -> list[str]:
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("written", [as_arrow, as_duckdb, as_pattern, as_query, as_partitions], ids=lambda one: one.__name__)
 def test_every_source_here_that_a_run_reads_is_drafted_from(direct: CommandLine, written: Callable[[Path, pa.Table], list[str]]) -> None:
     given = written(direct.folder, people(400))

@@ -104,7 +104,7 @@ def test_what_other_code_kept_of_a_recoding_is_not_believed_and_releases_are_hel
     assert overlap.shared_at_risk is not None
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("module", ["core/mondrian/cuts.py", "core/recoding/recoding.py", "core/columns/domains.py"])
 def test_cuts_are_not_found_again_by_other_code(tmp_path: Path, edit: Edit, module: str) -> None:
@@ -218,7 +218,7 @@ JOBS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", JOBS)
 def test_what_a_step_runs_is_in_its_key(tmp_path: Path, ran: list[tuple[set[str], list[Artifact]]], name: str) -> None:
     job = people_job(tmp_path, TABLE, files=2, **JOBS[name])

@@ -43,7 +43,7 @@ def current(folder: Path) -> str:
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("settings", "made"),
     [
@@ -87,7 +87,7 @@ def test_another_k_gives_the_release_of_a_fresh_run(anonymise: Anonymise, tmp_pa
     assert again.manifest.release == fresh.manifest.release
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_new_file_is_counted_and_the_old_ones_are_not(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, files=3)
     first = anonymise(job)
@@ -104,6 +104,7 @@ def test_a_new_file_is_counted_and_the_old_ones_are_not(anonymise: Anonymise, tm
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("same_time", [True, False])
 def test_a_file_that_was_changed_between_two_runs_gives_another_release(anonymise: Anonymise, tmp_path: Path, same_time: bool) -> None:
     job = people_job(tmp_path, TABLE, files=2)
@@ -138,7 +139,7 @@ def rewrite_alike(path: Path) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("phase", ["domains", "histograms", "rewrite", "files"])
 @pytest.mark.parametrize("change", [append, other_values, rewrite_alike, Path.unlink], ids=lambda change: change.__name__)
 def test_a_source_that_changes_while_it_is_read_is_refused(

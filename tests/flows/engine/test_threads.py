@@ -26,7 +26,7 @@ TABLE = people(400)
 CORES = len(os.sched_getaffinity(0))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", list(METHODS))
 def test_any_number_of_threads_makes_the_same_release(anonymise: Anonymise, tmp_path: Path, method: str) -> None:

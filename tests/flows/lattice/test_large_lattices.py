@@ -37,7 +37,7 @@ def job(folder: Path) -> Path:
     )
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_optimum_is_certified_where_the_search_comes_to_its_end(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path))
     manifest = made.manifest
@@ -91,7 +91,7 @@ def test_a_dense_root_is_searched_too(anonymise: Anonymise, tmp_path: Path) -> N
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("objective", ["dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"])
 def test_every_objective_is_sought(anonymise: Anonymise, tmp_path: Path, objective: str) -> None:
     made = anonymise(job(tmp_path), f"method.objective={objective}", "method.effort=150")
@@ -125,6 +125,7 @@ def test_the_command_line_shows_it(direct: CommandLine) -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("person", [False, True])
 def test_a_part_of_a_lattice_may_begin_at_more_cells_than_a_number_counts(anonymise: Anonymise, tmp_path: Path, person: bool) -> None:
     random = np.random.default_rng(0)

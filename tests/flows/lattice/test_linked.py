@@ -104,7 +104,7 @@ def accounts() -> pa.Table:
     return TABLE.append_column("account", pa.array(held)).append_column("number", pa.array(range(len(TABLE))))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_people_are_counted_whatever_else_links_their_records(anonymise: Anonymise, tmp_path: Path) -> None:
     """An account may be one of several of a person, or shared; a number of each record's own links nothing, whoever's it is."""
     wanted = hashed("person", "account", "number", linkable=["person", "account"])
@@ -147,7 +147,7 @@ def test_a_key_of_three_columns_links_as_a_whole(anonymise: Anonymise, tmp_path:
     assert told(one) == told_by(frame.select(QIDS).rows(), both, both, K)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("parts", [{"output": {"format": "csv"}}, {"output": {"partition_by": ["sex"]}}, {"files": 3, "chunk_rows": 60}])
 def test_linked_records_are_counted_whatever_the_files_are(anonymise: Anonymise, tmp_path: Path, parts: dict[str, Any]) -> None:
@@ -176,7 +176,7 @@ def test_dates_that_are_shifted_link_nothing(anonymise: Anonymise, tmp_path: Pat
     assert anonymise(job(tmp_path, table, columns=wanted)).manifest.linked == ()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_verify_counts_linked_records_again(anonymise: Anonymise, direct: CommandLine, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path, columns=hashed("person", linkable="person")))
     command = ("verify", str(made.folder), "--job", str(tmp_path / "job.yaml"))
@@ -199,7 +199,7 @@ def test_verify_counts_linked_records_again(anonymise: Anonymise, direct: Comman
     assert json.loads(done.stdout)["linked"] == [counted]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_manifest_that_tells_less_is_refused(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path, columns=hashed("person", linkable="person")))
     path = made.folder / "manifest.json"

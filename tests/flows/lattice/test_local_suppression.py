@@ -49,6 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_records_that_fail_are_published_otherwise_and_all_others_as_they_were(
     anonymise: Anonymise, folder: Path, treatment: str, rounds: int
@@ -102,6 +103,7 @@ def test_figures_are_those_of_the_files(anonymise: Anonymise, tmp_path: Path, tr
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_penalties_are_those_that_the_labels_in_the_files_cost(anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int) -> None:
     path, asked = people_job(tmp_path, TABLE, files=3), settings(treatment, rounds)
@@ -189,7 +191,7 @@ def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp
 
 
 @pytest.mark.ci
-@pytest.mark.few(5)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("treatment", "rounds"), [("cell", 0), ("mask", 2)])
 def test_every_class_keeps_what_is_asked_of_sensitive_values(
@@ -208,6 +210,7 @@ def test_every_class_keeps_what_is_asked_of_sensitive_values(
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", [0, 1], ids=["starred after", "starred before"])
 def test_what_two_releases_tell_together_is_counted_of_every_stage(anonymise: Anonymise, tmp_path: Path, first: int) -> None:
     notes = pa.array([f"note {number}" for number in range(400)])
@@ -253,7 +256,7 @@ def forged(folder: Path, into: Path, **changes: Any) -> Path:
     return into
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_verification_notices_stars_that_the_manifest_does_not_tell_of(anonymise: Anonymise, folder: Path, tmp_path: Path) -> None:
     asked = settings("cell", 1)
     made = anonymise(folder, *asked)

@@ -46,7 +46,7 @@ def patch(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("way", "objective", "limit"), each_pair(list(WAYS), ["gcp", "precision", "c_avg"], ["0.1", "0.4"]))
 def test_the_node_is_the_best_of_those_within_the_levels(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, objective: str, limit: str
@@ -69,7 +69,7 @@ def test_precision_is_a_share_of_the_whole_hierarchy_whatever_is_left_out(anonym
     assert made.loss["precision"] == pytest.approx(1 - sum(shares) / len(QIDS))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("way", ["one root", "several roots", "branch and bound"])
 def test_a_column_of_more_weight_keeps_more_and_the_node_is_the_best_by_the_weighted_sum(
@@ -122,7 +122,7 @@ def test_weights_count_in_stars_too(anonymise: Anonymise, tmp_path: Path) -> Non
     assert loss["weighted"] != loss["gcp"]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_node_that_is_named_is_taken_and_its_losses_are_those_of_the_search(anonymise: Anonymise, tmp_path: Path) -> None:
     found = anonymise(job(tmp_path / "found"), "suppression.limit=0.1")
     named = anonymise(job(tmp_path / "named"), "suppression.limit=0.1", f"method.node={list(found.manifest.node or ())}")
@@ -133,7 +133,7 @@ def test_a_node_that_is_named_is_taken_and_its_losses_are_those_of_the_search(an
     assert released(named.folder).equals(released(found.folder))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_risk_before_is_the_same_of_the_finest_root_of_chunks_read_once_and_out_of_core(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,7 +83,7 @@ def job(folder: Path, **parts: Any) -> Path:
 
 
 @pytest.mark.ci
-@pytest.mark.few(5)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("objective", "limit", "small"), each_pair([*PRICED, "c_avg"], ["0", "0.1", "0.4"], [False, True]))
 def test_node_is_the_best_of_all(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str, limit: str, small: bool

@@ -141,7 +141,7 @@ def test_without_persons_the_same_table_would_have_classes_of_one_person(anonymi
     assert min(len(people_in(made.manifest.node)[row]) for row, size in kept.items() if size >= K) < K
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("parts", [{"files": 3}, {"files": 2, "row_group": 50, "chunk_rows": 60}, {"threads": 1}])
 def test_files_chunks_and_threads_change_nothing(anonymise: Anonymise, tmp_path: Path, parts: dict[str, Any]) -> None:
@@ -151,7 +151,7 @@ def test_files_chunks_and_threads_change_nothing(anonymise: Anonymise, tmp_path:
     assert released(one.folder).equals(released(other.folder))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_order_of_records_changes_nothing(anonymise: Anonymise, tmp_path: Path) -> None:
     shuffled = TABLE.take(pa.array(np.random.default_rng(0).permutation(len(TABLE))))
     one, other = anonymise(job(tmp_path / "one")), anonymise(job(tmp_path / "other", shuffled))
@@ -159,7 +159,7 @@ def test_the_order_of_records_changes_nothing(anonymise: Anonymise, tmp_path: Pa
     assert released(one.folder).equals(released(other.folder))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_key_of_three_columns_names_the_same_people_and_nobody_where_one_is_missing(anonymise: Anonymise, tmp_path: Path) -> None:
     parts = {
         "site": [None if who is None else "north" if who % 2 else "south" for who in WHOSE],
@@ -218,6 +218,7 @@ def test_the_person_is_published_as_a_pseudonym_alone(anonymise: Anonymise, tmp_
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("output", [{"format": "csv"}, {"partition_by": ["sex"]}, {"format": "duckdb"}])
 def test_people_are_counted_whatever_the_files_are(anonymise: Anonymise, tmp_path: Path, output: dict[str, Any]) -> None:
     plain, other = anonymise(job(tmp_path / "plain")), anonymise(job(tmp_path / "other", output=output))
@@ -246,7 +247,7 @@ def test_every_way_to_search_keeps_k_people(anonymise: Anonymise, tmp_path: Path
     assert made.manifest.suppressed == lost <= LIMIT * len(TABLE)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_little_memory_shares_the_people_out(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = anonymise(job(tmp_path / "plain"))
     monkeypatch.setattr(PERSON_CELLS_PART, 1_000_000)
@@ -255,7 +256,7 @@ def test_little_memory_shares_the_people_out(anonymise: Anonymise, tmp_path: Pat
     assert (plain.manifest.node, plain.manifest.persons) == (shared.manifest.node, shared.manifest.persons)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_replay_counts_the_people_of_the_other_data(anonymise: Anonymise, tmp_path: Path) -> None:
     first = anonymise(job(tmp_path))
     assert first.manifest.node is not None
@@ -280,7 +281,7 @@ def store_of(folder: Path) -> Store:
     return Store(folder / ".skald" / "people" / "artifacts")
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_verify_counts_people_while_the_run_folder_keeps_them_and_says_so_when_it_does_not(
     anonymise: Anonymise, direct: CommandLine, tmp_path: Path
 ) -> None:
@@ -324,7 +325,7 @@ def test_a_private_file_of_other_classes_is_not_believed(anonymise: Anonymise, t
         verify_release(load_job(tmp_path / "job.yaml"), made.folder, kept)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_another_k_counts_nothing_again_and_another_person_counts_people_only(anonymise: Anonymise, tmp_path: Path) -> None:
     path = job(tmp_path)
     anonymise(path)

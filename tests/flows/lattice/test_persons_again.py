@@ -33,7 +33,7 @@ def grown(folder: Path, table: pa.Table) -> None:
     pq.write_table(table, folder / "people" / "zzz.parquet")
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_a_source_that_grew_is_released_as_if_it_had_always_been_so(
@@ -65,7 +65,7 @@ def test_a_source_that_grew_is_released_as_if_it_had_always_been_so(
     verified(path, asked, made.folder)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_old_files_are_not_read_again_for_their_people(anonymise: Anonymise, tmp_path: Path) -> None:
     pairs = tmp_path / ".skald" / "people" / "artifacts" / "pairs"
     path = job(tmp_path, files=2)
@@ -98,7 +98,7 @@ def test_people_that_are_lost_before_they_are_counted_are_not_replaced_by_record
     assert anonymise(path).manifest.persons is not None
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_new_file_of_the_same_people_makes_no_class_of_more(anonymise: Anonymise, tmp_path: Path) -> None:
     """Twice the records by the same people: every class has as many of them as before, and the same are suppressed."""
     table = visits()
@@ -115,7 +115,7 @@ def test_a_new_file_of_the_same_people_makes_no_class_of_more(anonymise: Anonymi
     assert again.manifest.persons.released == first.manifest.persons.released
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_a_replayed_node_keeps_k_people_of_the_other_data(anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int) -> None:
@@ -131,7 +131,7 @@ def test_a_replayed_node_keeps_k_people_of_the_other_data(anonymise: Anonymise, 
     verified(path, (*loose, f"replay={first.manifest.release}"), again.folder)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_copied_file_makes_nobody_two(anonymise: Anonymise, tmp_path: Path) -> None:
     path = job(tmp_path)
     first = anonymise(path)
@@ -141,7 +141,7 @@ def test_a_copied_file_makes_nobody_two(anonymise: Anonymise, tmp_path: Path) ->
     assert not any("count twice" in sentence for sentence in warning_sentences(again.manifest))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_person_in_two_files_and_many_chunks_is_one(anonymise: Anonymise, tmp_path: Path) -> None:
     """Every class has K people of whom one is in all files, and another has half of the records."""
     size = 40

@@ -46,7 +46,7 @@ def test_the_earlier_levels_are_applied_and_what_fails_is_suppressed(anonymise: 
     assert made.manifest.optimal == f"replay of {yesterday}, and no other choice was examined"
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_same_levels_put_fewer_records_at_risk_than_better_ones(anonymise: Anonymise, tmp_path: Path, yesterday: str) -> None:
     job = tmp_path / "job.yaml"
     again, better = (anonymise(job, *settings).manifest for settings in ([f"replay={yesterday}"], []))
@@ -55,7 +55,7 @@ def test_the_same_levels_put_fewer_records_at_risk_than_better_ones(anonymise: A
     assert (risk.shared_at_risk or 0) < (other.shared_at_risk or 0)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_replay_of_a_release_on_its_own_data_is_its_data(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     made = anonymise(job)
@@ -66,6 +66,7 @@ def test_a_replay_of_a_release_on_its_own_data_is_its_data(anonymise: Anonymise,
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "settings", [["privacy.l={disease: {distinct: 2}}", "suppression.limit=0.9"], ["method.root=dense"], ["suppression.treatment=cell"]]
 )

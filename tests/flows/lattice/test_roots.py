@@ -35,6 +35,7 @@ def room_for(cells: int, path: Path) -> Iterator[None]:
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("cells", "k"), [(90, 60), (160, 60), (800, 5)])
 def test_several_small_roots_find_what_one_large_root_finds(anonymise: Anonymise, tmp_path: Path, cells: int, k: int) -> None:
     """A passing node has at most 3000 / k cells and those of the 30 records that may be suppressed."""

@@ -18,8 +18,6 @@ from tests.flows.engine.test_dask import cluster_of, made, release
 from tests.jobs import digests, people, people_job
 from tests.patience import SECONDS, until
 
-pytestmark = pytest.mark.promise
-
 FRAGMENTS = 16
 HELD = 3
 TABLE = people(6000)
@@ -74,7 +72,8 @@ def killed_in_the_queue(skald: CommandLine, worker: subprocess.Popen[bytes]) -> 
     return finished
 
 
-@pytest.mark.slow
+@pytest.mark.ci
+@pytest.mark.few(1)
 def test_a_killed_run_continues_with_the_fragments_that_were_not_done(
     direct: CommandLine, undisturbed: list[str], method: dict[str, Any]
 ) -> None:
@@ -89,7 +88,8 @@ def test_a_killed_run_continues_with_the_fragments_that_were_not_done(
     assert made(direct.folder, *LASTING).items() >= kept.items(), "what was finished was made again"
 
 
-@pytest.mark.slow
+@pytest.mark.ci
+@pytest.mark.few(1)
 def test_a_cluster_takes_fragments_from_a_queue_and_neither_a_dead_worker_nor_a_killed_run_costs_finished_ones(
     prefect: CommandLine, undisturbed: list[str], method: dict[str, Any]
 ) -> None:

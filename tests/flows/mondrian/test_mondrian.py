@@ -128,6 +128,7 @@ def classes(cut: Cut, tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
 
 
 @pytest.mark.ci
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("way", "name"), [(place % len(WAYS), name) for place, name in enumerate(MODELS)])
 def test_every_privacy_model_holds_in_every_class(classes: Callable[..., list[list[tuple[Any, ...]]]], way: int, name: str) -> None:
     made, unlimited, everybody = classes(way, name), classes(way, None), table(0).to_pylist()

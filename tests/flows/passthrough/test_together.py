@@ -87,7 +87,7 @@ def figures(manifest: Manifest, kind: str) -> list[int]:
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("output", ["parquet", "csv", "duckdb"])
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
 def test_records_are_those_of_a_plain_count_of_the_files(anonymise: Anonymise, tmp_path: Path, method: str, output: str) -> None:
@@ -117,7 +117,7 @@ def _rows(folder: Path, output: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "fragments"])
 def test_persons_are_those_of_a_plain_count_of_people(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str

@@ -138,7 +138,7 @@ METHODS_TRIED: list[tuple[tuple[str, ...], dict[str, Any]]] = [
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("settings", "values"), METHODS_TRIED, ids=[" ".join(settings) for settings, _ in METHODS_TRIED])
 def test_how_far_the_farthest_value_behind_an_end_lies_is_in_no_figure(
     tmp_path: Path, settings: tuple[str, ...], values: dict[str, Any]
@@ -152,7 +152,7 @@ def test_how_far_the_farthest_value_behind_an_end_lies_is_in_no_figure(
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "settings",
     [("method={name: skald, node: [2, 3, 2, 2, 1]}",), ("method={name: skald, node: [1, 1, 3, 3, 2]}", "suppression.limit=0.9")],
@@ -180,7 +180,7 @@ def with_a_lone_record(seed: int, settings: tuple[str, ...]) -> PublishedRelease
     return made
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @tried(5)
 @given(
     seed=st.integers(0, 1),

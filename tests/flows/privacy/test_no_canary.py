@@ -16,8 +16,6 @@ from tests.jobs import write_parquet
 from tests.patience import until
 from tests.prefect_server import serving
 
-pytestmark = pytest.mark.promise
-
 CANARY = "CANARY"
 ROWS = 200
 
@@ -79,6 +77,7 @@ def assert_only_examples(report: Path) -> None:
 
 
 @pytest.mark.slow_under_prefect
+@pytest.mark.promise
 def test_a_good_run_tells_no_cell_value(skald: CommandLine, tmp_path: Path) -> None:
     canary_job(tmp_path)
     done = skald("run", "job.yaml", "--json")
@@ -130,6 +129,7 @@ def assert_nothing_told(line: CommandLine, tmp_path: Path, fault: str, code: int
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_a_servers_database_holds_no_cell_value(tmp_path: Path, prefect_home: Path) -> None:
     """Run that a real server records on a file database, with their parameters, tasks, artifacts, assets and events; good and bad."""
     path = canary_job(tmp_path)

@@ -58,7 +58,7 @@ def values_of(frame: pl.DataFrame) -> set[Any]:
 
 
 @pytest.mark.ci
-@pytest.mark.few(5)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("treatment", ["drop", "mask", "cell"])
 @pytest.mark.parametrize(
     ("k", "limit", "node"),

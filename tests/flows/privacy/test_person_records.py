@@ -62,7 +62,7 @@ def persons_of(published: Any) -> Persons:
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", list(METHODS))
 def test_nobody_has_more_records_and_nothing_else_is_withheld(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     done = anonymise(job(tmp_path, method=METHODS[method] or {"name": "skald"}))
@@ -84,7 +84,7 @@ def test_of_few_persons_it_is_not_told_how_many_were_withheld(anonymise: Anonymi
     assert done.manifest.records < RECORDS
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_verification_draws_the_same_records_from_job_and_source(anonymise: Anonymise, tmp_path: Path) -> None:
     path = job(tmp_path)
     done = anonymise(path)
@@ -107,7 +107,7 @@ def test_a_release_by_another_bound_is_found_out(anonymise: Anonymise, tmp_path:
         verified_release(load_job(path, (setting,)), str(done.folder), None)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_draw_depends_on_the_source_alone(anonymise: Anonymise, tmp_path: Path) -> None:
     first = anonymise(job(tmp_path / "one"))
     again = anonymise(job(tmp_path / "two"), "chunk_rows=50", "threads=1")

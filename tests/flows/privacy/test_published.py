@@ -74,7 +74,7 @@ def release_in(folder: Path) -> Path:
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("person", ["person", "none"])
 @pytest.mark.parametrize("method", ["skald", "kmember"])
 def test_every_published_value_is_that_of_k_who_are_released(direct: CommandLine, method: str, person: str) -> None:

@@ -33,7 +33,7 @@ def check(figures: Mapping[str, Any], sizes: list[int], suppressed: int) -> None
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "settings",
     [[], ["privacy.l={disease: {distinct: 2}}"], ["method.root=dense"]],

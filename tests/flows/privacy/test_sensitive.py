@@ -126,7 +126,7 @@ def best(
 
 
 @pytest.mark.ci
-@pytest.mark.few(5)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("limit", "seed"), [(0, 0), (0.1, 1), (0.4, 0)])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_optimum_is_that_of_a_full_enumeration(anonymise: Anonymise, tmp_path: Path, model: str, limit: float, seed: int) -> None:
@@ -157,7 +157,7 @@ def test_masked_records_are_a_class_that_keeps_the_promise_too(anonymise: Anonym
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_verification_notices_a_class_whose_sensitive_values_were_evened_out(anonymise: Anonymise, tmp_path: Path, model: str) -> None:
     path = job(tmp_path, table(1), MODELS[model], 0.1)

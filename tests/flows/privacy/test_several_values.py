@@ -109,7 +109,7 @@ def test_nobody_is_certain_to_hold_a_value_by_skald(anonymise: Anonymise, tmp_pa
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS[1:])
 @pytest.mark.parametrize("model", MODELS)
 def test_nobody_is_certain_to_hold_a_value_by_any_method(anonymise: Anonymise, tmp_path: Path, model: str, method: str) -> None:

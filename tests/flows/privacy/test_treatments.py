@@ -47,7 +47,7 @@ def masked(table: pa.Table, node: tuple[int, ...], k: int) -> tuple[Rows, int]:
     return Counter(row for row in rows if found >= k or row[: len(QIDS)] != STARS), found if found >= k else 0
 
 
-@pytest.mark.few(1, "ci")
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("limit", "objective"), [*product([0, 0.05, 0.2], ["dm_star", "dm_all"]), (1, "dm_star")])
 def test_drop_publishes_exactly_the_records_of_passing_classes(anonymise: Anonymise, tmp_path: Path, limit: float, objective: str) -> None:
     made = anonymise(people_job(tmp_path, TABLE), f"suppression.limit={limit}", f"method.objective={objective}")
@@ -180,7 +180,7 @@ def test_k_of_all_records_makes_one_class(anonymise: Anonymise, tmp_path: Path) 
 
 
 @pytest.mark.ci
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("k", "limit", "objective"), each_pair([2, 5, 20], [0, 0.1, 0.5], ["dm_star", "dm_all"]))
 def test_node_is_the_best_of_all_by_exhaustive_search(anonymise: Anonymise, tmp_path: Path, k: int, limit: float, objective: str) -> None:
     names = ["sex", "age", "zip"]

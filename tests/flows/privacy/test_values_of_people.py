@@ -75,7 +75,7 @@ def keeps(rows: list[Row], everyone: list[Row], privacy: dict[str, Any]) -> bool
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("limit", "seed"), [(0.1, 0), (0.4, 1)])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_optimum_is_that_of_a_full_enumeration_which_counts_people(
@@ -96,7 +96,7 @@ def test_the_optimum_is_that_of_a_full_enumeration_which_counts_people(
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("model", "output"), each_value(OFTEN, [{"format": "csv"}, {"format": "duckdb"}]))
 def test_whatever_the_files_are_the_worst_class_is_the_same(
     anonymise: Anonymise, tmp_path: Path, model: str, output: dict[str, Any]
@@ -138,7 +138,7 @@ def store_of(folder: Path) -> Store:
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_values_of_other_people_are_not_believed(anonymise: Anonymise, tmp_path: Path, model: str) -> None:
     path = people_job(tmp_path, visits(0), MODELS[model], 0.2)
@@ -168,7 +168,7 @@ def test_people_who_are_taken_for_one_break_the_promise(anonymise: Anonymise, tm
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", OFTEN)
 def test_verify_says_which_values_it_cannot_count_without_people(
     anonymise: Anonymise, direct: CommandLine, tmp_path: Path, model: str

@@ -52,7 +52,7 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
     yield opened
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_only_new_files_are_scanned_even_if_they_bring_values_between_the_old_ones(
     anonymise: Anonymise, tmp_path: Path, scanned: list[tuple[str, str]], fresh: list[str]
 ) -> None:
@@ -80,7 +80,7 @@ def test_the_values_of_new_files_really_lie_between_the_old_ones() -> None:
     assert {value for value in new - old if min(old) < value < max(old)}
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_changed_renamed_and_removed_files_are_told_apart(anonymise: Anonymise, tmp_path: Path) -> None:
     # Too large to share a chunk.
     job, folder = people_job(tmp_path, TABLE, files=4, chunk_rows=120), tmp_path / "people"
@@ -95,7 +95,7 @@ def test_changed_renamed_and_removed_files_are_told_apart(anonymise: Anonymise, 
     assert (told.chunks, told.domains_reused, told.domains_records) == (4, 2, 200)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_files_that_shared_a_chunk_with_one_that_is_gone_are_read_again_and_no_others(
     anonymise: Anonymise, tmp_path: Path, scanned: list[tuple[str, str]]
 ) -> None:
@@ -109,7 +109,7 @@ def test_files_that_shared_a_chunk_with_one_that_is_gone_are_read_again_and_no_o
     assert {file for _, file in scanned} == {"001"}
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_what_is_not_kept_is_not_told(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, files=2, artifacts="delete")
     anonymise(job)
@@ -178,7 +178,7 @@ def figures(overlap: Overlap) -> dict[str, int | None]:
     return {name: getattr(overlap, name) for name in ("shared", "shared_at_risk", "added_at_risk", "removed_at_risk")}
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("settings", [[], ["suppression.limit=0.4", "suppression.treatment=mask"], ["method.root=dense"]])
 def test_records_at_risk_are_those_that_both_releases_single_out(anonymise: Anonymise, tmp_path: Path, settings: list[str]) -> None:
@@ -206,14 +206,14 @@ def test_records_at_risk_are_those_that_both_releases_single_out(anonymise: Anon
     assert figures(before) == expected(thirds, thirds | {"zzz": MORE}, [one[0].manifest.node for one in made], [5, 5], mask)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_releases_that_share_no_file_are_not_warned_of(anonymise: Anonymise, tmp_path: Path) -> None:
     anonymise(people_job(tmp_path, TABLE))
     write_parquet(tmp_path / "people", MORE)
     assert not anonymise(tmp_path / "job.yaml").untold.overlaps
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_same_classes_put_nobody_at_risk(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     anonymise(job)
@@ -222,6 +222,7 @@ def test_the_same_classes_put_nobody_at_risk(anonymise: Anonymise, tmp_path: Pat
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["mondrian", "rayden"], ids=["classes of combinations", "classes of records"])
 def test_classes_of_other_methods_are_compared_too(tmp_path: Path, method: str) -> None:
     job, flow = people_job(tmp_path, TABLE, files=2, method={"name": method}), METHODS[method].flow.load()
@@ -246,7 +247,7 @@ def test_releases_of_other_hierarchies_are_compared_too_and_no_column_is_named(a
     assert QIDS[1] not in overlap.sentence()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_run_is_compared_with_the_last_one(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, files=2)
     anonymise(job)
@@ -267,7 +268,7 @@ def test_an_empty_file_relates_no_releases(anonymise: Anonymise, tmp_path: Path)
     assert not anonymise(job).untold.overlaps
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_run_that_ends_as_soon_as_its_release_is_there_can_be_compared_with(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,7 +93,7 @@ def test_whoever_knows_all_but_one_value_confirms_no_candidate(anonymise: Anonym
             assert not found & guessed_digests(job, file), disease
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.usefixtures("_own_secrets")
 def test_what_two_secrets_have_in_common_is_of_the_published_files(anonymise: Anonymise, tmp_path: Path) -> None:
     made = [anonymise(night(tmp_path / name, "gout")) for name in ("one", "other")]
@@ -153,7 +153,7 @@ def test_the_folders_own_secret_is_made_once_for_its_owner_alone(anonymise: Anon
     assert not [name for name, content in published_bytes(tmp_path / "releases").items() if text.strip().encode() in content]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_ids_agree_between_machines_of_one_secret(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [anonymise(people_job(tmp_path / name, TABLE)).manifest for name in ("one", "other")]
     assert made[0].release == made[1].release
@@ -186,7 +186,7 @@ def test_a_weak_secret_of_the_environment_is_refused(anonymise: Anonymise, tmp_p
     assert "anonymous" not in str(refused.value)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_how_many_records_a_file_holds_is_told_of_none_if_one_holds_fewer_than_k(anonymise: Anonymise, tmp_path: Path) -> None:
     small = anonymise(night(tmp_path / "small", "flu"))
     assert [file.records for file in small.manifest.sources] == [None, None]
@@ -194,7 +194,7 @@ def test_how_many_records_a_file_holds_is_told_of_none_if_one_holds_fewer_than_k
     assert [file.records for file in large.manifest.sources] == [60, 60]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_verify_knows_the_source_by_the_folders_secret_and_says_what_it_lacks_without(direct: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, TABLE)
     own = replace(direct, secret=None)

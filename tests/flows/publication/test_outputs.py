@@ -77,7 +77,7 @@ def in_parquet(request: pytest.FixtureRequest, anonymise: Anonymise, tmp_path_fa
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("output", OTHERS)
 def test_every_format_is_recounted_and_holds_the_same(
     anonymise: Anonymise, tmp_path: Path, output: dict[str, Any], in_parquet: Any
@@ -129,6 +129,7 @@ def test_a_spreadsheet_finds_no_formula_and_every_value_comes_back(anonymise: An
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("output", "named"), [({"format": "csv"}, "part-00001.csv"), ({"format": "duckdb"}, "release.duckdb")])
 def test_an_altered_file_of_any_format_fails(anonymise: Anonymise, tmp_path: Path, output: dict[str, Any], named: str) -> None:
     job = people_job(tmp_path, TABLE, output=output)
@@ -149,6 +150,7 @@ def test_an_altered_file_of_any_format_fails(anonymise: Anonymise, tmp_path: Pat
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", [["sex"], ["smoker", "sex"]])
 def test_folders_hold_the_same_records(anonymise: Anonymise, tmp_path: Path, by: list[str]) -> None:
     one = expected(anonymise, tmp_path / "parquet", suppression=MASKED)
@@ -263,7 +265,7 @@ def test_folders_of_moments_with_a_zone_are_read_back(direct: CommandLine) -> No
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("family", ["numbers", "fractions", "times", "texts"])
 @pytest.mark.parametrize("output", ["csv", "duckdb"])
 def test_values_and_nulls_of_every_type_are_kept_in_every_format(anonymise: Anonymise, tmp_path: Path, family: str, output: str) -> None:

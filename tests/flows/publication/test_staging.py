@@ -20,7 +20,7 @@ from tests.jobs import data_files, digests, people, people_job
 TABLE = people(300)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_work_folder_on_another_file_system_gives_the_same_release(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +72,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("output", ["{}", "{format: csv}", "{format: duckdb}", "{partition_by: [sex]}"])
 def test_what_a_name_of_the_target_stands_for_is_on_the_disk_before_it_is_named(
     anonymise: Anonymise, tmp_path: Path, events: list[tuple[str, Any]], output: str

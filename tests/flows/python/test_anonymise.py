@@ -132,7 +132,7 @@ def test_what_is_no_table_for_the_job_is_told_without_a_value(frame: Any, said: 
     assert "canary" not in str(told.value)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_table_is_no_release_that_the_folder_of_jobs_would_know(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())

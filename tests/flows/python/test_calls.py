@@ -47,7 +47,7 @@ def test_a_run_gives_the_id_the_folder_and_the_manifest_of_its_release(here: Pat
     assert not skald.run(here / "job.yaml", {"privacy.k": 7}).new
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_job_as_a_dict_makes_the_very_release_of_its_file(here: Path) -> None:
     written, given = skald.run("job.yaml"), skald.run(job_of(target="elsewhere", work="other"))
     assert given.release == written.release

@@ -56,7 +56,7 @@ def ends(labels: pl.Series) -> set[int]:
 
 
 @pytest.mark.ci
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("method", "person"), [*each_value(RANGES, [False, True]), (RANGES[0], True)])
 def test_no_income_of_one_person_is_an_end(tmp_path: Path, method: str, person: bool) -> None:
     made = run(job_file(tmp_path, method, columns={"person": "person"} if person else {"person": "none"}))
@@ -89,7 +89,7 @@ def test_the_recount_refuses_observed_ends(tmp_path: Path, method: str, interval
         run(job_file(tmp_path, method, intervals=intervals))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("person", ["person", "none"])
 @pytest.mark.parametrize("method", ["mondrian", "rayden"])
@@ -119,7 +119,7 @@ def test_nothing_is_said_of_the_ends_of_a_column_that_is_withheld(tmp_path: Path
         verify_published(None, folder, VerificationContext(str(folder)))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_fragments_end_where_the_whole_does(tmp_path: Path) -> None:
     columns = {"person": "person"}
     whole = run(job_file(tmp_path / "whole", "mondrian", columns=columns))
@@ -150,7 +150,7 @@ LISTED: dict[str, list[Any]] = {
 
 
 @pytest.mark.ci
-@pytest.mark.few(5)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("method", "kind"), sorted({*(("mondrian", kind) for kind in LISTED), *each_value(RANGES, list(LISTED))}))
 def test_open_ranges_of_numbers_with_a_listed_hierarchy_are_verified(tmp_path: Path, method: str, kind: str) -> None:
     """No label may have two ends, and none of the ends be a value: nothing but the job then tells a range from the name of a group."""

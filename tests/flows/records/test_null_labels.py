@@ -64,7 +64,7 @@ def all_agree(job: Path, made: PublishedRelease, frame: pl.DataFrame) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("method", "way"), [(name, None) for name in LOCAL] + [(name, way) for name in ("mondrian", "kmember") for way in WAYS]
 )
@@ -78,6 +78,7 @@ def test_the_recount_and_every_price_agree_about_sets_with_nulls(tmp_path: Path,
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["csv", "duckdb"])
 def test_other_forms_hold_the_same_labels(tmp_path: Path, form: str) -> None:
     job = job_file(tmp_path, method={"name": "kmember", "generalisation": {"word": "set"}}, output={"format": form})
@@ -105,7 +106,7 @@ def test_a_label_that_leaves_the_null_out_is_noticed(tmp_path: Path) -> None:
         verify_release(load_job(job), made.folder)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember", "clustering"])
 def test_a_null_that_a_leaf_stands_for_is_grouped_with_it(tmp_path: Path, method: str) -> None:

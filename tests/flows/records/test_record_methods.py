@@ -56,7 +56,7 @@ OPTIONS = [
 
 
 @pytest.mark.ci
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("method", "options"), [*((method, {}) for method in METHODS), *OPTIONS])
 def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path: Path, method: str, options: dict[str, Any]) -> None:
     made = run(job_for(tmp_path, method, options=options), "privacy.k=4", "rows_per_file=100")
@@ -72,7 +72,7 @@ def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path
     assert Counter(frame.select(PAYLOAD).rows()) == Counter(pl.DataFrame(TABLE.select(PAYLOAD)).rows())
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS[:-1])
 def test_an_exchange_loses_less_of_what_is_published(run: Anonymise, tmp_path: Path, method: str) -> None:
@@ -133,7 +133,7 @@ def undisturbed(request: pytest.FixtureRequest, run: Anonymise, tmp_path_factory
     return request.param, digests(made.folder)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @QUICK
 @given(order=st.randoms(use_true_random=False), files=st.integers(1, 5), row_group=st.integers(20, 600), chunk_rows=st.integers(30, 600))
@@ -158,7 +158,7 @@ def test_equal_files_in_one_source_do_not_take_each_others_classes(run: Anonymis
     assert min(class_sizes(released(made.folder), QIDS).values()) >= 5
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_finished_steps_are_not_done_again(run: Anonymise, tmp_path: Path, method: str) -> None:
@@ -176,7 +176,7 @@ def test_finished_steps_are_not_done_again(run: Anonymise, tmp_path: Path, metho
     assert not run(job, "privacy.k=5").new
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_damaged_recoding_is_made_again(run: Anonymise, tmp_path: Path) -> None:
     job = job_for(tmp_path, "rayden")
     first = run(job, "privacy.k=4")
@@ -233,7 +233,7 @@ ASKED = ["l={disease: {distinct: 3}}", "t={disease: {t: 0.4}}"]
 SHARED = ("privacy.k=4", "rows_per_file=100", "method.fragments={count: 4, sample: 1}")
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, tmp_path: Path, method: str) -> None:
@@ -255,7 +255,7 @@ def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, t
     assert digests(again.folder) == digests(made.folder)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("asked", ASKED)
@@ -285,7 +285,7 @@ def test_a_pool_of_all_outliers_and_fragments_are_told_to_exclude_each_other(run
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("asked", ASKED)
 def test_other_privacy_models_are_kept(run: Anonymise, tmp_path: Path, method: str, asked: str) -> None:

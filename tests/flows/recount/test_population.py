@@ -64,7 +64,7 @@ METHODS: list[dict[str, Any]] = [
 
 
 @pytest.mark.ci
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("whole", [True, False])
 def test_rows_are_counted_as_one_by_one(anonymise: Anonymise, tmp_path: Path, method: dict[str, Any], whole: bool) -> None:

@@ -81,7 +81,7 @@ def manifest_of(anonymise: Anonymise, path: Path, folder: Path, threads: int) ->
     return {key: value for key, value in made.manifest.model_dump().items() if key not in PASSING}
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", JOBS)
 def test_the_figures_are_the_same_whatever_the_number_of_shares(
@@ -95,7 +95,7 @@ def test_the_figures_are_the_same_whatever_the_number_of_shares(
         assert manifest_of(anonymise, path, tmp_path / "shares", shares) == whole
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_whole_records_are_read_by_one_thread_where_row_groups_are_large(
     anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

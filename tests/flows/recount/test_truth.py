@@ -92,7 +92,7 @@ def faults(folder: Path, way: str, change: Change, scratch: Path) -> str:
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_release_is_of_its_source_in_whatever_order(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
     found = counted(made(way), way, lambda frame: frame.sample(fraction=1, shuffle=True, seed=1), tmp_path)
@@ -100,7 +100,7 @@ def test_a_release_is_of_its_source_in_whatever_order(made: Callable[[str], Path
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_equal_records_are_counted_alike_together_and_each_by_itself(
     made: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
@@ -130,7 +130,7 @@ def test_sensitive_values_that_are_exchanged_between_records_are_noticed(made: C
 
 
 @pytest.mark.ci
-@pytest.mark.few(1, "ci")
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_records_that_stand_in_the_classes_of_others_are_noticed(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
     """All that is published beside the quasi-identifiers stays together, and is that of the source."""
@@ -157,7 +157,7 @@ CHANGES = [("note", "note of nobody"), ("visits", 99), ("disease", "plague"), ("
 
 
 @pytest.mark.ci
-@pytest.mark.few(16)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "value"), CHANGES)
 def test_one_altered_value_is_noticed(made: Callable[[str], Path], tmp_path: Path, way: str, name: str, value: Any) -> None:

@@ -184,6 +184,7 @@ def test_rows_of_a_person_are_bounded(tmp_path: Path, source: dict[str, pa.Table
     verify_tables(load_tables_job(path), made.folder)
 
 
+@pytest.mark.slow
 def test_values_of_persons_with_one_history_are_diverse(tmp_path: Path, source: dict[str, pa.Table]) -> None:
     """Of the persons of a history who have a row of the table, each counts once for each of their values."""
     path = hospital_job(

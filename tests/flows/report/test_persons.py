@@ -116,7 +116,7 @@ def test_risk_before_is_the_same_where_memory_holds_but_some_combinations(
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "method",
     [

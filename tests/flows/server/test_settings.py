@@ -17,6 +17,7 @@ DAMAGED = {
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", DAMAGED)
 def test_settings_that_prefect_cannot_read_end_a_run_in_a_sentence(kind: str, tmp_path: Path) -> None:
     text, named = DAMAGED[kind]

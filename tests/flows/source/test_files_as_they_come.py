@@ -41,7 +41,7 @@ def test_there_are_enough_of_them() -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.few(24)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_file_is_published_as_it_is_or_refused(tmp_path: Path, anonymise: Anonymise, case: Case) -> None:
     job = write_job(tmp_path, JOB | {"source": case.source})

@@ -92,7 +92,7 @@ def test_a_way_that_would_tell_what_top_and_bottom_hide_is_a_fault_of_the_job(
 
 
 @pytest.mark.ci
-@pytest.mark.few(1, "ci")
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 def test_years_1_to_9999_are_published_and_what_lies_beyond_is_refused(run: Anonymise, tmp_path: Path, unit: str, method: str) -> None:
@@ -142,6 +142,7 @@ def test_a_table_that_breaks_l_as_one_class_is_told_so_by_every_method(
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "kmember"])
 def test_so_is_one_that_breaks_l_by_persons_alone(run: Anonymise, tmp_path: Path, method: str) -> None:
     data = table(pa.array(range(20)), MODELS[1][1]).append_column("person", pa.array(range(20)))

@@ -32,7 +32,7 @@ EDGES: dict[str, tuple[pa.Array, dict[str, Any]]] = {
 
 
 @pytest.mark.ci
-@pytest.mark.few(1, "ci")
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_publishes_numbers_at_the_edge_with_losses_from_0_to_1(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     qids = [{"name": name, "hierarchy": hierarchy} for name, (_, hierarchy) in EDGES.items()]
@@ -45,7 +45,7 @@ def test_every_method_publishes_numbers_at_the_edge_with_losses_from_0_to_1(anon
 
 
 @pytest.mark.ci
-@pytest.mark.few(1, "ci")
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_value_that_only_nobody_has_is_a_place_for_the_method_and_for_the_recount(
     anonymise: Anonymise, tmp_path: Path, method: str

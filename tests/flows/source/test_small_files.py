@@ -99,7 +99,7 @@ def test_a_small_file_takes_no_more_than_memory_and_what_programs_take(
     assert peak < MEMORY + BESIDE
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_equal_records_beyond_the_memory_are_refused_with_what_they_need(anonymise: Anonymise, tmp_path: Path) -> None:
     rows = 4_000_000
     nulls = pa.table({"q": pa.nulls(rows, pa.int64()), "s": pa.nulls(rows, pa.string())})

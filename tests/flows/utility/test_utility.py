@@ -56,7 +56,7 @@ def test_marginals_are_those_of_records_spread_one_by_one(anonymise: Anonymise, 
         assert generalised / 400 == pytest.approx(made.manifest.ncp[qid])
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_an_unchanged_copy_answers_everything_exactly(tmp_path: Path) -> None:
     job, copy = people_job(tmp_path, TABLE), tmp_path / "copy" / "data"
     copy.mkdir(parents=True)

@@ -47,7 +47,7 @@ def verified(anonymise: Anonymise, folder: Path, values: list[Any], hierarchy: d
 
 
 @pytest.mark.ci
-@pytest.mark.few(1, "ci")
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", CASES)
 def test_labels_that_only_look_alike_are_of_their_level(anonymise: Anonymise, tmp_path: Path, case: str) -> None:
     values, hierarchy, level = CASES[case]
@@ -56,7 +56,7 @@ def test_labels_that_only_look_alike_are_of_their_level(anonymise: Anonymise, tm
 
 
 @pytest.mark.ci
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("group", ["[0, 20[", "[5,8)", "[5, 8)", "[unknown]", "[1 - 9]", ">= 3"])
 @pytest.mark.parametrize("method", ["{name: skald, node: [1]}", "{name: mondrian, generalisation: hierarchy}"])
 @pytest.mark.parametrize("values", [list(range(8)), [date(2000, 1, 1 + day) for day in range(8)]], ids=["numbers", "dates"])

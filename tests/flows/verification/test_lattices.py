@@ -49,7 +49,7 @@ def longer(said: dict[str, Any]) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("part", PARTS)
 def test_what_was_searched_is_what_is_drawn(anonymise: Anonymise, tmp_path: Path, part: str) -> None:
     parts, settings = PARTS[part]

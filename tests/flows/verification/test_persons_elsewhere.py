@@ -66,7 +66,7 @@ def persons_in(table: pa.Table, rows: Any) -> list[int]:
 @pytest.mark.parametrize("node", [[2, 0], [2, 1], [3, 0], [0, 2]])
 @pytest.mark.parametrize("asked", ["{}", "{illness: {distinct: 2}}", "{illness: {entropy: 1.2}}"])
 @pytest.mark.parametrize("output", ["parquet", "csv"])
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 def test_persons_are_counted_from_job_and_source(anonymise: Anonymise, tmp_path: Path, node: list[int], asked: str, output: str) -> None:
     node = [min(node[0], 4), min(node[1], 1)]
     settings = (f"method={{name: skald, node: {node}}}", f"privacy.l={asked}", f"output.format={output}")

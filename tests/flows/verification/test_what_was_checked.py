@@ -168,7 +168,7 @@ def test_without_the_source_it_is_said_that_pseudonyms_were_not_compared(
 
 
 @pytest.mark.ci
-@pytest.mark.few(1, "ci")
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
 @pytest.mark.parametrize("values", [["Zoe", "*"] * 2, ["Zoe", "*", "Eva", "*"], ["Zoe", None, "*", "*"]])
 @pytest.mark.parametrize("hierarchy", [{"prefix": [2]}, {"tree": {"*": {"G": ["Zoe", "Eva", "*"], "H": ["Kim", "Lea"]}}}])

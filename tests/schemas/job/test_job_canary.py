@@ -76,7 +76,7 @@ VALUES = [at for at in PLACES if not holds_a_name(at)]
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("canary", CANARIES, ids=range(len(CANARIES)))
 def test_a_wrong_value_is_never_shown_wherever_it_stands(canary: object) -> None:
     failed = 0

@@ -42,6 +42,7 @@ def merged(path: Path, level: int, *settings: str) -> tuple[Any, ...]:
 
 
 @pytest.mark.ci
+@pytest.mark.few(1)
 @pytest.mark.parametrize("level", [0, 1], ids=["at the finest node", "at a coarser root"])
 def test_a_tree_of_merges_gives_the_bytes_of_one_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: int) -> None:
     job = people_job(tmp_path, people(200), files=2)

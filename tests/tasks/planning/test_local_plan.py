@@ -30,7 +30,7 @@ WAYS = [
 
 
 @pytest.mark.ci
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("method", "rows", "reason"), WAYS, ids=["cells", "fragments", "relaxed", "records", "members in fragments", "records in fragments"]
 )

@@ -34,7 +34,7 @@ def large(values: list[str]) -> pa.Array:
     return pa.array(values, pa.large_string())
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @tried(8)
 @given(st.lists(st.lists(st.text(), max_size=8), min_size=1, max_size=4))
 def test_a_value_keeps_its_token_and_comes_back_from_it(tmp_path_factory: pytest.TempPathFactory, nights: list[list[str]]) -> None:
