@@ -69,12 +69,9 @@ def disclosing_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
     assert isinstance(spec, DateHierarchy)
     units = "|".join(_UNITS[unit] for unit in spec.date)
     told: Flags = ~np.asarray(pc.match_substring_regex(texts, rf"^-?(?:{units})$")).astype(np.bool_)
-    if spec.hides:
-        # Of different labels, of which a calendar has few.
-        within = np.array([_has_shown_day(label, spec) for label in texts.to_pylist()], np.bool_)
-        told |= ~within
-        told &= ~np.asarray(pc.is_in(texts, pa.array([label for label in spec.end_labels if label], texts.type))).astype(np.bool_)
-    return told
+    # Digits in the form of a unit may be no unit, such as a thirteenth month. Of different labels a calendar has few.
+    told |= ~np.array([_has_shown_day(label, spec) for label in texts.to_pylist()], np.bool_)
+    return told & ~np.asarray(pc.is_in(texts, pa.array([label for label in spec.end_labels if label], texts.type))).astype(np.bool_)
 
 
 def _has_shown_day(label: str, spec: DateHierarchy) -> bool:
@@ -93,7 +90,7 @@ def _has_shown_day(label: str, spec: DateHierarchy) -> bool:
         else:
             first = np.datetime64(label)
             following = first + 1
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
     below, above = spec.last_below, spec.first_above
     after = below is None or following.astype("datetime64[D]") > np.datetime64(below, "D") + 1

@@ -38,6 +38,7 @@ def told_by(one: QuasiIdentifier, labels: list[Any]) -> int:
 @pytest.mark.parametrize(
     ("hierarchy", "exact", "labels", "told"),
     [
+        ({"date": ["month", "year"]}, False, ["9090-90", "2020-13", "2020-00", "2020-12"], 3),
         ({"widths": [5, 10], "top": 90}, True, ["[85 - 89]", ">= 90", "89", "*", None], 0),
         ({"widths": [5, 10], "top": 90}, True, ["[90 - 94]", "[85 - 94]", "93", ">= 94", "x", "<= 5", "[85 - 90]", ">= 91"], 8),
         ({"widths": [5, 10], "top": 90}, False, ["[85 - 89]", "89"], 1),
