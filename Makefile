@@ -39,7 +39,7 @@ demo: $(VENV)/running
 
 # Three circles of tests: those that take seconds together, what every change runs besides, and everything with laws tried thoroughly.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not ci"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not ci and not house"
 
 ci: $(VENV)/installed
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "(ci and not slow) or (promise and slow)"
@@ -51,7 +51,7 @@ check: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/test_house.py tests/test_recount_stands_alone.py tests/test_architecture.py
+	$(BIN)/python -m pytest -q -n 2 -m "house and not slow" tests/test_*.py tests/house tests/tasks/store
 
 docs: $(VENV)/installed
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html

@@ -10,6 +10,8 @@ import pytest
 from docs.house_picture import FLOORS, PICTURE, arrows_of, house, needed, rooms_of
 from tests.places import ROOT
 
+pytestmark = pytest.mark.house
+
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
 FOLDERS = (*FLOORS, "data", "tests", "benchmarks", "deployments", "docs")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -45,7 +47,6 @@ def test_every_room_stands_right_of_those_it_uses_and_no_arrow_crosses_one(floor
         assert not [column for column in range(left + 1, right) if (column, row) in taken], f"{room} to {used}"
 
 
-@pytest.mark.ci
 def test_the_picture_is_that_of_the_house() -> None:
     assert PICTURE.read_text("utf-8") == house().alone(), "draw it again: python -m docs.house_picture"
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.oracles.raised import Code
-from tests.places import ROOT
+from tests.places import ROOT, tree
+
+pytestmark = pytest.mark.house
 
 MAY_USE = {
     "schemas": {"schemas"},
@@ -37,7 +39,7 @@ NO_NAMES = {
 def imported(path: Path) -> frozenset[str]:
     """Return the dotted names that a file imports, wherever in it: modules, and what is taken from them."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -115,7 +117,7 @@ def test_a_public_function_has_its_name_alone_on_its_floor(floor: str) -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for name, path in NAMES.items():
         if name.split(".")[0] == floor:
-            for node in ast.parse(path.read_text()).body:
+            for node in tree(path).body:
                 if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                     found[node.name].append(name)
     assert not {function: modules for function, modules in found.items() if len(modules) > 1}
@@ -124,25 +126,23 @@ def test_a_public_function_has_its_name_alone_on_its_floor(floor: str) -> None:
 def test_a_public_class_has_its_name_alone() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for name, path in NAMES.items():
-        for node in ast.parse(path.read_text()).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(name)
     assert not {one: modules for one, modules in found.items() if len(modules) > 1}
 
 
-@pytest.mark.ci
 def test_all_errors_live_in_one_room() -> None:
     """Whatever is an exception by its base is defined in ``schemas/errors``."""
     unexpected = []
     for name, path in NAMES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.ClassDef) and not name.startswith("schemas.errors"):
                 bases = {base.id if isinstance(base, ast.Name) else getattr(base, "attr", "") for base in node.bases}
                 unexpected += [f"{name}.{node.name}" for base in bases if base.endswith(("Error", "Exception", "Warning"))]
     assert not unexpected
 
 
-@pytest.mark.ci
 def test_a_public_function_says_what_it_raises() -> None:
     """Also what it lets through, where a reader can act on it: in flows and in what Python calls.
 

@@ -10,7 +10,9 @@ from statistics import median
 
 import pytest
 
-from tests.places import ROOT
+from tests.places import ROOT, tree
+
+pytestmark = pytest.mark.house
 
 MOST_BYTES = 180_000
 MOST_WORDS, MEDIAN_WORDS = 35, 18
@@ -171,7 +173,7 @@ def spelt(name: str) -> str:
 def public_names(path: Path) -> Iterator[str]:
     """Yield the names that others call: a module's, its classes', its functions' and the methods' of its public classes."""
     yield path.stem
-    for node in ast.parse(path.read_text("utf-8")).body:
+    for node in tree(path).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             yield node.name
             if isinstance(node, ast.ClassDef):
@@ -203,6 +205,6 @@ def test_modules_classes_and_functions_have_names_of_the_field(floor: str) -> No
     private = re.compile(rf"(?:^|_)({'|'.join(PRIVATE_EVERYWHERE)})(?:_|$)")
     found = []
     for path in sorted((ROOT / floor).rglob("*.py")):
-        names = [node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        names = [node.name for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         found += [f"{path.relative_to(ROOT)}: {name}" for name in map(spelt, (path.stem, *names)) if private.search(name)]
     assert found == []

@@ -14,6 +14,8 @@ from schemas.hierarchies.kinds import HIERARCHIES, HierarchyKind
 from schemas.reading.registry import Code
 from tests.places import ROOT
 
+pytestmark = pytest.mark.house
+
 RECOUNT = ("core.recount", "tasks.recount")
 WRITERS = (
     "tasks.writing",
@@ -103,7 +105,6 @@ def floor(modules_of: set[str], name: str) -> set[str]:
     return {module for module in modules_of if module.startswith(f"{name}.") and modules()[module].stat().st_size}
 
 
-@pytest.mark.ci
 def test_no_module_of_core_serves_both_sides() -> None:
     assert len(floor(verdict_of(), "core")) > 5
     assert len(floor(written(), "core")) > 30

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.house
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 PROMISED = ("Promised against whoever gets a release", "Promised against damage")

@@ -118,7 +118,9 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--count", type=int, default=200, help="faults of the sample")
     parser.add_argument("--seed", type=int, default=1, help="which sample")
     parser.add_argument("--only", default="", help="faults whose name has this in it")
-    parser.add_argument("--marks", default="not slow and not ci", help="which tests are asked, as pytest's -m; `make test` by default")
+    parser.add_argument(
+        "--marks", default="not slow and not ci and not house", help="which tests are asked, as pytest's -m; `make test` by default"
+    )
     parser.add_argument("--limit", type=int, default=4, help="CPU seconds of the tests of a fault, by what they cost without it")
     parser.add_argument(
         "--then", default="", help="marks of further tests, such as 'ci and not slow': what lives is tried by the nearest of them"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT, tree
+
+pytestmark = pytest.mark.house
+
 FOLDERS = ("schemas", "core", "tasks", "flows", "data", "benchmarks")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -56,6 +58,6 @@ def missing(node: ast.AST) -> list[str]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_docstrings_list_names_that_are_there(folder: str) -> None:
-    trees = ((path, ast.parse(path.read_text("utf-8"))) for path in sorted((ROOT / folder).rglob("*.py")))
-    found = [(path, node, name) for path, tree in trees for node in ast.walk(tree) for name in missing(node)]
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    found = [(path, node, name) for path in paths for node in ast.walk(tree(path)) for name in missing(node)]
     assert not [f"{path.relative_to(ROOT)}:{node.lineno} {name}" for path, node, name in found]

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.house import replaced
-from tests.places import ROOT
+from tests.places import ROOT, tree
+
+pytestmark = pytest.mark.house
 
 FLOORS = ("schemas", "core", "tasks", "flows")
 WORKERS = {"count_remote_workers", "remote_takes_all_chunks"}
@@ -26,7 +28,7 @@ Found = Callable[[ast.Module], bool]
 @cache
 def trees() -> dict[str, ast.Module]:
     paths = [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in paths}
+    return {str(path.relative_to(ROOT)): tree(path) for path in paths}
 
 
 def asks_for_the_person(tree: ast.Module) -> bool:

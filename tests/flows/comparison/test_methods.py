@@ -146,6 +146,7 @@ def test_a_method_that_cannot_run_the_job_is_listed_with_its_sentence(compared: 
     assert f"canon could not be compared: {sentence}" in compared.comparison.advice[0].others
 
 
+@pytest.mark.ci
 def test_only_figures_stay(compared: Compared) -> None:
     folder = compared.folder
     assert not (folder / "releases").exists()
@@ -163,6 +164,7 @@ def test_only_figures_stay(compared: Compared) -> None:
     assert [float(row["gcp"]) for row in rows if row["gcp"]] == [compared.figures(method).gcp for method in ("skald", "rayden")]
 
 
+@pytest.mark.ci
 def test_the_page_needs_nothing_else_and_shows_every_figure(compared: Compared) -> None:
     page = (compared.folder / "releases-comparison" / "methods.html").read_text()
     assert page == render_methods(compared.comparison)
@@ -172,6 +174,7 @@ def test_the_page_needs_nothing_else_and_shows_every_figure(compared: Compared) 
         assert text in page
 
 
+@pytest.mark.ci
 def test_several_k_are_drawn_as_lines_and_text_of_others_is_escaped(compared: Compared) -> None:
     plain = compared.figures("rayden")
     runs = [MethodRun(method="rayden", k=k, figures=plain) for k in (4, 8)]

@@ -51,6 +51,7 @@ def test_values_types_and_nulls_are_kept(made: Made, family: str, name: str, rol
     assert source[column].null_count == release[column].null_count > 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("family", FAMILIES)
 def test_records_are_kept_whole(made: Made, family: str) -> None:
     source, release = made[family]

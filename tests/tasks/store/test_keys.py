@@ -9,7 +9,6 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 
 from tasks.store import keys
 from tasks.store.keys import IGNORED_MODULES, StepCode, code_of, fingerprint_of, key_of_all, reached
+from tests import places
 from tests.places import ROOT
 from tests.tasks.store.declared_steps import CODES, DECLARED
 
@@ -36,10 +36,9 @@ PLAIN_FINGERPRINTS = {
 """Modules that fingerprint something which is no result of a step: a source, a release, a folder, a hierarchy, a list of runs."""
 
 
-@cache
 def tree(module: str) -> ast.Module:
     """Read a module when it is asked for: every process of tests collects this file, and few run it."""
-    return ast.parse(PLACES[module].read_text("utf-8"))
+    return places.tree(PLACES[module])
 
 
 def imported(module: str) -> set[str]:
@@ -96,7 +95,7 @@ def test_code_is_imported_by_a_path_in_the_registry_alone() -> None:
     assert not [module for module in MODULES if calls(module, "Code") and not module.startswith("schemas.")]
 
 
-@pytest.mark.ci
+@pytest.mark.house
 def test_no_number_stands_for_code_and_keys_are_made_in_one_place() -> None:
     for module in MODULES:
         names = [node.id for node in ast.walk(tree(module)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
@@ -118,12 +117,13 @@ def test_a_step_is_found_by_the_module_and_the_variable_that_a_worker_is_told() 
     assert all(getattr(import_module(step.__module__), step.variable) is step for _, step in DECLARED)
 
 
+@pytest.mark.house
 def test_packages_hold_no_code_that_a_key_would_not_see() -> None:
     packages = [name for name in PLACES if name.endswith("__init__")]
     assert not [name for name in packages if any(not isinstance(node, ast.Expr) for node in tree(name).body)]
 
 
-@pytest.mark.ci
+@pytest.mark.house
 def test_what_no_key_sees_cannot_change_a_result() -> None:
     apart = [module for module in MODULES if module.startswith(IGNORED_MODULES)]
     assert not [module for module in apart if any(name.startswith("core.") and name not in apart for name in imported(module))]
