@@ -47,6 +47,7 @@ def test_factors_are_those_of_the_formula(records: Records, k: int, chaining: st
             assert found[record] == pytest.approx(factor, rel=1e-12)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("size", "columns"), [*each_value([257, 256, 255, 128, 65, 64, 33, 32, 31, 15, 2], [9, 3]), (32, 9)])
 def test_factors_do_not_hang_on_how_many_records_a_loop_takes_at_a_time(size: int, columns: int) -> None:

@@ -79,6 +79,7 @@ def test_kernels_are_compiled_for_each_type() -> None:
     assert least_kernel(np.array([0.5, 0.25])) == 0.25
 
 
+@pytest.mark.ci
 def test_what_was_kept_needs_no_compiler(tmp_path: Path) -> None:
     """A second process loads the code of all parts with that of their caller."""
     program = dedent(
@@ -145,6 +146,7 @@ def uses_all(pair: Pair, rows: np.ndarray, wanted: np.ndarray) -> int:
     return borrowed_kernel(back, rows) + made_kernel(back)[-1] + copied_kernel(pair, wanted)
 
 
+@pytest.mark.ci
 def test_parts_hold_no_array_longer_than_its_caller() -> None:
     caller = Kernel(uses_all)
 

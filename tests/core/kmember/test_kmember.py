@@ -68,6 +68,7 @@ def total(table: Table, ways: tuple[str | None, ...], classes: NDArray[np.int32]
     return sum(len(made) * oracle.cost_of(table, ways, sorted(made)) for made in sets_of(classes))
 
 
+@pytest.mark.ci
 @given(tables(), st.integers(1, 6))
 def test_greedy_classes_are_those_of_the_rule_written_out(drawn: tuple[Table, tuple[str | None, ...]], k: int) -> None:
     table, ways = drawn
@@ -87,6 +88,7 @@ def published(table: Table, ways: tuple[str | None, ...], classes: NDArray[np.in
     return int((made.prices * made.sizes).sum())
 
 
+@pytest.mark.ci
 @given(tables(), st.integers(1, 6), st.integers(0, 2), st.booleans())
 def test_no_more_is_published_than_by_the_cuts_of_the_same_records(
     drawn: tuple[Table, tuple[str | None, ...]], k: int, passes: int, anew: bool
@@ -189,6 +191,7 @@ def test_what_is_kept_of_classes_is_what_a_fresh_look_finds(drawn: tuple[Table, 
     assert np.array_equal(made.spared, kept[1])
 
 
+@pytest.mark.ci
 @tried(40)
 @given(tables(most=24), st.integers(2, 4), st.sampled_from([MOST_IN_TABLE, 0]))
 def test_what_is_written_down_of_classes_is_what_they_cost_with_each_record(

@@ -51,6 +51,7 @@ def planted(cutting: Cutting, codes: np.ndarray, count: int, way: str) -> CutTre
     )
 
 
+@pytest.mark.ci
 @given(examples(), st.integers(1, 6), st.integers(1, 9))
 def test_fragments_of_a_complete_sample_have_the_classes_of_a_centralised_run(example: Example, k: int, count: int) -> None:
     cutting, codes = cutting_of(example, k), records_of(example)

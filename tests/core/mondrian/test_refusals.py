@@ -87,8 +87,8 @@ def test_a_refusal_leaves_as_many_values_possible_as_the_recursive_model_asks_fo
     values = [0, 0, 1, 1, 2, 2, 3, 3, 4, 0, 0, 1, 1, 2, 3, 4, 4]
     rules = Rules(Promise(2, (model,)), ("s",), (np.bincount(values),))
     made = partition(
-        np.array(records, np.uint16), np.ones(17, np.int64), axes_of([Column(range(2), True), Column(range(1), True)]), rules, "ncp",
-        sensitive=np.array(values, np.int32)[:, None].copy(),
+        np.array(records, np.uint16), np.ones(17, np.int64), axes_of([Column(range(2), True), Column(range(1), True)]), rules,
+        "representativity", sensitive=np.array(values, np.int32)[:, None].copy(),
     )  # fmt: skip
     assert np.diff(made.starts).tolist() == ([9, 8] if cuts else [17])
 
@@ -108,6 +108,6 @@ def test_a_cut_is_not_tried_where_only_one_half_can_refuse_it(values: list[int],
     rules = Rules(Promise(2, (DistinctDiversity("s", 2),)), ("s",), (np.bincount(values),))
     made = partition(
         np.array(records, np.uint16), np.ones(len(values), np.int64), axes_of([Column(range(2), True), Column(range(1), True)]), rules,
-        "ncp", sensitive=np.array(values, np.int32)[:, None].copy(),
+        "representativity", sensitive=np.array(values, np.int32)[:, None].copy(),
     )  # fmt: skip
     assert np.diff(made.starts).tolist() == cuts
