@@ -367,7 +367,9 @@ def test_a_group_of_the_null_covers_it_and_one_of_the_null_alone_nothing_else() 
     assert covered(reading({"tree": {"N": ["?"], "B": ["a", "b"]}, "nulls": "?"}, pa.array(["a", "b"]), ["N"]), 0) == [2]
 
 
-@pytest.mark.parametrize("spec", [{"prefix": [2, 1]}, {"tree": {"A": {"AA": ["00", "01"]}, "B": {"BB": ["10"], "BC": ["11", "20"]}}}], ids=str)
+@pytest.mark.parametrize(
+    "spec", [{"prefix": [2, 1]}, {"tree": {"A": {"AA": ["00", "01"]}, "B": {"BB": ["10"], "BC": ["11", "20"]}}}], ids=str
+)
 def test_of_a_hierarchy_without_a_reader_of_its_own_labels_are_those_of_its_levels(spec: dict[str, Any]) -> None:
     values = pa.array(["00", "01", "10", "11", "20"])
     definition = quasi_identifier(spec).hierarchy
