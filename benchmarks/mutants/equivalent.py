@@ -61,6 +61,20 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/recount/published_labels.py:_stars: columns[0], MASK -> MASK, columns[0]": (
         "Label and labels are compared for equality, in which their order does not matter."
     ),
+    "core/lattice/objectives.py:LevelPrices.floor: > -> >=": "Nothing times a factor is nothing.",
+    "core/order/release_order.py:_sorted_as_numbers: span <= 1 << 32 -> False": (
+        "Numbers that fit into 32 bits sort and unpack alike in 64, which takes more memory and time."
+    ),
+    "core/persons/pairs.py:Pairs.of: 0 -> (0 + 1)": (
+        "Room for one cell more leaves pairs in the same order, and only where all are of cell 0 there is any."
+    ),
+    "core/privacy/models.py:Closeness._moved: 1 -> (1 + 1) #8": "One group more, into which no value falls, has nothing to move.",
+    "tasks/composition/by_files.py:_left: <= -> < #1": (
+        "An earlier chunk whose files are exactly those of a chunk of now is not looked at, as all of them are here."
+    ),
+    "tasks/verification/release.py:_source_faults: 0 -> (0 + 1) #2": (
+        "Masked records are taken off the starred ones only where both are as many, and of a source no record is starred."
+    ),
     "tasks/verification/file_forms.py:_is_plain: 0 -> (0 + 1)": "A file without row groups has none that is too large.",
 }
 """By the name of a mutant."""

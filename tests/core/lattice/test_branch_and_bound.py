@@ -291,3 +291,10 @@ def test_walks_that_look_at_the_value_alone_find_what_those_by_the_records_lost_
         pass
     assert nodes.best is not None
     assert (nodes.best[0], nodes.best[-1]) == (268, (1, 3, 3, 2, 2))
+
+
+def test_of_levels_that_cannot_be_better_no_finer_ones_are_left_out_with_them() -> None:
+    """The best lies at the third level of the first QID, whose coarser ones are cut."""
+    rows = [(4, 21), (0, 1), (4, 15), (11, 3), (16, 15), (15, 14), (5, 6), (15, 2), (2, 7)]
+    example, limit = widths_over(rows, [1, 3, 6, 12], [1, 2, 4, 8, 16]), Fraction(1, 2)
+    check_optimum(searched(example, 2, limit, "dm_all"), example, 2, limit, "dm_all")

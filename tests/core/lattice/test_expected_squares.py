@@ -66,3 +66,12 @@ def test_of_independent_columns_the_guess_is_near() -> None:
     known = {node: losses(example.rows, example.ladders, node, 1).dm_all for node in (bottom, top, between)}
     guess = likely(example).between(between, (bottom, known[bottom]), (top, known[top]))
     assert known[between] / 1.3 < guess < known[between] * 1.3
+
+
+def test_where_one_pair_is_to_be_expected_one_is_guessed() -> None:
+    """Of 64 records, each alone, two QIDs of 64 values let 64² · 1/64 · 1/64 ordered pairs share a cell: all figures are powers of two."""
+    rows = [(value,) * 6 for value in range(64)]
+    domains = tuple(observed(f"qid {place}", list(range(64)), pa.int64()) for place in range(6))
+    example = Example(list(rows), domains, tuple(built({"widths": [64]}, domain) for domain in domains))
+    guess = likely(example).between((0, 0, 1, 1, 1, 1), ((0,) * 6, 64), ((1,) * 6, 64**2))
+    assert abs(guess - (64 + 1)) < 1

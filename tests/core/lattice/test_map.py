@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.charts.chart import width_of
+from core.charts.chart import paint, width_of
 from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
 from core.lattice.map import BOUNDED, FAILED, MOST_IN_A_ROW, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
 from core.lattice.page_picture import heights_picture, nodes_picture
@@ -179,3 +179,15 @@ def test_rows_of_page_pictures_stand_below_each_other_down_to_the_end(shape: tup
     assert nodes.height == pytest.approx(boxes[-1] + tall / 2 + 40, abs=0.1)
     middles = {round(y + tall / 2 + 4.5, 1) for y in boxes}
     assert middles <= {round(y, 1) for y in texts}
+
+
+def test_the_chosen_height_alone_has_the_colour_of_the_chosen() -> None:
+    drawn = map_of("job", ["a", "b"], np.zeros((4, 3), np.int8), (1, 1))
+    words = re.findall(rf"<text x='[^']*' y='[^']*' {paint('chosen')} [^>]*>([^<]*)<", heights_picture(drawn, 400).body)
+    assert words == ["2", "3, chosen"]
+
+
+def test_words_of_a_picture_are_the_larger_the_more_they_head() -> None:
+    drawn = map_of("job", ["a", "b"], np.zeros((2, 2), np.int8), (1, 0))
+    sizes = [int(size) for size in re.findall(r"<text [^>]*font-size='(\d+)'", lattice_picture(drawn).body)]
+    assert sizes[:6] == [18, 13, 13, 10, 13, 11]

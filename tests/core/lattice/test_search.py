@@ -11,14 +11,16 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.histograms.cells import fits_array, roll_up
+from core.histograms.cells import Cells, fits_array, roll_up
 from core.histograms.projections import Bundles, LinearCounting, Projection
 from core.histograms.record_rollups import RecordRollUps
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import Lattice
+from core.lattice.node_classes import SuppressionPenalties
 from core.lattice.objectives import LevelPrices, covered, prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
@@ -235,6 +237,16 @@ def test_a_node_that_publishes_nothing_is_never_chosen_while_another_publishes(d
     assert found.loss.suppressed < len(example.rows)
 
 
+@pytest.mark.parametrize("objective", ["precision", "gcp", "c_avg"])
+@pytest.mark.parametrize("search", [Search, BranchAndBound])
+def test_two_records_that_are_alone_are_published_together_though_both_may_be_suppressed(objective: str, search: Any) -> None:
+    domain = observed("qid", [0, 1], pa.int64())
+    example = Example([(0,), (1,)], (domain,), (built({"widths": [2]}, domain),))
+    prices = prices_of(objective, example.hierarchies, example.domains)
+    found = search(example.histogram((0,)), example.hierarchies, Promise(2), 2, objective, prices=prices).run()
+    assert (found.node, found.loss.suppressed) == ((1,), 0)
+
+
 @given(examples())
 def test_nothing_is_found_where_k_exceeds_the_records_and_none_may_be_suppressed(example: Example) -> None:
     root = (0,) * len(example.hierarchies)
@@ -309,3 +321,14 @@ def test_a_group_covers_its_share_of_the_distinct_values_and_a_single_one_nothin
         [0.0, 2 / 8, 2 / 8, 2 / 8, 0.0],
         [3 / 8, 4 / 8, 0.0],
     ]
+
+
+def test_suppressing_costs_what_a_group_does_not_cost_yet_and_nothing_for_a_sensitive_value() -> None:
+    domains = tuple(observed(name, list(range(8)), pa.int64()) for name in ("qid", "secret"))
+    axes = built({"widths": [2, 4]}, domains[0]), exact_hierarchy(domains[1])
+    prices = prices_of("gcp_covered", axes[:1], domains[:1], others=1)
+    assert prices is not None
+    lost = Cells((0, 0), np.array([[0, 1], [1, 2], [5, 5]], np.uint32), np.array([1, 3, 2]))
+    added = SuppressionPenalties(prices, axes, finer=True).of(lost, (2, 0))
+    # A single value costs nothing, a group of two a quarter, one of four half of what a suppressed value costs.
+    assert added.tolist() == [[6 * 1.0, 6 * 3 / 4, 6 * 1 / 2], [0.0] * 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.order import sorting
-from core.order.sorting import ascending, ascending_digests, order_of, order_of_digests
+from core.order.sorting import ascending, ascending_digests, insertion_sort_order, order_of, order_of_digests
 
 FEW = 512
 """Fewer than a run leaves to NumPy, so that both ways are tried on little."""
@@ -74,3 +75,11 @@ def test_many_digests_are_told_apart_by_more_bits(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sorting, "MANY", FEW)
     digests = drawn(3, 2 * FEW, 2**64 - 1, np.uint64)
     assert (ascending_digests(digests) == np.sort(digests)).all()
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_an_order_is_corrected_and_those_that_are_equal_stay_as_they_stand(listed: list[int], random: Random) -> None:
+    numbers, given_order = np.array(listed, np.uint64), random.sample(range(len(listed)), len(listed))
+    order = np.array(given_order)
+    assert insertion_sort_order(order, numbers, len(listed) ** 2)
+    assert order.tolist() == sorted(given_order, key=listed.__getitem__)

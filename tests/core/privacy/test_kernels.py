@@ -44,6 +44,7 @@ def kept_by_models(model: PrivacyModel, counts: list[int], whole: list[int]) -> 
 @example(RecursiveDiversity("x", Fraction(5, 2), 2), [4, 2, 0, 0, 0, 0], [0] * VALUES)  # 4 < 5/2 · 2 does
 @example(Closeness("x", 0.25, ORDERED), [5, 0, 0, 0, 0, 0], [0] * VALUES)  # the source's own shares
 @example(Closeness("x", 0.4, None, HIERARCHICAL), [2, 0, 0, 0, 0, 0], [-2, 2, 0, 0, 0, 0])  # a third: all within the lowest of three
+@example(Closeness("x", 0.4, None, HIERARCHICAL), [2, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 2])  # a half: all the way over the top
 @tried(400)
 def test_a_class_is_kept_or_refused_as_by_the_models(model: PrivacyModel, counts: list[int], others: list[int]) -> None:
     whole = [mine + other for mine, other in zip(counts, others, strict=True)]

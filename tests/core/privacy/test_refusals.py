@@ -13,7 +13,7 @@ from core.mondrian.partition import Rules
 from core.privacy.holders import fewest_too_many
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
-from core.privacy.refusals import refusal_discloses
+from core.privacy.refusals import refusal_discloses, refusals_disclose
 from tests.oracles.minimality import discloses
 
 NULL = 0
@@ -81,3 +81,39 @@ def test_a_refusal_discloses_what_the_ways_say_where_somebody_has_several_values
         if totals.min():
             said.append(told_both_ways(*MODELS[name], codes, totals, sizes, persons, several=True))
     assert all(mine == oracle for mine, oracle in said)
+
+
+@pytest.mark.parametrize(
+    ("name", "codes", "totals", "sizes", "persons", "several"),
+    [
+        ("close", [0, 1], [3, 5], [3, 5], [2, 2], True), ("close", [0, 1], [5, 3], [3, 5], [2, 3], True),
+        ("close", [0, 2], [2, 5], [5, 2], [4, 2], True), ("close", [0, 1, 3, 4], [1, 3, 1, 2], [5, 2], [1, 1], True),
+        ("distinct 2", [0, 3], [1, 4], [3, 2], [3, 2], False), ("distinct 2", [1, 2], [1, 3], [2, 2], [1, 2], True),
+        ("distinct 2", [1, 2, 3], [2, 2, 3], [3, 4], [3, 3], True), ("distinct 2", [0, 1, 3, 4], [1, 1, 1, 2], [2, 3], [2, 3], True),
+        ("entropy", [0, 1, 2], [1, 3, 3], [3, 4], [1, 2], True), ("recursive", [0, 1], [3, 4], [3, 4], [1, 2], True),
+        ("recursive", [1, 2], [4, 3], [3, 4], [2, 1], True), ("recursive", [0, 1], [3, 5], [2, 6], [1, 3], True),
+        ("recursive", [0, 1, 2, 4], [1, 1, 1, 1], [2, 2], [2, 1], True),
+        ("recursive 3", [0, 1, 2, 4], [2, 1, 1, 3], [5, 2], [1, 1], True),
+    ],
+)  # fmt: skip
+def test_a_refusal_that_hangs_on_one_record_or_person_discloses_what_the_ways_say(
+    name: str, codes: list[int], totals: list[int], sizes: list[int], persons: list[int], several: bool
+) -> None:
+    mine, oracle = told_both_ways(*MODELS[name], *map(np.array, (codes, totals, sizes, persons)), several=several)
+    assert mine == oracle
+
+
+def test_refusals_of_several_classes_are_those_of_each_by_itself() -> None:
+    whole = np.array([4, 4, 4])
+    rules = Rules(Promise(1, (DistinctDiversity("s", 2),)), ("s",), (whole,))
+    classes = [([0, 1], [1, 3], [2, 2]), ([1], [2], [1, 1]), ([0, 1, 2], [2, 2, 2], [3, 3]), ([0, 2], [2, 1], [2, 1])]
+    alone = []
+    for one in classes:
+        scratch = np.zeros((2, 3), np.int64)
+        codes, totals, sizes = map(np.array, one)
+        alone.append(bool(refusal_discloses(codes, totals, sizes, sizes, 0, rules.demands, scratch, scratch.copy())))
+    assert set(alone) == {False, True}
+    owners = np.repeat(np.arange(len(classes)), [len(codes) for codes, _, _ in classes])
+    codes, totals = (np.concatenate([one[place] for one in classes]) for place in range(2))
+    sizes = np.array([one[2] for one in classes])
+    assert refusals_disclose(owners, codes, totals, sizes, sizes, 0, rules.demands).tolist() == alone

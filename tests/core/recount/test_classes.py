@@ -18,12 +18,15 @@ from hypothesis import strategies as st
 from core.recount.classes import (
     Recount,
     column_faults,
+    count_faults,
     manifest_faults,
     promise_faults,
     recount_sql,
     suppressed_record_faults,
     suppression_faults,
 )
+from core.recount.people import PersonCount
+from core.recount.together import TogetherCount
 from schemas.job.job import Job
 from schemas.release.figures import Remainder, Round
 from schemas.release.manifest import Manifest
@@ -177,3 +180,24 @@ def test_a_raw_column_beside_its_bounds_is_a_fault() -> None:
     assert column_faults(bounds, published) == []
     assert any("'age' is published beside its bounds" in fault for fault in column_faults(bounds, [*published, "age"]))
     assert "'age_low' and 'age_high' is missing" in column_faults(bounds, [name for name in published if "age_" not in name])[0]
+
+
+def test_classes_by_persons_are_those_of_the_files_up_to_the_ends_of_each_band() -> None:
+    counted = PersonCount(37, 1, 0, 5, 0, 0, 0, sizes={5: 2, 9: 1, 18: 1})
+    persons = {"columns": ("person",), "source": 40, "released": 37, "smallest_class": 5, "most_records": 1}
+    bands = [{"least": 5, "most": 9, "classes": 3, "records": 19}, {"least": 10, "most": None, "classes": 1, "records": 18}]
+
+    def faults(person_sizes: list[dict[str, Any]]) -> list[str]:
+        return count_faults(manifest(persons=persons, person_sizes=person_sizes), replace(recount(), persons=counted))
+
+    assert faults(bands) == []
+    for wrong in ({"classes": 2}, {"records": 18}, {"least": 6}, {"most": 8}):
+        assert faults([bands[0] | wrong, bands[1]]) == ["the manifest's classes by persons are not those of the files"]
+
+
+def test_what_columns_tell_together_is_held_against_the_files_in_the_unit_that_was_counted() -> None:
+    found = replace(recount(), together={"insensitive": TogetherCount(0, 7, 9, "")})
+    said = {"unique_records": 0, "below_k": 7, "with_classes": 9, "unit": "record", "all": 95}
+    assert manifest_faults(job(), manifest(passthrough_together=said), found) == []
+    [fault] = manifest_faults(job(), manifest(passthrough_together=said | {"below_k": 8}), found)
+    assert "untreated columns together" in fault

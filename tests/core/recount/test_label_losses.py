@@ -84,6 +84,17 @@ def test_groups_of_numbers_cost_the_length_of_what_is_listed() -> None:
     assert mean(Reading(pa.int64(), rows), ["low", "high"]) == pytest.approx((1 / 8 + 4 / 8) / 2)
 
 
+def test_a_group_of_several_levels_is_read_at_the_finest_that_has_all_labels_but_the_withheld() -> None:
+    rows = (("a", "care", "care", "*"), ("b", "care", "care", "*"), ("c", "craft", "care", "*"), ("d", "craft", "care", "*"))
+    assert mean(Reading(pa.string(), rows), ["care", "craft", "*"]) == pytest.approx((2 / 4 + 2 / 4 + 1) / 3)
+    assert mean(Reading(pa.string(), rows), ["care"]) == pytest.approx(2 / 4)
+
+
+def test_a_number_is_a_value_however_it_is_listed_and_costs_nothing_beside_groups_of_what_is_no_number() -> None:
+    rows = (("1.0", "some", "*"), ("nan", "some", "*"), ("2.0", "few", "*"), ("3.0", "few", "*"))
+    assert mean(Reading(pa.float64(), rows), ["some", "2.00"]) == pytest.approx((2 / 4 + 0) / 2)
+
+
 def test_a_beginning_costs_the_labels_below_it() -> None:
     reading = Reading(pa.string(), mask="*")
     assert mean(reading, ["12***", "13***", "2****"]) == pytest.approx(1 / 3)

@@ -23,7 +23,8 @@ from core.recoding.classes import QidLabels, Sets
 from core.recoding.generalisation import generalise
 from core.recoding.recoding import Intervals
 from core.recount.labels import label_spans
-from core.recount.labels.label_readers import label_axis
+from core.recount.labels.group_levels import group_levels
+from core.recount.labels.label_readers import axis_of_levels, label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_scales import value_scale, value_texts
 from schemas.hierarchies.hierarchy import WidthsHierarchy
@@ -357,3 +358,34 @@ def test_what_is_no_number_of_a_column_is_no_value_of_it(kind: pa.DataType, text
     assert scale is not None
     low, high = scale.exact(text) or (0, 0)
     assert low == high
+
+
+def test_a_group_of_the_null_covers_it_and_one_of_the_null_alone_nothing_else() -> None:
+    spec = {"tree": {"A": ["a", "?"], "N": ["-"], "B": ["b"]}}
+    values = pa.array(["-", "a", "b"])
+    assert covered(reading(spec | {"nulls": "?"}, values, ["A"]), 0) == [1, 3]
+    assert covered(reading({"tree": {"N": ["?"], "B": ["a", "b"]}, "nulls": "?"}, pa.array(["a", "b"]), ["N"]), 0) == [2]
+
+
+@pytest.mark.parametrize(
+    "spec", [{"prefix": [2, 1]}, {"tree": {"A": {"AA": ["00", "01"]}, "B": {"BB": ["10"], "BC": ["11", "20"]}}}], ids=str
+)
+def test_of_a_hierarchy_without_a_reader_of_its_own_labels_are_those_of_its_levels(spec: dict[str, Any]) -> None:
+    values = pa.array(["00", "01", "10", "11", "20"])
+    definition = quasi_identifier(spec).hierarchy
+    axis = axis_of_levels("x", definition, values, Path())
+    for level in group_levels("x", definition, values, Path())[:-1]:
+        spans = read_labels(axis, level.labels)
+        for group in range(len(level.labels)):
+            places = set(axis.positions[level.groups == group].tolist())
+            assert set(covered(spans, group)) == places
+    assert [axis.exact(value) for value in values.to_pylist()] == [(place, place + 1) for place in axis.positions.tolist()]
+
+
+def test_of_times_with_a_zone_a_day_more_on_both_sides_is_covered() -> None:
+    days = [datetime(2020, 1, day) for day in range(1, 6)]
+    scale = value_scale(pa.array(days, pa.timestamp("us", "UTC")))
+    assert scale is not None
+    third = "2020-01-03 00:00:00+00:00"
+    assert (scale.between(third, third), scale.between(third, third, wide=True)) == ((2, 3), (1, 4))
+    assert scale.between(third, third, closed=False, wide=True) == (1, 3)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from core.composition.joint_classes import RecordMatching, joined_sql, sets_table_sql
+from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition.joint_values import Promises, values_at_risk
 from tasks.store.store import Store
@@ -69,3 +70,12 @@ def test_what_both_promise_alike_is_asked_once_however_it_is_said() -> None:
     # What is compared with the whole source is asked of both sources, unless it is along an order.
     near = {"t": 0.2, "distance": "equal"}
     assert len(Promises({"t": {"s": near}}, {"t": {"s": near}}, ("s",), None).models_promised) == 2
+
+
+def test_values_in_an_order_that_is_not_kept_are_not_measured(tmp_path: Path) -> None:
+    near = {"t": 0.2, "distance": "ordered"}
+    promises = Promises({"t": {"s": near}}, {}, ("s",), None)
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2, "t": {"s": near}}))
+    with pytest.raises(UnmeasuredError, match="in no order that both have in common"):
+        at_risk(job, promises, drawn_releases(0), tmp_path)

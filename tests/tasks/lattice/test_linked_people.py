@@ -9,16 +9,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.persons.pairs import Pairs
 from core.privacy.promise import Promise
 from core.units.members import SourceMembers
-from tasks.lattice.linked_people import linked_people_at, write_withheld
+from schemas.job.job import Job
+from tasks.lattice import linked_people
+from tasks.lattice.linked_people import LinkedPeople, best_linked_node, linked_people_at, write_withheld
 from tests.core.units.tables_of_people import People, tables_of_people
+from tests.jobs import job_of
 from tests.laws import tried
-from tests.oracles.tables import nodes_of
+from tests.oracles.hierarchies import built
+from tests.oracles.tables import nodes_of, observed
 
 
 def digest_of(person: int) -> int:
@@ -70,3 +76,31 @@ def test_what_linked_people_lose_is_what_the_rule_says_set_after_set(data: st.Da
     with TemporaryDirectory() as folder:
         assert write_withheld(found, Path(folder, "withheld.npy")) == len(expected)
         assert np.load(Path(folder, "withheld.npy")).tolist() == expected
+
+
+def test_of_nodes_that_suppress_no_more_than_allowed_the_cheapest_near_the_best_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    domains = tuple(observed(f"q{place}", list(range(8)), pa.int64()) for place in range(2))
+    axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
+    costs = {(0, 0): (9, 1), (1, 0): (9, 5), (0, 1): (9, 4), (1, 1): (0, 8), (0, 2): (2, 6), (0, 3): (0, 9)}
+    looked = Counter[tuple[int, ...]]()
+
+    def at(_job: Any, _coding: Any, _sought: Any, _counted: Any, node: tuple[int, ...], _shares: Any) -> Any:
+        looked[node] += 1
+        suppressed, dm_star = costs.get(node, (0, 99))
+        loss: Any = SimpleNamespace(suppressed=suppressed, dm_star=dm_star)
+        nothing: Any = np.zeros(0, np.int64)
+        return LinkedPeople(node, nothing, nothing, nothing, nothing, loss, [], 0)
+
+    monkeypatch.setattr(linked_people, "linked_people_at", at)
+    monkeypatch.setattr(linked_people, "pairs_by_share", lambda *_: [])
+    monkeypatch.setattr(linked_people, "most_suppressed", lambda *_: 3)
+    qids = [{"name": domain.qid, "hierarchy": {"widths": [2, 4]}} for domain in domains]
+    job = Job.model_validate(job_of(columns={"quasi_identifiers": qids, "sensitive": ["s"]}))
+    coding: Any = SimpleNamespace(hierarchies=axes, axes=axes, domains=domains, sensitive=())
+    sought: Any = SimpleNamespace(people=object(), records=20)
+    found: Any = SimpleNamespace(node=(0, 0), loss=SimpleNamespace(suppressed=2))
+    counted: Any = SimpleNamespace(node=(0, 0))
+    # The search's best loses nine records: one up it is still too many, two up it is not.
+    assert best_linked_node(job, coding, sought, found, counted).node == (0, 2)
+    # The one that is taken is looked at again, for what it loses; no other is.
+    assert {node for node, times in looked.items() if times > 1} == {(0, 2)}

@@ -55,3 +55,10 @@ def test_persons_of_classes_are_counted_where_persons_are_named() -> None:
     part: Any = SimpleNamespace(members=None)
     parts: list[RecodedPart] = [part]
     assert node_recodings._persons(parts, np.array([0, 1], np.int32), 2) is None
+
+
+@pytest.mark.parametrize(("qids", "cells", "nodes"), [(2, 9, 2000), (2, 10**9, 1000), (32, 9, 1000), (64, 9, 500), (32_001, 9, 1)])
+def test_fewer_nodes_are_allowed_the_more_quasi_identifiers_there_are(qids: int, cells: int, nodes: int) -> None:
+    coding: Any = SimpleNamespace(hierarchies=range(qids))
+    root: Any = SimpleNamespace(cells=cells)
+    assert optimum._nodes_allowed(1000, coding, root) == nodes

@@ -104,3 +104,13 @@ def test_values_of_persons_are_those_that_the_files_hold(connection: duckdb.Duck
     connection.execute("DELETE FROM kept WHERE person = 3")
     told = few_people_faults(connection, job, "release", people)
     assert told == [few.replace("1 value", "2 values"), "column 'v' does not hold the values of the persons that were counted"]
+
+
+def test_means_of_whole_numbers_are_no_whole_numbers_and_other_values_stay_of_their_type(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TABLE source AS SELECT unnest([1, 2, 11, 12]) AS v")
+    connection.execute("CREATE TABLE release AS SELECT unnest([1.5, 1.5, 11.5, 11.5])::DOUBLE AS v")
+    for way, published, kind in (({"microaggregate": 2}, [1.5, 1.5, 11.5, 11.5], "DOUBLE"), ({"top": 11}, [1, 2, 11, 11], "INTEGER")):
+        rows = RowsHere(connection, "release", "source")
+        published_source(job_that_publishes(way), rows, Original("source", pa.schema([])))
+        found = connection.execute(f"SELECT v, typeof(v) FROM {rows.source} ORDER BY v").fetchall()
+        assert found == [(value, kind) for value in published]

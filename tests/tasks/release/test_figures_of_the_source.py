@@ -8,12 +8,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from core.recount.risk import risk_of_files
 from schemas.errors.base import VerificationError
 from schemas.release.evidence import MANIFEST
+from tasks.engine.runs import versions
 from tasks.recount.source_figures import SourceFigures
+from tasks.release.files import Csv
 from tasks.report.report import bands
 from tasks.verification import release
 from tasks.verification.release import FORMAT, VerificationContext, verify_published
@@ -92,3 +96,23 @@ def test_files_are_held_against_the_source_of_the_job_where_there_is_one(
         verify_published(job() if with_job else None, tmp_path, VerificationContext(str(tmp_path)))
     assert held == [("files", "source" if with_job else None)]
     assert list(refused.value.faults) == ["known", "found"]
+
+
+@pytest.mark.parametrize(("version", "is_same"), [(None, False), ("0", False), (versions()["pyarrow"], True)])
+def test_bytes_of_files_are_compared_where_the_same_library_wrote_them_and_else_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str | None, is_same: bool
+) -> None:
+    path, asked = tmp_path / "data" / "0.parquet", list[bool]()
+    path.parent.mkdir()
+    pq.write_table(pa.table({"q": [1, 2]}), path)
+
+    def noted(_files: Any, _spill: Path, *, same_library: bool) -> list[str]:
+        asked.append(same_library)
+        return []
+
+    monkeypatch.setattr(release, "parquet_faults", noted)
+    said: Any = SimpleNamespace(
+        versions={"pyarrow": version}, files=[SimpleNamespace(path="data/0.parquet", rows=2)], asked=SimpleNamespace(memory=1 << 28)
+    )
+    faults, notes = release._form_faults([path], said, Csv(",", {}), None)
+    assert (faults, asked, bool(notes)) == ([], [is_same], not is_same)

@@ -57,7 +57,8 @@ def test_a_manifest_that_says_what_its_job_does_has_no_fault() -> None:
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
-        ("name", {"release": "others-0"}), ("hierarchies", {"hierarchies": {"age": "b"}}), ("ncp", {"ncp": {"zip": 0.1, "age": 0.2}}),
+        ("name", {"release": "others-0"}), ("name", {"name": "others"}),
+        ("hierarchies", {"hierarchies": {"age": "b"}}), ("ncp", {"ncp": {"zip": 0.1, "age": 0.2}}),
         ("optimal", {"optimal": NOT_FOR_NODES}), ("optimal", {"optimal": OWN_NODE}), ("masked", {"masked": 1}),
         ("lattice", {"lattice": DRAWN.model_copy(update={"levels": (3, 3)})}),
         ("lattice", {"lattice": DRAWN.model_copy(update={"heights": {"passes": (1, 2, 2)}})}),

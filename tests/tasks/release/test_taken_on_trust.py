@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tasks.verification.entries import manifest_text_faults
+from tasks.store.place import place_of
+from tasks.verification.entries import is_target, manifest_text_faults
 from tasks.verification.manifest_claims import unverified_claims
 from tests.core.recount.test_classes import job, manifest, recount
 
@@ -44,3 +45,9 @@ def test_a_folder_bears_the_name_of_its_release(tmp_path: Path) -> None:
     assert not faults(named)
     assert faults("people-0123456789abcdee")
     assert faults("no release", "no release")
+
+
+def test_a_target_is_the_folder_of_the_job_however_it_is_written(tmp_path: Path) -> None:
+    one = job()
+    assert is_target(one, place_of(str(one.target_path.resolve())))
+    assert not is_target(one, place_of(str(tmp_path)))

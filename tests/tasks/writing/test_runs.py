@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from tasks.writing.runs import RunWriter, read_file_records
+from tasks.writing import two_level_shuffle
+from tasks.writing.runs import RunWriter, pays_to_dictionary_encode, read_file_records
 
 
 def payload(entries: int, rows: int) -> pa.RecordBatch:
@@ -37,3 +40,29 @@ def test_runs_of_few_and_of_many_entries_and_classes_are_gathered_together(tmp_p
     found, held = read_file_records(paths, 1, len(columns))
     assert found.dtype == np.int32
     assert sorted(zip(found.tolist(), *(column.to_pylist() for column in held), strict=True), key=repr) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize(("distinct", "pays"), [(0.1, True), (0.5, False)])
+@pytest.mark.parametrize("values", [2_000, 20_000])
+def test_numbers_of_which_few_differ_are_written_as_a_dictionary_though_not_all_are_looked_at(
+    values: int, distinct: float, pays: bool
+) -> None:
+    drawn = np.random.default_rng(1).integers(0, int(distinct * values), values)
+    assert pays_to_dictionary_encode(pa.array(drawn)) is pays
+
+
+@pytest.mark.parametrize("files", [2, 5, 9, 10, 17, 37])
+def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: pytest.MonkeyPatch, files: int) -> None:
+    monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: 2)
+
+    def made(_run: Any, _step: Any, given: Any, groups: Any) -> list[Any]:
+        return [SimpleNamespace(shuffle_parts=tuple((*numbers, len(group)) for numbers in given.files)) for group in groups]
+
+    monkeypatch.setattr(two_level_shuffle, "each_alone", made)
+    run: Any = SimpleNamespace(store=None)
+    runs: Any = list(range(20))
+    found = two_level_shuffle.shuffle_runs(run, runs, files, 1)
+    assert len(found.runs) <= found.files <= len(found.runs) + 2
+    for number in range(files):
+        part, within = found.of(number)
+        assert all(one[within] == number for one in part)

@@ -12,6 +12,7 @@ import pytest
 
 from schemas.errors.base import VerificationError
 from schemas.relational.tables_job import load_tables_job
+from tasks.recount.original import Original
 from tasks.recount.relational.tables import WrittenTables, recount_tables
 from tests.flows.relational.hospital import JOB, hospital_job
 
@@ -31,7 +32,9 @@ def four_alike() -> Rows:
     }
 
 
-def recounted(folder: Path, rows: Rows, most: int | None, *, top: int | None = None) -> Any:
+def recounted(
+    folder: Path, rows: Rows, most: int | None, *, top: int | None = None, originals: dict[str, Original | None] | None = None
+) -> Any:
     described = deepcopy(JOB["tables"])
     described["visit"] |= {"rows": {"most": most}} if most else {}
     described["person"]["columns"]["quasi_identifiers"][0]["hierarchy"] |= {"top": top} if top else {}
@@ -42,7 +45,7 @@ def recounted(folder: Path, rows: Rows, most: int | None, *, top: int | None = N
         files[name] = [folder / f"{name}.parquet"]
         pq.write_table(pa.Table.from_pylist(table, pa.Table.from_pylist(four_alike()[name]).schema), files[name][0])
     levels: dict[str, dict[str, int | None]] = {"person": {"age": 2}, "visit": {"ward": 1}, "condition": {"chronic": 0}}
-    return recount_tables(WrittenTables(job, files, dict.fromkeys(rows), levels), folder / "spill", "it")
+    return recount_tables(WrittenTables(job, files, originals or dict.fromkeys(rows), levels), folder / "spill", "it")
 
 
 @pytest.mark.parametrize("most", [None, 2])
@@ -73,3 +76,37 @@ def test_labels_that_tell_hidden_values_are_counted_each_once(tmp_path: Path) ->
         row["age"] = "[80 - 120)"
     with pytest.raises(VerificationError, match="1 label of 'age' tells values that the job hides"):
         recounted(tmp_path, rows, None, top=90)
+
+
+def their_sources(folder: Path) -> dict[str, Original | None]:
+    """The four persons as they were, and what they had."""
+    rows: Rows = {
+        "person": [{"person_id": number, "age": 5 + 10 * number, "income": 7} for number in range(4)],
+        "visit": [
+            {"visit_id": f"s{number}{visit}", "person_id": number, "ward": "ab"[visit], "nights": visit}
+            for number in range(4)
+            for visit in range(2)
+        ],
+        "condition": [{"person_id": number, "visit_id": f"s{number}0", "chronic": "no", "icd": "x"} for number in range(4)],
+    }
+    made: dict[str, Original | None] = {}
+    for name, table in rows.items():
+        columns, path = pa.Table.from_pylist(table), folder / f"source_{name}.parquet"
+        pq.write_table(columns, path)
+        made[name] = Original(f"read_parquet('{path}')", columns.schema)
+    return made
+
+
+def test_rows_are_held_against_their_source_at_the_levels_that_are_said(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    found = recounted(tmp_path, rows, None, originals=their_sources(tmp_path))
+    assert found.penalties == {"person": {"age": 1.0 * 4}, "visit": {"ward": 2 / 3 * 8}, "condition": {"chronic": 0.0}}
+
+
+def test_a_star_is_no_label_of_a_level_that_has_none(tmp_path: Path) -> None:
+    rows = four_alike()
+    for row in rows["visit"]:
+        row["ward"] = "*"
+    with pytest.raises(VerificationError, match="'visit': the labels of 'ward' are not those of the levels"):
+        recounted(tmp_path, rows, None, originals=their_sources(tmp_path))

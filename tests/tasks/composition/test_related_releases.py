@@ -1,0 +1,77 @@
+"""Of earlier releases it is found what they share with a source, or said why that cannot be told."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.composition.contents import Sketch
+from tasks.composition import earlier
+from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
+from tests.core.recount.test_classes import manifest
+
+NOTHING = Sketch.of(np.array([], np.uint64))
+
+
+def records(*digests: int) -> Sketch:
+    return Sketch.of(np.array(digests, np.uint64) << np.uint64(40))
+
+
+def compared(theirs: tuple[Sketch, Sketch] | None) -> Earlier | None:
+    """Compare a source of five records with the sketches of records and persons of another release."""
+    mine = records(1, 2, 3, 4, 5), NOTHING
+    registry: Any = SimpleNamespace(sketches_of=lambda _entry: theirs)
+    known: Any = SimpleNamespace(columns=(("q", "integer"),))
+    keyed: Any = SimpleNamespace(of=lambda _columns: (mine, mine))
+    entry: Any = SimpleNamespace(reach=(1.0, 1.0))
+    return earlier._by_sketches(known, entry, registry, keyed, Earlier("people-1", 5, linkage_key=(("q", "integer"),)))
+
+
+def test_releases_are_compared_by_their_sketches_and_one_without_is_said_to_have_none() -> None:
+    shared, others, gone = compared((records(1, 2, 3), NOTHING)), compared((records(7, 8, 9), NOTHING)), compared(None)
+    assert shared is not None
+    assert gone is not None
+    assert (shared.untold, others, gone.untold) == ("", None, "the sketch of its records is gone or damaged")
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "alike"),
+    [("ab", "ab", True), ("ab", "abc", True), ("abc", "ab", True), ("ab", "bc", False), ("aab", "ab", False), ("aa", "aa", False),
+     ("aab", "aab", False)],
+)  # fmt: skip
+def test_equal_files_hold_all_that_is_common_only_where_one_source_has_further_ones_and_none_twice(
+    mine: str, theirs: str, alike: bool
+) -> None:
+    assert earlier._are_common_in_files(Counter(mine), Counter(theirs)) is alike
+
+
+def test_of_a_sketch_never_more_than_all_records_count_however_little_it_covers() -> None:
+    mine, theirs = records(1, 2, 3), records(2, 3, 4, 4)
+    for reach in (0.0, 1e-9, 0.5, 1.0):
+        assert likeness(mine, mine, theirs, reach).theirs == 4
+
+
+@pytest.mark.parametrize(
+    ("said", "known", "found"),
+    [
+        ({"levels": {"q": 0}}, set(), [("people-0", UNREGISTERED)]), ({"levels": {"q": 0}}, {"people-0"}, []),
+        ({"levels": {"q": 0, "other": 1}}, set(), []), (None, set(), []),
+    ],
+)  # fmt: skip
+def test_a_release_that_is_not_registered_is_named_where_its_columns_are_those_of_the_source(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: dict[str, Any] | None, known: set[str], found: list[tuple[str, str]]
+) -> None:
+    (tmp_path / "copied").mkdir()
+    (tmp_path / "copied" / "manifest.json").write_text(json.dumps({}))
+    monkeypatch.setattr(earlier, "read_secrets", lambda _job: [])
+    monkeypatch.setattr(earlier, "files_in", lambda *_: ())
+    monkeypatch.setattr(earlier, "read_manifest", lambda _folder: None if said is None else manifest(**said))
+    job: Any = SimpleNamespace(target_path=tmp_path, privacy=SimpleNamespace(k=5))
+    source: Any = SimpleNamespace(files=())
+    assert [(one.release, one.untold) for one in earlier._of_manifests(job, source, {"q": "integer"}, known)] == found

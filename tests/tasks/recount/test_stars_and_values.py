@@ -1,0 +1,53 @@
+"""What of a column is a star, a value as it was or of the wrong type is told by what its files hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.job.job import Job
+from tasks.recount import published_labels, source_figures
+from tasks.recount.original import Original
+from tasks.recount.rows import WRONG_COLUMNS, column_faults_of
+from tests.jobs import job_of
+
+COLUMNS = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [2]}}], "sensitive": ["disease"]}
+
+
+def test_a_star_is_a_text_or_two_bounds_that_are_open() -> None:
+    both = [pa.array([None, 1, None]), pa.array([None, 2, 3])]
+    assert published_labels._stars(both).tolist() == [True, False, False]
+    assert published_labels._stars([pa.array(["*", "a", None])]).tolist() == [True, False, False]
+    assert published_labels._stars([pa.array([1, None])]).tolist() == [False, False]
+
+
+@pytest.mark.parametrize(("shown", "kept"), [([1, 2], True), ([9, 2], False), ([1, 9], False), ([1, 2, 7], True)])
+def test_labels_are_the_values_only_where_each_is_including_the_first(shown: list[int], kept: bool) -> None:
+    owners = np.array([0, 1], np.int32)
+    assert published_labels._is_kept(pa.array([1, 2]), pa.array(shown), owners) is kept
+    assert not published_labels._is_kept(pa.array([1, 2]), pa.array(shown, pa.int32()), owners)
+
+
+@pytest.mark.parametrize(
+    ("treatment", "kind", "right"), [("mask", pa.string(), True), ("mask", pa.int64(), False), ("drop", pa.int64(), True)]
+)
+def test_a_column_that_may_hold_stars_is_one_of_text(tmp_path: Path, treatment: str, kind: pa.DataType, right: bool) -> None:
+    job = Job.model_validate(job_of(columns=COLUMNS, suppression={"limit": 0.1, "treatment": treatment}))
+    path = tmp_path / "data" / "0.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"age": pa.array([1, 2]).cast(kind), "disease": ["flu", "gout"]}), path)
+    assert column_faults_of(job, [path]) == ([] if right else [WRONG_COLUMNS])
+
+
+def test_persons_of_a_source_are_counted_once_and_nobody_is_none() -> None:
+    job = Job.model_validate(job_of(columns=COLUMNS | {"person": ["who"]}))
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE source AS SELECT unnest([1, 1, 2, NULL, 3, 2]) AS who")
+        original = Original("source", pa.schema([("who", pa.int32())]))
+        assert source_figures._persons(job, connection, original) == 3
+        assert source_figures._persons(Job.model_validate(job_of(columns=COLUMNS)), connection, original) is None
