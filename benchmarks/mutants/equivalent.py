@@ -76,5 +76,8 @@ EQUIVALENT: Mapping[str, str] = {
         "Masked records are taken off the starred ones only where both are as many, and of a source no record is starred."
     ),
     "tasks/verification/file_forms.py:_is_plain: 0 -> (0 + 1)": "A file without row groups has none that is too large.",
+    "core/composition/classes.py:count_records_at_risk: 0 -> (0 + 1) #1": (
+        "Classes are numbered from 0 to a largest number at most: cells are counted alike where the numbers could be larger."
+    ),
 }
 """By the name of a mutant."""

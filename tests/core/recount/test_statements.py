@@ -250,7 +250,8 @@ def test_a_value_that_a_person_has_in_several_rows_is_theirs_once(connection: du
 def test_classes_of_one_sensitive_value_are_counted_with_their_records(connection: duckdb.DuckDBPyConnection) -> None:
     rows = [("a", 1, "x"), ("a", 1, "y"), ("b", 2, "x"), ("b", None, "y"), ("c", None, "x")]
     table(connection, "r", "q VARCHAR, s BIGINT, t VARCHAR", rows)
-    *_, starred, alone = answer(connection, recount_sql("r", ["q"], 2, sensitive=["s", "t"]))
+    *counts, sizes, starred, alone = answer(connection, recount_sql("r", ["q"], 2, sensitive=["s", "t"]))
+    assert (counts, sizes) == ([5, 3, 1, 1, 1, 0], {1: 1, 2: 2})
     # By s each class has one value or none; by t that of one record alone.
     assert (starred, alone) == ([], [3, 5, 1, 1])
 
