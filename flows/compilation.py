@@ -20,8 +20,10 @@ import numpy as np
 from core.formats.record_counts import count_records
 from core.order.sorting import FEW, ascending, ascending_digests, order_of, order_of_digests
 from data.tables import JOBS, maker
+from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.engine.flows import SWITCH
+from tasks.planning.plan import make_plan
 
 ROWS = 2_000
 MORE = {"skald": 30_000}
@@ -51,11 +53,11 @@ def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
         for name in MORE.keys() & methods:
             maker("medical")(Path(folder, f"many-{name}"), MORE[name])
         shutil.copytree(JOBS / "hierarchies", Path(folder, "hierarchies"))
-        sorting = pool.submit(_sort)
+        sorting, planning = pool.submit(_sort), pool.submit(_plan, folder)
         of_tables = [pool.submit(_run_tables, folder)] if set(OF_TABLES) <= set(methods) else []
         for _ in pool.map(_run, [folder] * len(ordered), ordered):
             pass
-        for one in (sorting, *of_tables):
+        for one in (sorting, planning, *of_tables):
             one.result()
 
 
@@ -70,6 +72,14 @@ def _sort() -> None:
     order_of_digests(np.zeros(FEW, np.uint64))
     ascending_digests(np.zeros(FEW, np.uint64))
     count_records([b"a,b\n"], ",", 2)
+
+
+def _plan(folder: str) -> None:
+    """Plan the small jobs, of records and of persons, so that the loops of a plan are compiled."""
+    os.environ[SWITCH] = "1"
+    for name in ("medical", "visits"):
+        settings = "privacy.k=5", "memory=256MB", f"work=plan-{name}", f"source.path={name}/*.parquet"
+        make_plan(load_job(Path(folder, f"{name}.yaml"), settings))
 
 
 def _run(folder: str, method: str) -> None:
