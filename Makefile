@@ -37,7 +37,8 @@ demo: $(VENV)/running
 	@echo "Running it: a million synthetic patients, made, anonymised, verified and published."
 	$(BIN)/python -m flows.demo
 
-# Three circles of tests: those that take seconds together, what every change runs besides, and everything with laws tried thoroughly.
+# Laws about the text of the project run in `make check`. Beside them there are three circles of tests: those that take seconds together,
+# what every change runs besides, and what both leave out, with laws tried thoroughly.
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not ci and not house"
 

@@ -34,7 +34,6 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
     assert not [name for name, place in places.items() if not (place.with_suffix(".py").is_file() or (place / "__main__.py").is_file())]
 
 
-@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("floor", FLOORS)
 def test_every_room_stands_right_of_those_it_uses_and_no_arrow_crosses_one(floor: str) -> None:
     places = FLOORS[floor][1]

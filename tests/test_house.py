@@ -111,7 +111,6 @@ def test_a_file_says_what_it_holds() -> None:
     assert not [name for name in NAMES if name.split(".")[-1] in NO_NAMES]
 
 
-@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("floor", FLOORS)
 def test_a_public_function_has_its_name_alone_on_its_floor(floor: str) -> None:
     found: dict[str, list[str]] = defaultdict(list)
@@ -175,3 +174,13 @@ def test_no_module_of_flows_bears_the_name_of_a_standard_one() -> None:
 
 def test_modules_are_short_enough_to_read() -> None:
     assert not [str(path.relative_to(ROOT)) for path in MODULES if len(path.read_text().splitlines()) > 400]
+
+
+def test_make_check_looks_where_laws_of_the_house_are() -> None:
+    """Only it runs them: one that stands elsewhere would be run by nobody."""
+    looked_at = re.search(r'-m "house and not slow" (.*)', (ROOT / "Makefile").read_text())
+    assert looked_at
+    files = {path for pattern in looked_at[1].split() for found in ROOT.glob(pattern) for path in (found, *found.rglob("*.py"))}
+    marked = {path for path in (ROOT / "tests").rglob("*.py") if "pytest.mark.house" in path.read_text("utf-8")}
+    assert len(marked) > 5
+    assert marked <= files

@@ -69,7 +69,7 @@ def disclosing_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
     assert isinstance(spec, DateHierarchy)
     units = "|".join(_UNITS[unit] for unit in spec.date)
     told: Flags = ~np.asarray(pc.match_substring_regex(texts, rf"^-?(?:{units})$")).astype(np.bool_)
-    # Digits in the form of a unit may be no unit, such as a thirteenth month. Of different labels a calendar has few.
+    # Digits in the form of a unit may be no unit, such as a thirteenth month.
     told |= ~np.array([_has_shown_day(label, spec) for label in texts.to_pylist()], np.bool_)
     return told & ~np.asarray(pc.is_in(texts, pa.array([label for label in spec.end_labels if label], texts.type))).astype(np.bool_)
 

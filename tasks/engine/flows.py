@@ -42,6 +42,7 @@ def as_flow(function: Callable[..., Any]) -> Any:
 def as_job_flow(function: Callable[[Job], Any]) -> Any:
     """Wrap a function that runs a job as a flow of a job file and settings, which refuses jobs of other methods.
 
+    The flow takes ``job_file``, a YAML file or what a program gives in its place, and ``settings``, overrides such as ``privacy.k=10``.
     With Prefect it is a Prefect flow, whose parameters are one model, checked before a run begins; else a plain function.
     """
     checked = _CHECKED[function.__name__] = load_and_run(function)
@@ -75,7 +76,10 @@ def prefect_flow(method: str) -> Any:
 
 
 def load_and_run(function: Callable[[Job], Any]) -> Callable[..., Any]:
-    """Wrap a function that runs a job: load the job, and refuse it if the function is not named after its method."""
+    """Wrap a function that runs a job: load the job, and refuse it if the function is not named after its method.
+
+    A deployment's run that waits for the folder keeps the job that it has read.
+    """
 
     @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:

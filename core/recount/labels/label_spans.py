@@ -253,7 +253,7 @@ def _read_range(keys: NDArray[np.integer[Any]], labels: pa.Array) -> tuple[SpanP
     low, high, one = (part.filter(pa.array(read)) for part in found.flatten())
     alone = pc.not_equal(one, "")
     limits = np.iinfo(keys.dtype)
-    # An end may lie beyond what the column's type holds, and a type hold more than an end may be.
+    # An end may lie beyond the column's type. A type may hold numbers beyond 64 bits with a sign, which no end is.
     least, most = int(limits.min), min(int(limits.max), np.iinfo(np.int64).max)
     ends = (pc.if_else(alone, one, part).cast(pa.int64()).to_numpy() for part in (low, high))
     first, last = (np.clip(end, least, most).astype(keys.dtype) for end in ends)

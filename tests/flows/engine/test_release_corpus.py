@@ -8,7 +8,7 @@ from tests.corpus.releases import cases, outcome, recorded
 
 
 @pytest.mark.ci
-@pytest.mark.few(20)
+@pytest.mark.few(33)
 @pytest.mark.parametrize("name", sorted(cases()))
 def test_a_release_stays_the_same_to_the_byte(name: str, tmp_path: Path) -> None:
     assert outcome(cases()[name], tmp_path) == recorded()[name]

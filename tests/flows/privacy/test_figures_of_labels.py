@@ -180,7 +180,7 @@ def with_a_lone_record(seed: int, settings: tuple[str, ...]) -> PublishedRelease
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @tried(5)
 @given(
     seed=st.integers(0, 1),

@@ -208,7 +208,7 @@ def test_manifest_report_and_summary_say_that_a_release_is_pseudonymous(original
     assert "no identifier is among them" not in page
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_another_key_makes_another_release_that_cannot_be_linked_and_the_same_one_none(
     original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -178,7 +178,7 @@ def figures(overlap: Overlap) -> dict[str, int | None]:
     return {name: getattr(overlap, name) for name in ("shared", "shared_at_risk", "added_at_risk", "removed_at_risk")}
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("settings", [[], ["suppression.limit=0.4", "suppression.treatment=mask"], ["method.root=dense"]])
 def test_records_at_risk_are_those_that_both_releases_single_out(anonymise: Anonymise, tmp_path: Path, settings: list[str]) -> None:

@@ -37,7 +37,7 @@ PLAIN_FINGERPRINTS = {
 
 
 def tree(module: str) -> ast.Module:
-    """Read a module when it is asked for: every process of tests collects this file, and few run it."""
+    """Return the parsed file of a module."""
     return places.tree(PLACES[module])
 
 
