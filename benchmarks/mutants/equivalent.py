@@ -79,5 +79,24 @@ EQUIVALENT: Mapping[str, str] = {
     "core/composition/classes.py:count_records_at_risk: 0 -> (0 + 1) #1": (
         "Classes are numbered from 0 to a largest number at most: cells are counted alike where the numbers could be larger."
     ),
+    "core/recount/classes.py:recount_sql: IS NOT DISTINCT FROM -> =": (
+        "A filter takes what is unknown as what is not so, and nothing but filters reads the stars."
+    ),
+    "core/recount/linked.py:form_groups: IS NOT DISTINCT FROM -> =": (
+        "A filter takes what is unknown as what is not so, and nothing but a filter reads the stars."
+    ),
+    "core/recount/people.py:people_sql: min( -> max(": ("The person at rank k is one at most, so that least and most are the same."),
+    "core/recount/people.py:classes_sql: UNION ALL -> UNION": ("Each class has a number of its own, so that no two rows are alike."),
+    "core/recount/shared_ends.py:step_lines: 1 -> (1 + 1) #4": ("It is 1 or 1,000."),
+    "core/recount/labels/group_levels.py:levels_of_bins: integers -> False": (
+        "Whole numbers as texts have no point, so that they have 0 places either way."
+    ),
+    "core/recount/labels/label_spans.py:_read_range: min(int(limits.max), np.iinfo(np.int64).max) -> int(limits.max)": (
+        "NumPy takes a bound that lies beyond the type of what it clips as none."
+    ),
+    "core/units/unit.py:in_classes: 0 -> (0 + 1)": ("The least owner is asked whether it is below 0, which a 1 beside it does not change."),
+    "core/composition/classes.py:JointCells.__init__: dense -> False": (
+        "Cells are counted alike in an array of all and one by one, and never are more of them occupied than there are."
+    ),
 }
 """By the name of a mutant."""
