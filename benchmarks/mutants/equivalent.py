@@ -98,5 +98,12 @@ EQUIVALENT: Mapping[str, str] = {
     "core/composition/classes.py:JointCells.__init__: dense -> False": (
         "Cells are counted alike in an array of all and one by one, and never are more of them occupied than there are."
     ),
+    "core/persons/kernels.py:count_repeated_persons: 1 -> (1 + 1) #1": (
+        "The number tells one person from the one before, and every second number does so as well."
+    ),
+    "core/persons/pairs.py:person_hash_table: 2 * most -> most": (
+        "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
+    ),
+    "core/persons/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
 }
 """By the name of a mutant."""

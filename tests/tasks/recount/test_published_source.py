@@ -114,3 +114,8 @@ def test_means_of_whole_numbers_are_no_whole_numbers_and_other_values_stay_of_th
         published_source(job_that_publishes(way), rows, Original("source", pa.schema([])))
         found = connection.execute(f"SELECT v, typeof(v) FROM {rows.source} ORDER BY v").fetchall()
         assert found == [(value, kind) for value in published]
+
+
+def test_a_null_of_few_is_published_with_the_words_of_few(connection: duckdb.DuckDBPyConnection) -> None:
+    made, _ = as_published(connection, "shared", "VARCHAR", ["a", "a", "a", "b", "c", None], ["a", "a", "a", OTHER, OTHER, OTHER])
+    assert made == {"a": 3, OTHER: 3}
