@@ -79,5 +79,31 @@ EQUIVALENT: Mapping[str, str] = {
     "core/composition/classes.py:count_records_at_risk: 0 -> (0 + 1) #1": (
         "Classes are numbered from 0 to a largest number at most: cells are counted alike where the numbers could be larger."
     ),
+    "core/recount/classes.py:recount_sql: IS NOT DISTINCT FROM -> =": (
+        "A filter takes what is unknown as what is not so, and nothing but filters reads the stars."
+    ),
+    "core/recount/linked.py:form_groups: IS NOT DISTINCT FROM -> =": (
+        "A filter takes what is unknown as what is not so, and nothing but a filter reads the stars."
+    ),
+    "core/recount/people.py:people_sql: min( -> max(": ("The person at rank k is one at most, so that least and most are the same."),
+    "core/recount/people.py:classes_sql: UNION ALL -> UNION": ("Each class has a number of its own, so that no two rows are alike."),
+    "core/recount/shared_ends.py:step_lines: 1 -> (1 + 1) #4": ("It is 1 or 1,000."),
+    "core/recount/labels/group_levels.py:levels_of_bins: integers -> False": (
+        "Whole numbers as texts have no point, so that they have 0 places either way."
+    ),
+    "core/recount/labels/label_spans.py:_read_range: min(int(limits.max), np.iinfo(np.int64).max) -> int(limits.max)": (
+        "NumPy takes a bound that lies beyond the type of what it clips as none."
+    ),
+    "core/units/unit.py:in_classes: 0 -> (0 + 1)": ("The least owner is asked whether it is below 0, which a 1 beside it does not change."),
+    "core/composition/classes.py:JointCells.__init__: dense -> False": (
+        "Cells are counted alike in an array of all and one by one, and never are more of them occupied than there are."
+    ),
+    "core/persons/kernels.py:count_repeated_persons: 1 -> (1 + 1) #1": (
+        "The number tells one person from the one before, and every second number does so as well."
+    ),
+    "core/persons/pairs.py:person_hash_table: 2 * most -> most": (
+        "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
+    ),
+    "core/persons/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
 }
 """By the name of a mutant."""

@@ -79,6 +79,11 @@ def test_who_comes_to_share_a_set_with_fewer_is_below_k_though_he_is_in_one_rele
     assert connection.execute(joined_people_sql(2)).fetchall() == [(1, 3, 0, 1)]
 
 
+def test_who_has_several_pseudonyms_is_counted_once(connection: duckdb.DuckDBPyConnection) -> None:
+    written(connection, FOLDED, [*KNOWN, "before", "mine"], [(1, 9, 7, 1, 5, 6), (2, 9, 7, 1, 5, 6)])
+    assert connection.execute(joined_people_sql(2)).fetchall() == [(1, 1, 1, 1)]
+
+
 OLDER = [
     (
         1,

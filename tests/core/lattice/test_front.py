@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from math import floor
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.lattice.objectives import prices_of
-from core.lattice.pareto_front import SHARES, find_pareto_nodes
+from core.lattice.pareto_front import MOST_SHOWN, SHARES, ParetoNode, _thinned, find_pareto_nodes
 from core.lattice.search import Search
 from core.privacy.promise import Promise
 from tests.laws import tried
@@ -73,3 +76,26 @@ def test_a_search_tells_what_its_node_costs_for_each_record_and_weight() -> None
     assert found is not None
     assert found.measured == {"weighted": pytest.approx(search.values[found.node] / (len(TIED) * 4))}
     assert search.values[found.node] > 0
+
+
+def test_a_node_is_optimal_only_within_the_suppression_for_which_it_costs_least() -> None:
+    """With nothing suppressed (0,) is the best at 10; (1,) costs less and suppresses, and (2,) suppresses as much and costs least."""
+    values, suppressed = {(0,): 10.0, (1,): 8.0, (2,): 5.0}, {(0,): 0, (1,): 4, (2,): 5}
+    risks = {(0,): 0.3, (1,): 0.1, (2,): 0.2}
+
+    def search(most: int) -> Any:
+        best = min((node for node in values if suppressed[node] <= most), key=values.__getitem__)
+        losses = {node: SimpleNamespace(suppressed=many) for node, many in suppressed.items()}
+        return SimpleNamespace(run=lambda: SimpleNamespace(node=best), values=values, losses=losses, risk=risks.__getitem__)
+
+    found = find_pareto_nodes(search, 100, 1)
+    assert {one.node: one.optimal for one in found} == {(0,): True, (1,): False, (2,): True}
+
+
+def test_of_many_nodes_that_are_no_optimum_some_are_shown_evenly_spread() -> None:
+    nodes = [ParetoNode((place,), place / 100, 0.0, 1 - place / 100, place == 50) for place in range(100)]
+    shown = [one.node[0] for one in _thinned(nodes)]
+    assert (len(shown), shown[0], shown[-1], 50 in shown) == (MOST_SHOWN, 0, 99, True)
+    assert max(after - before for before, after in pairwise(shown)) <= 6
+    assert _thinned(nodes[:10]) == nodes[:10]
+    assert _thinned(nodes[50:51]) == nodes[50:51]

@@ -15,7 +15,7 @@ from core.charts.chart import paint, width_of
 from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
 from core.lattice.map import BOUNDED, FAILED, MOST_IN_A_ROW, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
 from core.lattice.page_picture import heights_picture, nodes_picture
-from core.lattice.picture import lattice_picture
+from core.lattice.picture import BOX_GAP, lattice_picture, rows_of_nodes
 
 
 def test_a_counted_node_is_told_by_its_count_and_others_by_their_tags() -> None:
@@ -191,3 +191,22 @@ def test_words_of_a_picture_are_the_larger_the_more_they_head() -> None:
     drawn = map_of("job", ["a", "b"], np.zeros((2, 2), np.int8), (1, 0))
     sizes = [int(size) for size in re.findall(r"<text [^>]*font-size='(\d+)'", lattice_picture(drawn).body)]
     assert sizes[:6] == [18, 13, 13, 10, 13, 11]
+
+
+def test_the_name_of_a_height_stands_on_the_line_of_its_number_of_nodes() -> None:
+    drawn = map_of("job", ["a", "b"], np.zeros((4, 3), np.int8), (1, 1))
+    lines = re.findall(r"<text x='[^']*' y='([^']*)'[^>]*>([^<]*)<", heights_picture(drawn, 400).body)[1:13]
+    names, counts = lines[::2], lines[1::2]
+    assert [said for _, said in names] == [str(height) for height in range(6)]
+    assert [y for y, _ in names] == [y for y, _ in counts]
+
+
+def test_a_row_of_nodes_that_just_fits_is_drawn_however_far_from_the_chosen_one() -> None:
+    drawn = map_of("job", ["a", "b"], np.zeros((40, 30), np.int8), (0, 0))
+    assert not drawn.whole
+    rows = rows_of_nodes(drawn)
+    most = max(map(len, rows))
+    box = 14 + 9 * max(len(" ".join(map(str, one.node))) for one in drawn.drawn)
+    width = most * (box + BOX_GAP) - BOX_GAP
+    shown = [len(re.findall("<rect", nodes_picture(drawn, wide).body)) for wide in (width, width - 1)]
+    assert shown == [len(drawn.drawn), sum(len(row) for row in rows if len(row) < most)]

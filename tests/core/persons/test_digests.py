@@ -88,3 +88,9 @@ def test_digests_are_the_same_on_every_machine() -> None:
 
 
 FIXED = [16926848382263734226, 10303999239157948088]
+
+
+def test_the_first_texts_of_a_column_have_as_many_digests() -> None:
+    for kind in (pa.string(), pa.large_string(), pa.large_binary()):
+        whole = pa.array(["a", "b", "c"], pa.string()).cast(kind)
+        assert digests_of([whole.slice(0, 2)], 2).tolist() == digests_of([whole], 3).tolist()[:2]

@@ -43,12 +43,20 @@ def kept_by_models(model: PrivacyModel, counts: list[int], whole: list[int]) -> 
 @example(RecursiveDiversity("x", Fraction(3, 2), 2), [3, 2, 0, 0, 0, 0], [0] * VALUES)  # 3 < 3/2 · 2 does not hold
 @example(RecursiveDiversity("x", Fraction(5, 2), 2), [4, 2, 0, 0, 0, 0], [0] * VALUES)  # 4 < 5/2 · 2 does
 @example(Closeness("x", 0.25, ORDERED), [5, 0, 0, 0, 0, 0], [0] * VALUES)  # the source's own shares
+@example(Closeness("x", 0.25, ORDERED), [5, 0, 0, 0, 0, 0], [0, 5, 5, 5, 5, 5])  # other shares
 @example(Closeness("x", 0.4, None, HIERARCHICAL), [2, 0, 0, 0, 0, 0], [-2, 2, 0, 0, 0, 0])  # a third: all within the lowest of three
 @example(Closeness("x", 0.4, None, HIERARCHICAL), [2, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 2])  # a half: all the way over the top
 @tried(400)
 def test_a_class_is_kept_or_refused_as_by_the_models(model: PrivacyModel, counts: list[int], others: list[int]) -> None:
     whole = [mine + other for mine, other in zip(counts, others, strict=True)]
     assert kept_by_kernels(model, counts, whole) == kept_by_models(model, counts, whole)
+
+
+def test_a_class_at_just_the_distance_that_is_asked_for_is_kept() -> None:
+    demands = demands_of(Promise(1, (Closeness("x", 0.5),)), ("x",), (np.array([2, 2]),))
+    for least, kept in ((0.5, True), (np.nextafter(0.5, 0.0), False)):
+        asked = demands._replace(distances=np.array([[least, -1.0, -1.0]]))
+        assert bool(class_keeps(2, 2, np.array([2, 0]), np.array([0]), 1, 0, asked)) == kept
 
 
 def test_a_column_of_nulls_alone_has_no_value() -> None:

@@ -135,3 +135,13 @@ def test_a_label_of_no_level_is_none() -> None:
 )
 def test_a_text_has_the_place_of_the_value_that_it_writes(values: pa.Array, texts: list[str | None], places: list[int]) -> None:
     assert match_value_labels(values, [pa.array(texts, pa.string())]).numbers.tolist() == places
+
+
+def test_a_group_of_no_value_adds_nothing_to_what_its_label_covers() -> None:
+    """At another level the label is the last value's: it covers that one, and does not begin at the first."""
+    finest = ClaimedLabels(np.arange(3), np.array([2, 0]))
+    coarser = ClaimedLabels(np.array([0, 0, 1]), np.array([2, 0]))
+    found = claimed_spans([finest, coarser], np.zeros(2, np.bool_))
+    assert found is not None
+    positions, spans = found
+    assert (positions.tolist(), spans.low.tolist(), spans.high.tolist(), spans.sets) == ([0, 1, 2], [2, 0], [3, 2], {})

@@ -389,3 +389,16 @@ def test_of_times_with_a_zone_a_day_more_on_both_sides_is_covered() -> None:
     third = "2020-01-03 00:00:00+00:00"
     assert (scale.between(third, third), scale.between(third, third, wide=True)) == ((2, 3), (1, 4))
     assert scale.between(third, third, closed=False, wide=True) == (1, 3)
+
+
+def test_of_a_list_no_value_is_covered_after_which_the_rest_is_none() -> None:
+    values = pa.array(["a", "a, b", "c", "c, d"])
+    spans = reading({"prefix": [1]}, values, ["{a, b, c}", "{a, b, c, d}"])
+    assert [covered(spans, label) for label in range(2)] == [[1, 2], [1, 3]]
+
+
+def test_a_year_or_a_month_is_no_moment() -> None:
+    for values in (pa.array([date(2020, 1, 1), date(2021, 1, 1)]), pa.array([datetime(2020, 1, 1), datetime(2021, 1, 1)])):
+        scale = value_scale(values)
+        assert scale is not None
+        assert [scale.exact(text) for text in ("2020", "2020-01", "2020-01-01")] == [None, None, (0, 1)]

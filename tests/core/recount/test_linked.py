@@ -103,3 +103,19 @@ def test_each_figure_of_what_links_is_held_against_the_files() -> None:
     assert faults(FEW, columns=("mail",)) == ["the manifest does not say truly which columns show which records belong together"]
     older: Any = SimpleNamespace(linked=None)
     assert link_claims(REFUSES, older, [FEW]) == []
+
+
+def test_persons_of_a_class_that_is_not_published_stay_and_are_unexpected() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE written AS SELECT 'a' AS q, 'p' AS link")
+        connection.execute("CREATE TABLE classes AS SELECT * FROM (VALUES (0, 'a'), (1, 'b')) AS t(class, label_0)")
+        connection.execute(
+            "CREATE TABLE people AS SELECT * FROM (VALUES (0, 7, 1, 'p'), (1, 8, 1, 's')) AS t(class, person, records, link_0)"
+        )
+        connection.execute(combinations_sql("written", ['"q"'], "combinations"))
+        owners = owners_sql("combinations", "classes", "people", 1, [0])
+        [(number,)] = connection.execute("SELECT combination FROM combinations").fetchall()
+        found = connection.execute(f"SELECT combination, person, link_0 FROM {owners} ORDER BY person").fetchall()
+        [row] = connection.execute(linked_sql("written", ['"q"'], "combinations", ['"link"'], 1, owners)).fetchall()
+    assert found == [(number, 7, "p"), (None, 8, "s")]
+    assert LinkCount(("link",), True, *row).unexpected

@@ -27,7 +27,15 @@ from core.recount.relational.known_rows import choices_sql
 from core.recount.sampled_classes import masked_sql
 from core.recount.spreads import holder_classes_sql, one_value_sql
 from core.recount.together import together_sql
-from core.recount.truth import DigestPart, excess_records_sql, join_source_values_sql, marginal_sql, source_digests, source_parts_sql
+from core.recount.truth import (
+    DigestPart,
+    excess_records_sql,
+    join_source_values_sql,
+    marginal_sql,
+    released_parts_sql,
+    source_digests,
+    source_parts_sql,
+)
 from schemas.pseudonyms.identifiers import Identifier
 from tests.laws import tried
 
@@ -298,3 +306,9 @@ def test_records_of_the_source_without_a_value_get_the_digest_of_their_label(con
     parts = [DigestPart("r.q", "of_q.digest", "of_q", "q")]
     connection.execute(join_source_values_sql("source", parts, ["s.r + 10"], ["r"], "joined"))
     assert set(connection.execute("SELECT digest_0, later_0 FROM joined").fetchall()) == {(11, 1), (12, 2)}, "no label covers the last one"
+
+
+def test_records_without_a_label_are_counted_beside_the_others(connection: duckdb.DuckDBPyConnection) -> None:
+    table(connection, "counted", "label_0 VARCHAR, label_1 VARCHAR, part INTEGER, records INTEGER", [("a", None, 1, 4), (None, None, 2, 7)])
+    table(connection, "labels", "label_0 VARCHAR, label_1 VARCHAR, number INTEGER", [("a", None, 0), (None, None, 1), ("a", "a", 2)])
+    assert sorted(connection.execute(released_parts_sql("counted", 2, "labels")).fetchall()) == [(1, 0, 4), (2, 1, 7)]

@@ -62,6 +62,17 @@ def test_what_is_kept_on_the_way_changes_nothing(data: st.DataObject, k: int, ca
             decided[node] = data.draw(st.sampled_from([-1, 0, 1]))
 
 
+@given(tables_of_people().filter(lambda table: any(hierarchy.top for hierarchy in table.example.hierarchies)), st.integers(1, 3))
+def test_only_nodes_above_the_root_count_as_rolled_up(table: People, k: int) -> None:
+    hierarchies = table.example.hierarchies
+    root, top = (0,) * len(hierarchies), tuple(hierarchy.top for hierarchy in hierarchies)
+    decided = np.zeros([hierarchy.levels for hierarchy in hierarchies], np.int8)
+    rolled = PersonRollUps(table.example.histogram(root), hierarchies, 0, decided, table.persons(root, 1), k)
+    for node, made in ((root, 0), (top, 1), (root, 1), (top, 2)):
+        rolled.classes(node)
+        assert rolled.made == made
+
+
 @pytest.mark.ci
 @given(st.data(), st.integers(1, 6), st.booleans())
 @settings(max_examples=150)

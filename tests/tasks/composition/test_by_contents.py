@@ -14,6 +14,7 @@ from tasks.composition import by_contents
 from tasks.composition.by_contents import ComparedContents, Side, compare_by_contents
 from tasks.composition.joint_values import Promises
 from tasks.counting.contents import Digested
+from tasks.store.database import connect
 from tasks.store.store import Store
 from tests.jobs import job_of
 
@@ -35,12 +36,17 @@ class Compared:
         self.asked: list[Digested] = []
         self._entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}})
         monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self._entry)
-        monkeypatch.setattr(by_contents, "run_comparison", lambda _run, _question, _job, compared, *_stores, **_here: compared)
+        self.places: list[Any] = []
+        monkeypatch.setattr(by_contents, "run_comparison", self._compared)
+
+    def _compared(self, _run: Any, _question: Any, _job: Job, compared: ComparedContents, *places: Any, **_here: Any) -> ComparedContents:
+        self.places += places
+        return compared
 
     def with_theirs(self, untreated: Columns, kept: Columns, *, linked: bool = True) -> Any:
         job = job_of_notes()
         store = SimpleNamespace(is_complete=lambda _artifact: True)
-        run = SimpleNamespace(job=job, store=store, spill=None, domain=None)
+        run = SimpleNamespace(job=job, store=store, spill="spill", domain=None)
 
         def parts(by: Digested) -> list[Any]:
             self.asked.append(by)
@@ -78,12 +84,18 @@ def test_what_one_of_both_publishes_as_it_is_shows_no_change(compared: Compared)
 def test_values_have_the_numbers_of_their_digests_on_either_side(compared: Compared) -> None:
     found = compared.with_theirs((), (("other", "text"), ("s", "text"), ("score", "real"), ("q", "real")), linked=False)
     assert compared.asked == [Digested(("q", "s"), (), ("s", "score"))]
+    assert compared.places[0] is compared.places[1]
+    assert compared.places[2:] == ["spill"]
     assert found.promises.columns == ("s", "score", "other", "q")
     assert found.mine.values == (0, 1, None, None)
     assert found.theirs.values == (1, 2, 0, 3)
     assert (found.by_contents, found.by_persons, found.k) == (False, False, 2)
 
 
-def test_two_releases_that_nothing_links_have_nothing_in_common(tmp_path: Path) -> None:
+def test_two_releases_that_nothing_links_have_nothing_in_common(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They are compared at the end of a run, with the memory that a step has which works alone."""
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(by_contents, "connect", lambda *given, **said: asked.append(said) or connect(*given, **said))
     compared = ComparedContents(Side((), False, ()), Side((), False, ()), False, False, 2, Promises({}, {}, (), None))
     assert compare_by_contents(job_of_notes(), compared, Store(tmp_path / "mine"), Store(tmp_path / "theirs"), tmp_path) == [None, ""]
+    assert asked == [{"last": True}]

@@ -7,11 +7,15 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from core.columns.domains import Domain
 from core.composition.joint_classes import RecordMatching, joined_sql, sets_table_sql
+from core.persons.digests import NOBODY, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
+from tasks.composition import joint_values
 from tasks.composition.joint_values import Promises, values_at_risk
 from tasks.store.store import Store
 from tests.core.composition.every_record import without_values
@@ -79,3 +83,19 @@ def test_values_in_an_order_that_is_not_kept_are_not_measured(tmp_path: Path) ->
     job = Job.model_validate(job_of(columns=columns, privacy={"k": 2, "t": {"s": near}}))
     with pytest.raises(UnmeasuredError, match="in no order that both have in common"):
         at_risk(job, promises, drawn_releases(0), tmp_path)
+
+
+def test_an_order_of_values_is_that_of_the_domain_wherever_their_digests_stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own = Domain("s", pa.array(["a", "b", "c"]), np.array([1, 1, 1]), 1)
+    first, second, third = digests_of([own.values], 3)
+    monkeypatch.setattr(joint_values, "_own_domain", lambda *_: own)
+    near = {"t": 0.2, "distance": "ordered"}
+    promises = Promises({"t": {"s": near}}, {}, ("s",), None)
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2, "t": {"s": near}}))
+    [(kind, *asked)] = promises.models_promised
+    digests = np.array([third, first, second, NOBODY], np.uint64)
+    model: Any = joint_values._model(job, promises, kind, tuple(asked), digests, Store(tmp_path))
+    assert (model.column, model.ranks.tolist()) == ("s", [2, 0, 1, 3])
+    with pytest.raises(UnmeasuredError):
+        joint_values._model(job, promises, kind, tuple(asked), digests[:3], Store(tmp_path))

@@ -44,3 +44,25 @@ def test_counts_that_cannot_be_told_apart_or_are_gone_are_not_made_up(
 ) -> None:
     with pytest.raises(UnmeasuredError, match=why):
         left(monkeypatch, chunks, *here, names=names)
+
+
+@pytest.mark.parametrize(("chunks", "measured"), [(["ab", "x"], True), (["a", "b", "xy"], True), (["ax", "b"], False), (["abx"], False)])
+def test_records_of_files_that_were_counted_together_with_others_are_not_told_apart(
+    monkeypatch: pytest.MonkeyPatch, chunks: list[str], measured: bool
+) -> None:
+    """The earlier release had the files a and b."""
+    monkeypatch.setattr(by_files, "load_coding", lambda *_: None)
+    monkeypatch.setattr(by_files, "read_recoding_of", lambda *_: None)
+    monkeypatch.setattr(by_files, "ChunkReading", lambda *_: None)
+    monkeypatch.setattr(by_files, "_seen", lambda *_: by_files.ReleaseView(coding, recoding))
+    monkeypatch.setattr(by_files, "_parts", lambda *_: [(SimpleNamespace(digests=set(files)), files) for files in chunks])
+    monkeypatch.setattr(by_files, "bundled_cells", lambda _coding, parts, _store: parts)
+    monkeypatch.setattr(by_files, "_at_risk", lambda _coding, _releases, cells, *_: len(cells))
+    coding = recoding = store = overlap = SimpleNamespace(k=2, removed=0)
+    ours: Any = SimpleNamespace(intervals="text", memory=1), (None, None), SimpleNamespace(columns=None)
+    entry: Any = SimpleNamespace(recoded=object(), files=[("", "a", 1), ("", "b", 1)])
+    figures, reason = by_files.compare_by_files(ours, entry, overlap, store)
+    common = sum(set(files) <= set("ab") for files in chunks)
+    expected = {"shared_at_risk": common, "added_at_risk": len(chunks) - common, "removed_at_risk": 0}
+    assert figures == (expected if measured else None)
+    assert bool(reason) is not measured

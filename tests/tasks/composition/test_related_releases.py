@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from core.composition.contents import Sketch
-from tasks.composition import earlier
+from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
+from tasks.composition.registry import ReleaseRegistry
+from tasks.counting.contents import Sketches
 from tests.core.recount.test_classes import manifest
 
 NOTHING = Sketch.of(np.array([], np.uint64))
@@ -75,3 +77,52 @@ def test_a_release_that_is_not_registered_is_named_where_its_columns_are_those_o
     job: Any = SimpleNamespace(target_path=tmp_path, privacy=SimpleNamespace(k=5))
     source: Any = SimpleNamespace(files=())
     assert [(one.release, one.untold) for one in earlier._of_manifests(job, source, {"q": "integer"}, known)] == found
+
+
+@pytest.mark.parametrize(
+    ("columns", "qids", "alike"), [("ab", "xy", True), ("b", "ab", True), ("abc", "abc", True), ("b", "ay", False), ("xb", "x", False)]
+)
+def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_columns_of_the_other(
+    columns: str, qids: str, alike: bool
+) -> None:
+    """This source has the columns a and b, which are its quasi-identifiers."""
+    job = SimpleNamespace(columns=SimpleNamespace(quasi_identifiers=[SimpleNamespace(name=name) for name in "ab"]))
+    known: Any = SimpleNamespace(person=(), kinds={"a": "text", "b": "text"}, run=SimpleNamespace(job=job))
+    entry: Any = SimpleNamespace(
+        release="people-1", k=5, records=9, linkage_key=(("z", "text"),), person=(), work="", key="K", columns=tuple(columns), qids=qids
+    )
+    registry: Any = SimpleNamespace(key="K")
+    found = earlier._related(known, entry, registry, None)
+    assert (found and found.untold) == (earlier.OTHER_COLUMNS if alike else None)
+
+
+@pytest.mark.parametrize(("mine", "theirs", "whole"), [("ab", "ab", True), ("aa", "a", False), ("a", "aa", False), ("ab", "a", True)])
+def test_files_that_a_source_holds_twice_do_not_tell_which_records_are_common(
+    monkeypatch: pytest.MonkeyPatch, mine: str, theirs: str, whole: bool
+) -> None:
+    monkeypatch.setattr(earlier, "files_in", lambda *_: set(mine) & set(theirs))
+    said: Any = SimpleNamespace(
+        release="people-1", privacy={"k": 5}, records=9, sources=[SimpleNamespace(digest=digest) for digest in theirs]
+    )
+    found = earlier._of_manifest(said, list(mine), [], {})
+    assert found is not None
+    assert (set(found.files), found.is_reported) == (set(mine) & set(theirs), whole)
+
+
+def test_of_two_releases_the_weaker_promise_is_what_both_must_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    for mine, other in ((3, 5), (5, 3)):
+        known: Any = SimpleNamespace(
+            run=SimpleNamespace(job=SimpleNamespace(privacy=SimpleNamespace(k=mine))), source=None,
+            overlap=SimpleNamespace,
+        )  # fmt: skip
+        found = overlaps._measured(known, Earlier("people-1", other, untold="why"))
+        assert found is not None
+        assert (found.k, found.unmeasured) == (3, "why")
+
+
+def test_sketches_are_keyed_by_what_they_are_of() -> None:
+    said: list[str] = []
+    registry: Any = SimpleNamespace(_keyed=lambda kind, sketch: said.append(kind) or sketch)
+    mine = Sketches(records(1, 2), records(3))
+    found = ReleaseRegistry.keyed_sketches(registry, mine)
+    assert (said, found.records, found.persons) == (["record", "person"], mine.records, mine.persons)

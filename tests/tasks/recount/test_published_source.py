@@ -114,3 +114,10 @@ def test_means_of_whole_numbers_are_no_whole_numbers_and_other_values_stay_of_th
         published_source(job_that_publishes(way), rows, Original("source", pa.schema([])))
         found = connection.execute(f"SELECT v, typeof(v) FROM {rows.source} ORDER BY v").fetchall()
         assert found == [(value, kind) for value in published]
+
+
+@pytest.mark.parametrize("released", [[1, 1, 1, None, None, None], [1, 1, 1, 5, 5, None]])
+def test_nulls_of_few_are_joined_by_the_number_that_fewest_have(connection: duckdb.DuckDBPyConnection, released: list[int | None]) -> None:
+    """So it is expected too where a release published that number all the same."""
+    made, _ = as_published(connection, "shared", "BIGINT", [1, 1, 1, 5, 5, None], released)
+    assert made == {1: 3, None: 3}

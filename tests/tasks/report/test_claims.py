@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from schemas.attacks.figures import AttackFigures
-from tasks.report.claims import attack_meaning, attack_warning, first_warning
+from tasks.report.claims import attack_meaning, attack_warning, first_warning, reported_attacks
 from tests.core.recount.test_classes import manifest
 
 
@@ -46,3 +46,8 @@ def test_the_first_attack_that_won_is_named_and_the_others_are_counted() -> None
 )
 def test_what_an_attack_means_is_said_by_its_verdict(changes: dict[str, Any], meaning: str) -> None:
     assert meaning in attack_meaning(attack(**changes))
+
+
+def test_attacks_that_break_a_release_are_told_first() -> None:
+    told = reported_attacks(manifest(attacks=(attack(verdict="safe"), attack(), attack(verdict="told"))))
+    assert [one.figures.verdict for one in told] == ["broken", "safe", "told"]

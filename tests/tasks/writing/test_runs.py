@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from schemas.errors.values import ValuesError
 from tasks.writing import two_level_shuffle
-from tasks.writing.runs import RunWriter, pays_to_dictionary_encode, read_file_records
+from tasks.writing.people import write_fragment_members
+from tasks.writing.runs import SAMPLED_VALUES, RunWriter, _check_unpacked, pays_to_dictionary_encode, read_file_records
 
 
 def payload(entries: int, rows: int) -> pa.RecordBatch:
@@ -66,3 +69,26 @@ def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: py
     for number in range(files):
         part, within = found.of(number)
         assert all(one[within] == number for one in part)
+
+
+def test_numbers_are_judged_by_evenly_spaced_ones_where_there_are_many() -> None:
+    """Each that is looked at differs; the others, which nobody looks at, are all the same."""
+    spaced = np.zeros(8 * SAMPLED_VALUES, np.int64)
+    spaced[::8] = np.arange(1, SAMPLED_VALUES + 1)
+    assert not pays_to_dictionary_encode(pa.array(spaced))
+    assert pays_to_dictionary_encode(pa.array(np.roll(spaced, 1)))
+
+
+def test_a_text_is_long_for_its_file_only_beyond_both_bounds() -> None:
+    """What unpacks to many times its entry is written as long as it stays below what a reader can hold."""
+    texts = pa.array(["x" * 1_000_000, "short"])
+    few, many = (pa.DictionaryArray.from_arrays(pa.array([0] * times + [1] * 300, pa.int32()), texts) for times in (100, 400))
+    _check_unpacked("note", few)
+    with pytest.raises(ValuesError):
+        _check_unpacked("note", many)
+
+
+def test_classes_of_a_fragment_are_numbered_after_those_of_others(tmp_path: Path) -> None:
+    kept = pa.table({"record": pa.array([7, 8, 9], pa.uint64())})
+    assert write_fragment_members(tmp_path / "members.parquet", 40, np.array([0, -1, 2], np.int32), kept) == 3
+    assert pq.read_table(tmp_path / "members.parquet").to_pydict() == {"class": [40, -1, 42], "record": [7, 8, 9]}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -9,7 +13,8 @@ import pytest
 
 from core.formats.published import PublishedValues
 from tasks.source.bounds.published_columns import make_value_table
-from tasks.writing.shared_values import values_of_few
+from tasks.writing import shared_values
+from tasks.writing.shared_values import values_of_few, with_shared_values
 
 Holding = list[tuple[str | None, int]]
 
@@ -47,3 +52,23 @@ def test_values_of_few_are_those_that_a_look_at_each_person_finds(rest: str | No
             assert set(found) == gone_by_force(held, k, rest, persons=persons)
             seen.add(len(found))
     assert {0, 1, 2} <= seen
+
+
+def test_published_values_are_replaced_where_what_is_released_leaves_too_few(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of one file and one column of which the value b is left to one record, with a and c left to two."""
+    text = pa.string()
+    known = PublishedValues(*[pa.array([], text)] * 4, pa.array(["other"], text), pa.array([None], text))
+    read: list[Path] = []
+    monkeypatch.setattr(shared_values, "shared_columns", lambda _job: ["s"])
+    monkeypatch.setattr(shared_values, "connect", lambda *_: duckdb.connect())
+    monkeypatch.setattr(shared_values, "_released", lambda *_: [([pa.array(["a", "a", "b", "c", "c"], text)], None)])
+    monkeypatch.setattr(shared_values, "read_published_values", lambda path: read.append(path) or known)
+    made = SimpleNamespace(sha256="new")
+    store = SimpleNamespace(make=lambda *_: made, path=lambda _made: "made.arrow")
+    job = SimpleNamespace(privacy=SimpleNamespace(k=2), columns=SimpleNamespace(person=()))
+    run: Any = SimpleNamespace(job=job, spill=tmp_path, store=store)
+    file = SimpleNamespace(publish={"s": ("kept.arrow", "old")}, model_copy=lambda update: update["publish"])
+    given: Any = SimpleNamespace(source=SimpleNamespace(files=[file], chunks=[], model_copy=lambda update: update))
+    found: Any = with_shared_values(run, given)
+    assert read == [Path("kept.arrow")]
+    assert found == {"files": ({"s": ("made.arrow", "new")},), "chunks": ()}

@@ -1,0 +1,61 @@
+"""Ranges end where k people do, and what was withheld everywhere is no label of a level."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.job.job import Job
+from schemas.release.claimed_levels import ClaimedLevels
+from schemas.release.manifest import published_columns
+from tasks.recount.original import Original
+from tasks.recount.published_labels import labels_of_levels
+from tasks.recount.published_values import column_losses
+from tasks.recount.rows import RowsHere
+from tasks.recount.verdict import endpoint_faults
+from tests.jobs import job_of
+
+AGES: Any = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [2, 4]}}], "sensitive": []}
+TREE: Any = {"quasi_identifiers": [{"name": "q", "hierarchy": {"tree": {"A": ["a", "b"], "C": ["c"]}}}], "sensitive": []}
+
+
+@pytest.mark.parametrize(("ends", "faults"), [("shared", 1), ("observed", 0)])
+def test_ends_of_few_people_are_a_fault_unless_they_may_be_observed(ends: str, faults: int) -> None:
+    job = Job.model_validate(job_of(columns=AGES, privacy={"k": 2}, method={"name": "mondrian"}, suppression=None, endpoints=ends))
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE source AS SELECT unnest([10, 11, 13, 29, 37, 53]) AS age")
+        connection.execute("CREATE TABLE release AS SELECT unnest(['[10 - 11]', '[10 - 11]', '[13 - 53]']) AS age")
+        original = Original("source", pa.schema([("age", pa.int32())]))
+        assert len(endpoint_faults(job, RowsHere(connection, "release", "source"), original)) == faults
+
+
+@pytest.mark.parametrize(("unmasked", "read"), [("release", True), ("(FROM release WHERE q <> '*')", False)])
+def test_a_star_covers_all_where_no_record_was_set_apart_as_masked(unmasked: str, read: bool) -> None:
+    job = Job.model_validate(job_of(columns=TREE, privacy={"k": 2}, suppression={"limit": 0.5, "treatment": "mask"}))
+    sides: Any = SimpleNamespace(release="release", unmasked=unmasked)
+    claim = ClaimedLevels(levels={"q": (1,)}, tops={}, starred=False)
+    qid = job.columns.quasi_identifiers[0]
+    found = labels_of_levels(job, sides, qid, pa.array(["a", "b", "c"]), [pa.array(["A", "*"])], claim)
+    assert (found is not None) is read
+    assert found is None or np.array_equal(found[1].covered(1), [0, 1, 2])
+
+
+def test_two_bounds_cost_what_the_range_of_them_does() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE text AS SELECT unnest(['[0 - 3]', '[0 - 3]', '[4 - 7]', '12']) AS age")
+        original, losses = Original("source", pa.schema([("age", pa.int32())])), []
+        for intervals in ("text", "bounds"):
+            job = Job.model_validate(
+                job_of(columns=AGES, privacy={"k": 2}, method={"name": "mondrian"}, suppression=None, intervals=intervals)
+            )
+            names = published_columns(job, job.columns.quasi_identifiers[0])
+            if intervals == "bounds":
+                connection.execute(f"CREATE TABLE bounds ({', '.join(f'{name} INTEGER' for name in names)})")
+                connection.execute("INSERT INTO bounds VALUES (0, 3), (0, 3), (4, 7), (12, 12)")
+            losses.append(column_losses(job, RowsHere(connection, intervals, "source"), original)["age"].penalty)
+    assert losses == pytest.approx([3 * 3 / 12] * 2)
