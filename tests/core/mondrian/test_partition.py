@@ -72,7 +72,9 @@ def rules_of(sensitive: list[int], k: int, kept: tuple[PrivacyModel, ...]) -> Ru
 def classes_of(table: Table, k: int, score: Score, mode: Mode, kept: tuple[PrivacyModel, ...] = ()) -> list[list[int]]:
     records, columns, sensitive = table
     codes = np.array(sensitive, np.int32)[:, None].copy() if kept else None
-    ranks, weights = np.array(records, np.uint16), np.ones(len(records), np.int64)
+    # Two bytes as in runs, where they hold the ranks.
+    dtype = np.uint16 if max((max(record, default=0) for record in records), default=0) < 1 << 16 else np.int32
+    ranks, weights = np.array(records, dtype), np.ones(len(records), np.int64)
     made = partition(ranks, weights, axes_of(columns), rules_of(sensitive, k, kept), score, mode=mode, sensitive=codes)
     return [sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1])]
 
