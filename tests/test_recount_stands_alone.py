@@ -12,6 +12,7 @@ import pytest
 
 from schemas.hierarchies.kinds import HIERARCHIES, HierarchyKind
 from schemas.reading.registry import Code
+from tests import places
 from tests.places import ROOT
 
 pytestmark = pytest.mark.house
@@ -58,9 +59,8 @@ def modules() -> dict[str, Path]:
     return found
 
 
-@cache
 def tree(module: str) -> ast.Module:
-    return ast.parse(modules()[module].read_text())
+    return places.tree(modules()[module])
 
 
 @cache

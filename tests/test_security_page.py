@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
+from tests.places import ROOT, tree
+
 pytestmark = pytest.mark.house
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 PROMISED = ("Promised against whoever gets a release", "Promised against damage")
 NAMED = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<test>\w+)`")
@@ -28,7 +28,7 @@ def test_a_promise_names_tests_that_are_there_and_never_skipped(promise: str) ->
     named = NAMED.findall(promise)
     assert named
     for file, test in named:
-        functions = {node.name: node for node in ast.parse((ROOT / "tests" / file).read_text()).body if isinstance(node, ast.FunctionDef)}
+        functions = {node.name: node for node in tree(ROOT / "tests" / file).body if isinstance(node, ast.FunctionDef)}
         assert test in functions
         assert not [mark for mark in functions[test].decorator_list if "skip" in ast.unparse(mark)]
 

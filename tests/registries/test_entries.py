@@ -25,7 +25,7 @@ from schemas.job.privacy import SUPPRESSIONS, Privacy
 from schemas.privacy.kinds import DISTANCES, DIVERSITIES
 from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Code, Registry
-from tests.places import ROOT
+from tests.places import ROOT, tree
 
 REGISTRIES: Mapping[str, Registry[Any]] = {
     "hierarchies": HIERARCHIES,
@@ -85,5 +85,5 @@ def test_the_recount_of_a_model_shares_no_code_with_the_model(name: str) -> None
     entry = (DIVERSITIES if name in DIVERSITIES else DISTANCES)[name]
     module, _ = entry.statement.path.split(":")
     assert module.startswith("core.recount.")
-    tree = ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text())
-    assert not [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("core")]
+    parsed = tree(ROOT.joinpath(*module.split(".")).with_suffix(".py"))
+    assert not [node.module for node in ast.walk(parsed) if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("core")]

@@ -40,6 +40,15 @@ def classes(
     return sorted(sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1]))
 
 
+def sizes_of_halves(younger: int, values: list[int], model: PrivacyModel) -> list[int]:
+    """Return the sizes of the classes of people of two ages, the younger ones first."""
+    ranks = np.array([(int(place >= younger), 0) for place in range(len(values))], np.uint16)
+    axes, rules = axes_of([Column(range(2), True), Column(range(1), True)]), Rules(Promise(2, (model,)), ("s",), (np.bincount(values),))
+    sensitive = np.array(values, np.int32)[:, None].copy()
+    made = partition(ranks, np.ones(len(values), np.int64), axes, rules, "representativity", sensitive=sensitive)
+    return np.diff(made.starts).tolist()
+
+
 TABLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, VALUES - 1)), min_size=4, max_size=8)
 
 
@@ -83,14 +92,8 @@ def test_the_next_best_cut_tells_what_stopping_does_not() -> None:
 )
 def test_a_refusal_leaves_as_many_values_possible_as_the_recursive_model_asks_for(model: PrivacyModel, cuts: bool) -> None:
     """Nine people and eight, whose halves both keep the model: whether they are set apart hangs on what a refusal would have told."""
-    records = [(0, 0)] * 9 + [(1, 0)] * 8
     values = [0, 0, 1, 1, 2, 2, 3, 3, 4, 0, 0, 1, 1, 2, 3, 4, 4]
-    rules = Rules(Promise(2, (model,)), ("s",), (np.bincount(values),))
-    made = partition(
-        np.array(records, np.uint16), np.ones(17, np.int64), axes_of([Column(range(2), True), Column(range(1), True)]), rules,
-        "representativity", sensitive=np.array(values, np.int32)[:, None].copy(),
-    )  # fmt: skip
-    assert np.diff(made.starts).tolist() == ([9, 8] if cuts else [17])
+    assert sizes_of_halves(9, values, model) == ([9, 8] if cuts else [17])
 
 
 @pytest.mark.parametrize(
@@ -103,11 +106,4 @@ def test_a_refusal_leaves_as_many_values_possible_as_the_recursive_model_asks_fo
     ],
 )
 def test_a_cut_is_not_tried_where_only_one_half_can_refuse_it(values: list[int], cuts: list[int]) -> None:
-    younger = len(values) - len(values) // 2
-    records = [(0 if place < younger else 1, 0) for place in range(len(values))]
-    rules = Rules(Promise(2, (DistinctDiversity("s", 2),)), ("s",), (np.bincount(values),))
-    made = partition(
-        np.array(records, np.uint16), np.ones(len(values), np.int64), axes_of([Column(range(2), True), Column(range(1), True)]), rules,
-        "representativity", sensitive=np.array(values, np.int32)[:, None].copy(),
-    )  # fmt: skip
-    assert np.diff(made.starts).tolist() == cuts
+    assert sizes_of_halves(len(values) - len(values) // 2, values, DistinctDiversity("s", 2)) == cuts

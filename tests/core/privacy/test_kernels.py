@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 from core.privacy.kernels import class_keeps, demands_of
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
-from tests.core.privacy.test_models import ORDER, TREE, VALUES
+from tests.core.privacy.test_models import VALUES, closeness
 from tests.laws import tried
 
 NULLS = st.sampled_from([None, VALUES - 1])
-ORDERED, HIERARCHICAL = np.array(ORDER), tuple(np.array(level) for level in TREE)
 MODELS = (
     st.builds(DistinctDiversity, st.just("x"), st.integers(1, 4), NULLS)
     | st.builds(EntropyDiversity, st.just("x"), st.sampled_from([1.0, 1.5, 2.0, 3.0]), NULLS)
     | st.builds(RecursiveDiversity, st.just("x"), st.fractions(Fraction(1, 4), 4, max_denominator=4), st.integers(1, 4), NULLS)
-    | st.builds(Closeness, st.just("x"), st.sampled_from([0.0, 0.1, 0.25, 0.5]))
-    | st.builds(Closeness, st.just("x"), st.sampled_from([0.0, 0.1, 0.25, 0.5]), st.just(ORDERED))
-    | st.builds(Closeness, st.just("x"), st.sampled_from([0.0, 0.1, 0.25, 0.5]), st.none(), st.just(HIERARCHICAL))
+    | st.builds(closeness, st.sampled_from(["equal", "ordered", "hierarchical"]), st.sampled_from([0.0, 0.1, 0.25, 0.5]))
 )
 COUNTS = st.lists(st.integers(0, 5), min_size=VALUES, max_size=VALUES).filter(any)
 
@@ -42,10 +39,10 @@ def kept_by_models(model: PrivacyModel, counts: list[int], whole: list[int]) -> 
 @given(MODELS, COUNTS, COUNTS)
 @example(RecursiveDiversity("x", Fraction(3, 2), 2), [3, 2, 0, 0, 0, 0], [0] * VALUES)  # 3 < 3/2 · 2 does not hold
 @example(RecursiveDiversity("x", Fraction(5, 2), 2), [4, 2, 0, 0, 0, 0], [0] * VALUES)  # 4 < 5/2 · 2 does
-@example(Closeness("x", 0.25, ORDERED), [5, 0, 0, 0, 0, 0], [0] * VALUES)  # the source's own shares
-@example(Closeness("x", 0.25, ORDERED), [5, 0, 0, 0, 0, 0], [0, 5, 5, 5, 5, 5])  # other shares
-@example(Closeness("x", 0.4, None, HIERARCHICAL), [2, 0, 0, 0, 0, 0], [-2, 2, 0, 0, 0, 0])  # a third: all within the lowest of three
-@example(Closeness("x", 0.4, None, HIERARCHICAL), [2, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 2])  # a half: all the way over the top
+@example(closeness("ordered", 0.25), [5, 0, 0, 0, 0, 0], [0] * VALUES)  # the source's own shares
+@example(closeness("ordered", 0.25), [5, 0, 0, 0, 0, 0], [0, 5, 5, 5, 5, 5])  # other shares
+@example(closeness("hierarchical", 0.4), [2, 0, 0, 0, 0, 0], [-2, 2, 0, 0, 0, 0])  # a third: all within the lowest of three
+@example(closeness("hierarchical", 0.4), [2, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 2])  # a half: all the way over the top
 @tried(400)
 def test_a_class_is_kept_or_refused_as_by_the_models(model: PrivacyModel, counts: list[int], others: list[int]) -> None:
     whole = [mine + other for mine, other in zip(counts, others, strict=True)]
