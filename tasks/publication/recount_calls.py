@@ -81,14 +81,18 @@ class WrittenMembers(NamedTuple):
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
-def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> str:
-    """Recount a release in one call; return the recount as text."""
+def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> Recount:
+    """Recount a release in one call."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
         basis = RecountBasis(claim=written.claim, untreated=True)
-        found: Recount = recount(job, files, spill, written.what, original, written.layout, kept.files(store), basis)
-    return counts_to_text(found)
+        return recount(job, files, spill, written.what, original, written.layout, kept.files(store), basis)
+
+
+def recount_to_text(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> str:
+    """Recount a release in one call of another process; return the recount as text."""
+    return counts_to_text(recount_in_one(job, written, source, kept, store))
 
 
 def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:

@@ -42,6 +42,7 @@ from tasks.publication.recount_calls import (
     divide_written_members,
     divide_written_records,
     recount_in_one,
+    recount_to_text,
 )
 from tasks.recount.original import Original
 from tasks.recount.recount import ReleaseCounts, recount_by, with_person_counts
@@ -193,8 +194,8 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, kept: Wri
         return recount_in_shares(run, written, source, kept, most)
     arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, source, kept, run.store)
     if written.staging is None:
-        return counts_from_text(Recount, run_step(run, PHASE, recount_in_one, Call.once(RECOUNTED, "recount", arguments)))
-    return counts_from_text(Recount, step_here(PHASE, "recount", lambda: recount_in_one(*arguments)))
+        return counts_from_text(Recount, run_step(run, PHASE, recount_to_text, Call.once(RECOUNTED, "recount", arguments)))
+    return step_here(PHASE, "recount", lambda: recount_in_one(*arguments))
 
 
 def _most(written: Written) -> int:
