@@ -17,6 +17,7 @@ METHODS = ["rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 TABLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.sampled_from([0, 0, 1, 2])), min_size=4, max_size=6).map(sorted)
 
 
+@pytest.mark.promise
 @pytest.mark.slow
 @given(TABLES, st.sampled_from(METHODS), st.integers(1, 2), st.none() | st.lists(st.integers(0, 5), min_size=7, max_size=7))
 @tried(30)

@@ -28,6 +28,7 @@ def model_of(name: str, null: int | None) -> PrivacyModel:
     return model
 
 
+@pytest.mark.promise
 @pytest.mark.slow
 @given(TABLES, st.sampled_from(sorted(MODELS)), st.sampled_from(["drop", "mask", "cell"]), st.integers(0, 2))
 @tried(12)

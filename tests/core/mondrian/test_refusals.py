@@ -52,6 +52,7 @@ def sizes_of_halves(younger: int, values: list[int], model: PrivacyModel) -> lis
 TABLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, VALUES - 1)), min_size=4, max_size=8)
 
 
+@pytest.mark.promise
 @pytest.mark.slow
 @given(TABLES, st.integers(1, 3), st.sampled_from(sorted(MODELS)), st.sampled_from(["strict", "median", "relaxed"]))
 @tried(150)

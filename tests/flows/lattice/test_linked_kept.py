@@ -66,6 +66,7 @@ def assert_kept(made: PublishedRelease, k: int = K) -> None:
     assert made.manifest.suppressed == made.manifest.records - len(frame)
 
 
+@pytest.mark.promise
 def test_every_set_in_the_files_is_that_of_k_people(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(kept_job(tmp_path))
     assert_kept(made)

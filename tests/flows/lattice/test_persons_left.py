@@ -62,6 +62,7 @@ def verified(path: Path, asked: tuple[str, ...], folder: Path) -> None:
     verify_release(load_job(path, asked), folder, kept)
 
 
+@pytest.mark.promise
 @pytest.mark.parametrize("limit", [0.1, 0.5])
 @pytest.mark.parametrize(("way", "seed"), each_value(TREATMENTS, [0, 1, 2]))
 def test_every_published_class_has_k_people(anonymise: Anonymise, tmp_path: Path, way: tuple[str, int], seed: int, limit: float) -> None:

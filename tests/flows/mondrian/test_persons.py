@@ -82,6 +82,7 @@ def persons(folder: Path, whose: Sequence[Hashable | None], qids: Sequence[str] 
     return found
 
 
+@pytest.mark.promise
 @pytest.mark.parametrize("method", WAYS)
 def test_every_class_of_the_files_holds_k_people(cut: Cut, tmp_path: Path, method: dict[str, Any]) -> None:
     made = cut(job(tmp_path, method=method))

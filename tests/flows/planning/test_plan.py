@@ -110,6 +110,7 @@ def test_the_column_that_makes_records_stand_out_is_named(direct: CommandLine) -
     assert json.loads(direct("plan", path, "--json", "--quick").stdout)["exposed"] is None
 
 
+@pytest.mark.promise
 @pytest.mark.slow
 def test_cuts_that_follow_from_sensitive_values_are_warned_of_before_and_after(anonymise: Anonymise, tmp_path: Path) -> None:
     parts = {"privacy": {"k": 3, "l": {"disease": {"distinct": 2}}}, "method": {"name": "mondrian", "refused": "next"}}

@@ -90,6 +90,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.promise
 @pytest.mark.parametrize(("way", "treatment"), each_value([*((method, {}) for method in METHODS), *OPTIONS], ["drop", "mask"]))
 def test_every_class_has_k_people_counted_one_by_one(
     run: Anonymise, tmp_path: Path, way: tuple[str, dict[str, Any]], treatment: str

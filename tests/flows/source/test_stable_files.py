@@ -190,6 +190,7 @@ def test_no_file_of_a_source_is_mapped_into_memory() -> None:
         assert not named & {"memory_map", "mmap", "update_mmap"}, path
 
 
+@pytest.mark.promise
 def test_one_changed_digit_among_the_digests_that_are_kept_is_noticed(direct: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, files=2)
     assert direct("run", "job.yaml").returncode == 0

@@ -48,6 +48,7 @@ def test_openssl_confirms_a_signature_of_every_file(anonymise: Anonymise, tmp_pa
     assert subprocess.run([*command, "-sigfile", tmp_path / "signature"], check=False, capture_output=True).returncode == 0
 
 
+@pytest.mark.promise
 @pytest.mark.slow
 def test_the_command_asks_for_the_key_that_is_given(direct: CommandLine) -> None:
     key, other = private_key(direct.folder), private_key(direct.folder, "other.pem")
