@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from core.recount.classes import Recount
 from schemas.job.job import Job
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.recount.classes import Recount
 from schemas.job.job import Job
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import load_coding
 from tasks.counting.source_domains import count_domains, merge_domains

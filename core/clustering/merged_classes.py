@@ -25,7 +25,7 @@ from core.privacy.refusals import refusals_disclose
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from core.units.class_table import ClassTable
-from core.units.rows import EVERY_RECORD
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Records, Unit
 
 Fails = Callable[[NDArray[np.int32]], NDArray[np.bool_]]

@@ -19,10 +19,10 @@ from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
 from core.recoding.labels import SUPPRESSED_VALUE, Style, label_qid, same_labels
 from core.recoding.recoding import SUPPRESSED, Treatment
-from core.units.rows import EVERY_RECORD
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
-from schemas.job.mondrian import Generalisation
 from schemas.job.privacy import SUPPRESSIONS
+from schemas.job.record_methods import Generalisation
 
 
 @dataclass(frozen=True, eq=False)

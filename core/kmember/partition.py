@@ -27,7 +27,7 @@ from core.order.sorting import order_of, order_of_digests
 from core.privacy.promise import Promise
 from core.recoding.price_kernels import Numbers, Prices, RankPositions
 from core.recoding.prices import LabelPrices, label_prices
-from core.units.rows import EVERY_RECORD
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
 
 SCORES: tuple[Score, ...] = ("normalised_span", "ncp")

@@ -22,7 +22,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.losses.losses import Loss, group_penalties
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import OBJECTIVES
 
 Floats = NDArray[np.float64]
 # Wider than the error of any sum of so few terms, narrower than any difference that matters: bounds err downwards.

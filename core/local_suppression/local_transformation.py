@@ -26,8 +26,7 @@ from core.local_suppression.recoding import RecodedPart, labels_of
 from core.local_suppression.residual import Residual, ResidualLevel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
-from core.units.class_table import ClassTable, exact_hierarchy, table_at
-from core.units.members import ClassMembers, joined_members
+from core.units.class_table import ClassMembers, ClassTable, exact_hierarchy, joined_members, table_at
 
 Bools = NDArray[np.bool_]
 

@@ -18,7 +18,7 @@ from core.local_suppression.residual import Integers, RareCombinations, Residual
 from core.losses.losses import group_penalties
 from core.privacy.promise import Promise
 from core.recoding.recoding import Treatment
-from core.units.members import joined_members
+from core.units.class_table import joined_members
 from core.units.unit import Records
 from schemas.job.privacy import SUPPRESSIONS
 

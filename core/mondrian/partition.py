@@ -23,7 +23,7 @@ from core.mondrian.rows import BLOCK, CutBuffers, CutLabelPrices, CutPrices, Cut
 from core.persons.kernels import group
 from core.privacy.kernels import Demands, demands_of
 from core.privacy.promise import Promise
-from core.units.rows import EVERY_RECORD, RowPersons
+from core.units.persons import EVERY_RECORD, RowPersons
 from core.units.unit import Unit
 
 

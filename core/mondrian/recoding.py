@@ -24,9 +24,9 @@ from core.recoding.labels import same_labels
 from core.recoding.price_kernels import KIND, RANGE, SECOND, SET, SIDE
 from core.recoding.prices import LabelPrices, label_prices
 from core.recoding.recoding import Intervals
-from core.units.rows import EVERY_RECORD
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
-from schemas.job.mondrian import Generalisation
+from schemas.job.record_methods import Generalisation
 
 SHARE = 0.2
 """How much of a price is that of the label; the rest is that of the values that a class holds. By labels alone a cut is worth nothing until

@@ -12,7 +12,7 @@ from datetime import date
 from functools import cache
 from ipaddress import ip_address
 
-from core.formats.names import words
+from core.formats.concept_names import words
 
 CARD, BANK, TAX, SOCIAL, HEALTH = "payment cards", "bank accounts", "tax numbers", "social-security numbers", "health numbers"
 

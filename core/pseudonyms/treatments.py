@@ -1,11 +1,11 @@
-"""Transformations behind pseudonyms: texts, masks, format-preserving encryption, date shifts.
-
-Every function takes distinct values, so that no record is looked at twice; loops are over these, where the library has no call for many.
-"""
+"""Pseudonym treatments: published types, keyed hashes, masks, format-preserving encryption, date shifts, originals."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,96 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.pseudonyms.keyed_hash import derive_key
+from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
-from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings, full_match_pattern
+from schemas.pseudonyms.kinds import treatment_kind
+from schemas.pseudonyms.treatments import (
+    EncryptSettings,
+    EncryptTreatment,
+    HashTreatment,
+    MaskSettings,
+    MaskTreatment,
+    ShiftTreatment,
+    TokenTreatment,
+    TreatmentSpec,
+    full_match_pattern,
+)
+
+_MARK = b"\xffskald "
+"""No UTF-8 text begins like this, so the hash of a value is never a derived key, whatever values somebody brings into the data."""
+
+
+def derive_key(key: bytes, purpose: str) -> bytes:
+    """Return 32 bytes derived from a key for one purpose, so that uses of the key are independent."""
+    return hmac.digest(key, _MARK + purpose.encode(), "sha256")
+
+
+def fingerprint(key: bytes) -> str:
+    """Return a fingerprint of a key, 16 hexadecimal digits that do not reveal the key."""
+    return derive_key(key, "fingerprint")[:8].hex()
+
+
+def digests(values: pa.Array, key: bytes) -> bytes:
+    """Return the HMAC-SHA-256 (RFC 2104) of each value, 32 bytes each, as one byte string.
+
+    The two hashed blocks of the key are kept and copied, which is three times as fast as a call of ``hmac`` for each value.
+
+    Args:
+        values: Text without nulls, shape (n,); its UTF-8 bytes are hashed.
+        key: Of any length.
+    """
+    block = (hashlib.sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
+    inner, outer = (hashlib.sha256(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
+    hashed = []
+    for value in values.cast(pa.large_binary()).to_pylist():
+        first, second = inner.copy(), outer.copy()
+        first.update(value)
+        second.update(first.digest())
+        hashed.append(second.digest())
+    return b"".join(hashed)
+
+
+def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
+    """Return the first ``length`` hexadecimal digits of each value's keyed hash, as large text."""
+    return fixed_width(digests(values, key).hex(), 64, length)
+
+
+def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
+    """Return the days by which each subject's dates are shifted, shape (n,), pseudorandom by the key.
+
+    They are even from -days to days, and never 0.
+    """
+    # The order of bytes is fixed, so that all machines shift alike; of 64 bits the remainder is as good as even.
+    drawn = np.frombuffer(digests(subjects, derive_key(key, "shift")), ">u8").reshape(-1, 4)[:, 0] % np.uint64(2 * days)
+    shift = drawn.astype(np.int32) - days
+    return np.where(shift < 0, shift, shift + 1).astype(np.int32)
+
+
+def fixed_width(text: str, width: int, kept: int) -> pa.Array:
+    """Return ASCII text cut into pieces of ``width`` characters, as large text.
+
+    Of each piece the first ``kept`` characters stay.
+    """
+    # The buffer of an Arrow array is made at once: no Python text per value.
+    characters = np.ascontiguousarray(np.frombuffer(text.encode(), np.uint8).reshape(-1, width)[:, :kept])
+    ends = np.arange(len(characters) + 1, dtype=np.int64) * kept
+    return pa.LargeStringArray.from_buffers(len(characters), pa.py_buffer(ends), pa.py_buffer(characters))
+
+
+@dataclass(frozen=True)
+class TreatmentInputs:
+    """Key, vault and subjects that a pseudonym treatment may need besides the values.
+
+    Attributes:
+        key: Its key; empty if it has none.
+        find_pseudonyms: Finds what a vault has for each text of an array: its token, or for a token its text.
+        subjects: Whose values they are, as long as these; of any type that has texts.
+    """
+
+    key: bytes = b""
+    find_pseudonyms: Callable[[pa.Array], pa.Array] | None = None
+    subjects: pa.Array | None = None
+
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -134,3 +221,83 @@ def shifted(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
     except pa.ArrowInvalid:
         raise UnfitError(len(dates), "hold a date that cannot be shifted any further") from None
     return moved.cast(dates.type)
+
+
+DATE_LENGTH = 10
+
+
+def type_of_text(_spec: TreatmentSpec, dtype: pa.DataType) -> pa.DataType | None:
+    """Return text as the published type of values that have one text each; None for other types."""
+    return pa.string() if has_text(dtype) else None
+
+
+def type_of_ciphers(spec: EncryptTreatment, dtype: pa.DataType) -> pa.DataType | None:
+    """Return the published type of encrypted values, or None: text, or int64 for integers with a width."""
+    numeric = spec.encrypt.width is not None
+    text = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
+    return pa.int64() if numeric and pa.types.is_integer(dtype) else pa.string() if text and not numeric else None
+
+
+def type_of_dates(_spec: ShiftTreatment, dtype: pa.DataType) -> pa.DataType | None:
+    """Return the published type of shifted dates and timestamps, their own; None for other types."""
+    return dtype if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype) else None
+
+
+def hashes(spec: HashTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return the keyed hash of each value, as large text."""
+    return keyed_hash(texts(values), means.key, spec.hash.length)
+
+
+def masks(spec: MaskTreatment, values: pa.Array, _means: TreatmentInputs) -> pa.Array:
+    """Return the masked text of each value, as large text."""
+    return covered_text(texts(values), spec.mask)
+
+
+def tokens(_spec: TokenTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return the vault's token of each value, as large text."""
+    assert means.find_pseudonyms is not None
+    return means.find_pseudonyms(texts(values))
+
+
+def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return the original value of each token, as large text; null for unknown tokens."""
+    assert means.find_pseudonyms is not None
+    coded = pseudonyms.dictionary_encode()
+    return means.find_pseudonyms(coded.dictionary).take(coded.indices)
+
+
+def ciphers(spec: EncryptTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return each value encrypted to a value of the same form, as large text or whole numbers."""
+    return encrypted(values, spec.encrypt, means.key)
+
+
+def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return the decrypted value of each pseudonym, as large text; null for values of another form."""
+    fits = pc.match_substring_regex(pseudonyms, full_match_pattern(treatment_kind(spec).form(spec)))
+    back = decrypted(pseudonyms.filter(fits), spec.encrypt, means.key)
+    return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
+
+
+def shifted_dates(spec: ShiftTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return each date or timestamp shifted by the days of its subject; nulls stay."""
+    return shifted(values, _days(spec, means))
+
+
+def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return each date, written as text, shifted back by the days of its subject."""
+    lengths = pc.utf8_length(pseudonyms)
+    dtype = pa.date32() if not len(pseudonyms) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
+    try:
+        return shifted(pseudonyms.cast(pa.string()).cast(dtype), -_days(spec, means)).cast(pa.string()).cast(pa.large_string())
+    except (UnfitError, pa.ArrowInvalid):
+        raise PseudonymError.unreadable_list("dates must be written as 2020-01-31 or as 2020-01-31 12:00:00, all alike") from None
+
+
+def _days(spec: ShiftTreatment, means: TreatmentInputs) -> NDArray[np.int32]:
+    """Return the days by which each record's date is shifted, shape (n,); 0 for a record of no person."""
+    assert means.subjects is not None
+    # A digest for each person and not for each record.
+    coded = means.subjects.dictionary_encode()
+    days = np.append(day_shifts(texts(coded.dictionary), means.key, spec.shift.days), np.int32(0))
+    found: NDArray[np.int32] = days[coded.indices.fill_null(len(days) - 1).to_numpy(zero_copy_only=False)]
+    return found

@@ -41,8 +41,8 @@ def lattice(
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
     from tasks.comparison.figure_files import write_figure
-    from tasks.lattice.lattice_maps import map_json
-    from tasks.lattice.lattice_search import lattice_of
+    from tasks.lattice.recodings import map_json
+    from tasks.planning.pareto_page import lattice_of
 
     loaded = load_job(job, settings or ())
     if front:

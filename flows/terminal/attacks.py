@@ -9,7 +9,7 @@ from rich.text import Text
 
 from flows.terminal.screen import NameTable
 from schemas.attacks.figures import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
-from schemas.errors.shown import printable
+from schemas.errors.base import printable
 
 
 def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> RenderableType:

@@ -15,8 +15,7 @@ from rich.text import Text
 from core.compiling.compiled import notified_once_compiling
 from core.recount.classes import Recount
 from flows.terminal.screen import NameTable
-from schemas.errors.base import counted
-from schemas.errors.shown import printable
+from schemas.errors.base import counted, printable
 from schemas.release.figures import PassedColumn, Remainder, population_sentences
 from schemas.release.manifest import Manifest, Persons
 from schemas.release.terms import Unreported

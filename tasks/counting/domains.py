@@ -19,8 +19,8 @@ from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from schemas.tables import TableSchema, chunk_domain_types, domain_schema
-from tasks.counting.bundles import BUNDLES, Merge
 from tasks.engine.runs import Run
+from tasks.engine.steps import BUNDLES, Merge
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep

@@ -19,19 +19,17 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import PackedWords, single_word
 from core.columns.domains import Node
 from core.columns.numbers import to_numpy
-from core.histograms.combinations import BYTES_PER_ROW, SMALL, Combinations
 from core.histograms.histogram import count_cells
+from core.histograms.projections import BYTES_PER_ROW, SMALL, Combinations
 from core.privacy.risk import ClassSizes, Figures, risk_of
 from core.units.unit import Records, Unit
 from schemas.job.job import Job
-from tasks.counting.bundles import Merge
-from tasks.counting.chunk_cells import bundled_cells, cell_files_in_source_coding
 from tasks.counting.chunk_histograms import OF_CHUNK
-from tasks.counting.coding import Coding, DomainTable
+from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding
 from tasks.counting.histograms import HISTOGRAM, RootTable, add_histograms, bundled_histograms, fingerprints
-from tasks.counting.person_sizes import combinations_of, persons_of_combinations, qids_of_words
+from tasks.counting.person_cells import combinations_of, persons_of_combinations, qids_of_words
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, remote_takes_all_chunks
+from tasks.engine.steps import Merge, one, remote_takes_all_chunks
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store

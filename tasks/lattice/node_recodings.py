@@ -27,13 +27,11 @@ from core.losses.losses import c_avg, certainty_penalty, dm
 from core.privacy.promise import Promise
 from core.recoding.labels import SUPPRESSED_VALUE, gcp_of_class_values
 from core.recoding.recoding import Recoding, recode
-from core.units.class_table import table_at, without_sensitive
-from core.units.members import ClassMembers, SourceMembers
+from core.units.class_table import ClassMembers, SourceMembers, table_at, without_sensitive
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.figures import Remainder, Round
-from tasks.counting.chunk_cells import cells_in_source_coding
-from tasks.counting.coding import Coding
+from tasks.counting.coding import Coding, cells_in_source_coding
 from tasks.counting.person_cells import CellPositions, PersonsOfSource, persons_among
 from tasks.lattice.linked_people import LinkedPeople
 from tasks.lattice.optimum import Sought, find_residual_node

@@ -21,15 +21,14 @@ from core.histograms.histogram import count_cells, merge_parts
 from core.mondrian.classes import RowTable
 from core.mondrian.fragments import Group
 from core.mondrian.recoding import PublishedClasses
-from core.order.records import canonical_record_order, record_hashes
-from core.order.release_order import first_files
+from core.order.release_order import canonical_record_order, first_files, record_hashes
 from core.persons.digests import Digests
 from core.persons.pairs import Pairs
 from core.recoding.recoding import Recoding
-from core.units.rows import RowPersons, unit_of_records
+from core.units.persons import RowPersons, unit_of_records
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
-from schemas.job.mondrian import MondrianMethod
+from schemas.job.record_methods import MondrianMethod
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.contents import contents_columns, digested_by
 from tasks.counting.source_sizes import Sizes, sizes_of_words

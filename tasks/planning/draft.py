@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import duckdb
 
-from core.formats.names import numbered_by
-from core.formats.persons import person_candidates, propose_person
-from core.formats.proposals import COORDINATES, Proposal, propose_role
+from core.formats.concept_names import numbered_by
+from core.formats.proposals import COORDINATES, Proposal, person_candidates, propose_person, propose_role
 from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, DraftContents, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies

@@ -28,9 +28,8 @@ from core.mondrian.recoding import total_losses
 from core.privacy.promise import Promise
 from core.units.class_table import table_at, without_sensitive
 from schemas.job.job import Job
-from schemas.job.mondrian import MondrianMethod
-from tasks.counting.chunk_cells import cells_in_source_coding
-from tasks.counting.coding import Coding
+from schemas.job.record_methods import MondrianMethod
+from tasks.counting.coding import Coding, cells_in_source_coding
 from tasks.lattice.promises import searched_axes
 from tasks.mondrian.cells import cutting_of
 from tasks.store.store import Artifact, Store

@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.domains import Domain
-from core.hierarchies.drafts import Draft, draft_hierarchy
+from core.hierarchies.drafts import Draft, UnlistedRows, draft_hierarchy, rows_for_unlisted_values
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.hierarchies.levels import spellings
 from core.hierarchies.table import checked_table, read_table
-from core.hierarchies.unlisted_values import UnlistedRows, rows_for_unlisted_values
 from schemas.errors.base import StorageError, nearest
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy

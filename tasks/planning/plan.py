@@ -11,8 +11,7 @@ from core.lattice.lattice import Lattice, bins, most_cells
 from core.privacy.risk import Figures
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.job.method import METHODS, SkaldMethod
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import METHODS, OBJECTIVES, SkaldMethod
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.privacy.publish import treatment_sentence
 from schemas.release.figures import PassedColumn, RepeatedColumn

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.column_types import plain_type
-from core.pseudonyms.keyed_hash import TreatmentInputs, fingerprint
-from core.pseudonyms.treatments import texts
+from core.pseudonyms.treatments import TreatmentInputs, fingerprint, texts
 from schemas.errors.base import listed
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.pseudonyms.keyed_hash import TreatmentInputs
+from core.pseudonyms.treatments import TreatmentInputs
 from schemas.errors.base import nearest
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from core.pseudonyms.keyed_hash import fixed_width
+from core.pseudonyms.treatments import fixed_width
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.treatments import TOKEN_DIGITS, Secret

@@ -18,8 +18,8 @@ from core.recount.linked import is_accepted
 from core.recount.people import share_at_most
 from schemas.job.job import Job
 from schemas.release.claimed_levels import endpoints_of
+from schemas.release.evidence import PublishedFile
 from schemas.release.figures import Kind, PopulationRisk, Remainder, Together, tellable
-from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_sentence
 from schemas.release.terms import NOT_FOR_NODES, Unreported
 from tasks.counting.source_sizes import Sizes

@@ -12,7 +12,7 @@ from core.recount.classes import Recount
 from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError, PeopleLostError
 from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms, Unreported

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.columns.coding import Coder
-from core.mondrian.axes import Order, axis_of
-from core.mondrian.ranks import CutAxes
-from core.order.records import canonical_record_order, record_hashes
+from core.mondrian.ranks import CutAxes, Order, axis_of
+from core.order.release_order import canonical_record_order, record_hashes
 from core.persons.digests import Digests
-from core.units.rows import EVERY_RECORD, unit_of_records
+from core.units.persons import EVERY_RECORD, unit_of_records
 from core.units.unit import Unit
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job

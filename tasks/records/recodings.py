@@ -19,13 +19,13 @@ from pyarrow import ipc
 from core.clustering.gower import gower_points
 from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
 from core.clustering.recoding import ClassPublication, RecordRecoding, recode_records
-from core.order.records import combination_numbers
+from core.order.release_order import combination_numbers
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, DomainTable
-from tasks.counting.endpoints import ends_of
+from tasks.counting.source_domains import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import one, remote_takes_all_chunks

@@ -11,9 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.recount.coverage import unmatched_records
-from core.recount.groups import Groups
-from core.recount.sampled_classes import (
+from core.recount.coverage import (
     MOST,
     covered_groups,
     least_digests,
@@ -23,7 +21,9 @@ from core.recount.sampled_classes import (
     sample_faults,
     sample_groups,
     sample_sql,
+    unmatched_records,
 )
+from core.recount.groups import Groups
 from core.recount.truth import (
     DigestPart,
     digests_sql,

@@ -17,7 +17,7 @@ from schemas.errors.refusals import AttackError
 from schemas.relational.manifest import ReleasedPersons, TablesManifest
 from schemas.relational.table_jobs import lasting_key, table_job, tables_digest, unit_key_words
 from schemas.relational.tables_job import TablesJob
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.composition.release_history import forget_older, oldest_release_kept
 from tasks.engine.peak_memory import peak_rss, release_memory

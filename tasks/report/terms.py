@@ -18,8 +18,7 @@ from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.job.method import SkaldMethod
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import OBJECTIVES, SkaldMethod
 from schemas.privacy.publish import treatment_sentence
 from schemas.reading.model import plain
 from schemas.release.figures import RepeatedColumn, repeating_identifiers_sentence

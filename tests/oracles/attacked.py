@@ -31,7 +31,7 @@ from core.privacy.promise import Promise
 from core.recoding.prices import LabelPrices
 from core.recoding.recoding import SUPPRESSED, Treatment
 from core.units.class_table import exact_hierarchy
-from core.units.rows import EVERY_RECORD, RowPersons
+from core.units.persons import EVERY_RECORD, RowPersons
 from core.units.unit import Unit
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed

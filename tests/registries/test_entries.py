@@ -19,8 +19,7 @@ from docs.reference_pages import job_page
 from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.formats import FORMATS
 from schemas.job.job import job_json_schema
-from schemas.job.method import METHODS
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS, Privacy
 from schemas.privacy.kinds import DISTANCES, DIVERSITIES
 from schemas.pseudonyms.kinds import TREATMENTS

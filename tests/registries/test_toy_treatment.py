@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from core.pseudonyms.kinds import TreatmentInputs
-from core.pseudonyms.treatments import texts
+from core.pseudonyms.treatments import TreatmentInputs, texts
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import job_json_schema, load_job
@@ -60,7 +59,7 @@ TOY = TreatmentKind(
     schema=BackwardsTreatment,
     words="text from its end",
     form=lambda spec: f"(?s){spec.backwards.mark}.*",
-    published=Code("core.pseudonyms.kinds:type_of_text"),
+    published=Code("core.pseudonyms.treatments:type_of_text"),
     fitting="make it text",
     pseudonyms=Code("tests.registries.test_toy_treatment:turned"),
     originals=Code("tests.registries.test_toy_treatment:turned_again"),

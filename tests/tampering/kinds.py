@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from schemas.release.evidence import listing
-from schemas.release.files import Document
+from schemas.release.evidence import Document, listing
 from schemas.release.manifest import Manifest
 from tasks.release.examples import examples_of
 from tasks.report.page import render, report_code

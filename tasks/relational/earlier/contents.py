@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.column_types import working_type
-from core.composition.contents import row_digests
-from core.composition.persons import RowSums, ValueSets
+from core.composition.contents import RowSums, ValueSets, row_digests
 from core.formats.published import read_published_values
 from core.persons.digests import NOBODY, Digests, digests_of
 from core.relational.kernels import NOWHERE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from core.composition.history_sets import ShownTable, disclosed_persons_sql, row_digests_sql
+from core.composition.pseudonym_sets import ShownTable, disclosed_persons_sql, row_digests_sql
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.relational.table_jobs import lasting_key

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.domains import Node
-from core.relational.histories import combine_profiles
+from core.relational.histories import BYTES_EACH, combine_profiles, kept_persons, number_of_choices
 from core.relational.kernels import NOWHERE, Lanes, digests_of_numbers, digests_of_rows
-from core.relational.known_rows import BYTES_EACH, kept_persons, number_of_choices
 from schemas.errors.tables import HistoryError
 from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, seeds_of
 

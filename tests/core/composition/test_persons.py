@@ -9,8 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.composition.contents import contents_of, row_digests
-from core.composition.persons import RowSums, ValueSets
+from core.composition.contents import RowSums, ValueSets, contents_of, row_digests
 from core.persons.digests import NOBODY, digests_of
 
 PERSONS = 4

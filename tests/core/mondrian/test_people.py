@@ -16,7 +16,7 @@ from core.mondrian.partition import MODES, SCORES, Mode, Partition, Rules, Score
 from core.persons.pairs import Pairs
 from core.privacy.models import PrivacyModel, Spread
 from core.privacy.promise import Promise
-from core.units.rows import EVERY_RECORD, RowPersons
+from core.units.persons import EVERY_RECORD, RowPersons
 from tests.core.mondrian.test_partition import KS, MADE, Table, axes_of, models, tables
 from tests.house.replaced import PARTITION_FEW
 from tests.laws import tried

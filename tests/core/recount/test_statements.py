@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.recount.classes import recount_sql
+from core.recount.coverage import masked_sql
 from core.recount.figures import nodes_by_height
 from core.recount.linked import LinkCount, form_groups, shared_sql
 from core.recount.people import (
@@ -24,7 +25,6 @@ from core.recount.people import (
 )
 from core.recount.relational.history_counts import ReadTable, below_view, history_values_sql, owner_faults_sql, owner_view
 from core.recount.relational.known_rows import choices_sql
-from core.recount.sampled_classes import masked_sql
 from core.recount.spreads import holder_classes_sql, one_value_sql
 from core.recount.together import together_sql
 from core.recount.truth import (

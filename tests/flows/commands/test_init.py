@@ -14,8 +14,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.formats.persons import person_candidates, propose_person
-from core.formats.proposals import ColumnProfile, Kind, Proposal, bin_widths, code_bin_sizes, propose_role
+from core.formats.proposals import (
+    ColumnProfile,
+    Kind,
+    Proposal,
+    bin_widths,
+    code_bin_sizes,
+    person_candidates,
+    propose_person,
+    propose_role,
+)
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.job import load_job
 from schemas.reading.yaml_reading import parse

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.persons.pairs import Pairs
 from core.privacy.promise import Promise
-from core.units.members import SourceMembers
+from core.units.class_table import SourceMembers
 from schemas.job.job import Job
 from tasks.lattice import linked_people
 from tasks.lattice.linked_people import LinkedPeople, best_linked_node, linked_people_at, write_withheld
