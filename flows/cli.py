@@ -181,7 +181,7 @@ def run(
         with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars(loaded.method.name):
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
-    from flows.terminal.printed_release import print_published
+    from flows.terminal.runs import print_published
 
     print_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
 

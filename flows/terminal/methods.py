@@ -9,7 +9,7 @@ from rich.text import Text
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
 from schemas.release.method_comparison import Figures, MethodComparison
-from tasks.comparison.method_page import unit_of
+from tasks.comparison.methods import unit_of
 from tasks.report.page import percent
 
 

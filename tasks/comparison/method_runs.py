@@ -1,7 +1,9 @@
-"""One method of a comparison: a run in a process of its own, whose release is counted and removed.
+"""The runs of a comparison of methods, each in a process of its own; its release is counted and removed.
 
 The process is the command line itself, so that its CPU time and memory are those of ``skald run``, and its message is the one that a
 user would read. Source files are shared. Everything that the run makes is in a scratch folder that is removed.
+
+They run one after the other: concurrent runs would take each other's processors and memory.
 """
 
 from __future__ import annotations
@@ -25,15 +27,21 @@ from core.losses.losses import c_avg
 from core.privacy.risk import release_risk, without_masked
 from core.recount.labels.label_losses import DIGITS
 from schemas.errors.base import SkaldError
-from schemas.job.job import Job, load_job
+from schemas.job.job import Job, job_digest, load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.method_comparison import Figures, MethodRun
 from tasks.composition.release_history import people_of_release
 from tasks.counting.coding import load_coding
+from tasks.engine.calls import Call
 from tasks.engine.flows import SWITCH
+from tasks.engine.progress import advance
+from tasks.engine.runs import Run, versions
+from tasks.engine.steps import run_step
 from tasks.recount.recount import verify_release
+from tasks.source.chunks import ChunkedSource
 from tasks.store.files import private_folder
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 from tasks.utility.labels import gcp_of_source_values, published_gcp
 
@@ -208,3 +216,54 @@ def _figures(
         peak=manifest.peak_rss,
         wall=ended.wall,
     )
+
+
+MEASURED = "measured"
+STEP = StepCode(MEASURED, __name__)
+
+
+def measure_methods(
+    run: Run,
+    source: ChunkedSource,
+    asked: MethodRequest,
+    methods: Sequence[str],
+    ks: Sequence[int],
+    domain: Artifact,
+    histogram: Artifact | None,
+) -> list[MethodRun]:
+    """Run every method at every k and return the figures; an interrupted comparison is resumed.
+
+    Returns:
+        The runs by k, then in the order of the methods.
+    """
+    scratch, found = run.job.work_path / "comparison", []
+    wanted = [(k, method) for k in ks for method in methods]
+    advance("methods", 0, len(wanted))
+    try:
+        for done, (k, method) in enumerate(wanted, start=1):
+            # A method is its flow, which runs in a process of its own; what counts its release is here.
+            # Versions too: CPU time and memory are theirs, even where the release stays the same.
+            of_method = StepCode(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
+            key = STEP.key(of_method)
+            call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
+            artifact = run_step(run, MEASURED, measure_method, call)
+            found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
+            advance("methods", done, len(wanted))
+    finally:
+        # It held raw values, so that not even Ctrl+C may leave it behind.
+        shutil.rmtree(scratch, ignore_errors=True)
+    # The next comparison measures anew.
+    run.store.remove(MEASURED)
+    return found
+
+
+def measure_method(
+    asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
+) -> Artifact:
+    """Run one method at one k and write its figures to the store."""
+
+    def write(path: Path) -> int:
+        path.write_text(run_method(asked, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")
+        return 1
+
+    return store.make(MEASURED, key, ".json", write)

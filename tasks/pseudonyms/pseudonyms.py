@@ -21,8 +21,7 @@ from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.pseudonyms.treatments import Secret, TreatmentSpec
-from tasks.pseudonyms.keys import read_key
-from tasks.pseudonyms.vaults import issue_tokens, tokens_of, vault_id, vault_path
+from tasks.pseudonyms.vaults import issue_tokens, read_key, tokens_of, vault_id, vault_path
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk
 

@@ -20,8 +20,7 @@ from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
-from tasks.pseudonyms.keys import read_key
-from tasks.pseudonyms.vaults import MISSING, values_of, vault_id, vault_path
+from tasks.pseudonyms.vaults import MISSING, read_key, values_of, vault_id, vault_path
 from tasks.store.files import PRIVATE_FILE, real_path
 from tasks.store.work_folder import temporary_folder_of
 

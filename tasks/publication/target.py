@@ -33,7 +33,7 @@ from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_
 from tasks.store.keys import fingerprint_of
 from tasks.store.place import Bucket, target_of, work_of
 from tasks.store.store import Artifact
-from tasks.store.target_folder import CURRENT, clear_staging, staging_prefix
+from tasks.store.work_folder import CURRENT, clear_staging, staging_prefix
 
 Published = TypeVar("Published", Manifest, TablesManifest)
 

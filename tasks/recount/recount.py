@@ -23,8 +23,7 @@ from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import release_memory
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
-from tasks.recount.people_of_source import PeopleOfSource, people_of_source
-from tasks.recount.population import count_in_population
+from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source
 from tasks.recount.published_values import few_people_faults, published_source
 from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_faults
 from tasks.recount.spreads import count_spreads, source_values_relation

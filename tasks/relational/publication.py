@@ -28,16 +28,13 @@ from tasks.publication.staging import write_signed_documents
 from tasks.publication.target import job_target
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
-from tasks.relational.earlier.comparing import ComparedTables, compared_tables
+from tasks.relational.earlier.comparing import ComparablePersons, ComparedTables, ShownTables, compared_tables
 from tasks.relational.earlier.contents import NumberedHistories
-from tasks.relational.earlier.disclosed import ShownTables
-from tasks.relational.earlier.known_persons import ComparablePersons
-from tasks.relational.figures import loss_of_tables, rows_of_tables
 from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
 from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
-from tasks.relational.verified import read_tables_manifest, written_manifest
+from tasks.relational.verified import loss_of_tables, read_tables_manifest, rows_of_tables, written_manifest
 from tasks.source.sources import check_unchanged
 from tasks.store.files import flush, open_up
 from tasks.store.secret import secret_of

@@ -23,8 +23,7 @@ from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.job import Job
-from tasks.planning.drafted_hierarchies import DELIMITERS, FOLDER
-from tasks.planning.listed_hierarchies import write_listed
+from tasks.planning.listed_hierarchies import DELIMITERS, FOLDER, write_listed
 from tasks.store.files import private_folder
 from tasks.studio.sample import PeopleSample
 

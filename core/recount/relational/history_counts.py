@@ -1,8 +1,11 @@
-"""SQL statements that join the tables of a release and count the persons who share each history.
+"""SQL statements that join the tables of a release and count the persons who share a history or choice of rows.
 
 A history is written out as text. It has the labels of the person's row, then for each table the sorted numbers of the texts of the rows
 below it, each with what is below that row in turn. Every value is preceded by its length, so that no two histories are written alike;
 equal texts of a table have one number. Nothing here is used by the writer of a release.
+
+A choice of at most m rows per table is written as the sorted numbers of its rows' texts. A text that occurs
+several times is chosen from its first time on, so that a multiset is written in one way. Nothing here is used by the writer of a release.
 """
 
 from __future__ import annotations
@@ -261,3 +264,67 @@ def same_keys_sql(table: ReadTable, source: str) -> str:
     """Return SQL that counts the published keys that are also keys of the source."""
     same = " AND ".join(f"m.{column}::VARCHAR = s.{column}::VARCHAR" for column in table.key)
     return f"SELECT count(*) FROM {table.relation} AS m SEMI JOIN {source} AS s ON {same}"
+
+
+def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
+    """Return SQL that makes the table ``items`` of the rows directly below persons.
+
+    Its columns are ``person``, ``place`` of the table, ``item``, ``time``, ``rank``.
+
+    Args:
+        unit: With the persons numbered already.
+        children: Tables of which rows may hang from the unit's, with their texts.
+    """
+    parts = []
+    for place, child in enumerate(children):
+        number = list(child.references).index(unit.name)
+        columns = child.references[unit.name]
+        same = " AND ".join(f"o.{unit.at(key)} = c.{child.at(column)}" for key, column in zip(unit.key, columns, strict=True))
+        parts.append(
+            f"SELECT o.person, {place} AS place, c.text FROM {below_view(child)} AS c JOIN {owner_view(unit)} AS o ON {same} "
+            f"WHERE c.nearest = {number}"
+        )
+    texts = " UNION ALL ".join(parts)
+    return f"""
+        CREATE TEMP TABLE items AS
+        SELECT *, row_number() OVER (PARTITION BY person, place ORDER BY item, time) AS rank
+        FROM (
+            SELECT *, row_number() OVER (PARTITION BY person, place, item) AS time
+            FROM (SELECT person, place, dense_rank() OVER (ORDER BY text) AS item FROM ({texts}))
+        )
+    """
+
+
+def choices_sql(unit: ReadTable, places: int, most: int) -> str:
+    """Return SQL that counts the choices of rows shared by fewer than ``k`` persons.
+
+    It needs ``items``. Its columns are these choices, all choices, and the least number of persons who share one.
+
+    It is right because every multiset of at most ``most`` rows of a table is written once for each person who has it, and GROUP BY counts
+    these persons.
+
+    Args:
+        unit: The unit's table, with the persons numbered already and the text of each.
+        places: How many tables have rows right below persons.
+        most: Rows of a choice of each table.
+    """
+    same = " AND ".join(f"o.{unit.at(key)} = h.{key}" for key in unit.key)
+    steps = [f"units AS (SELECT o.person, {row_text(unit, 'h')} AS unit FROM {owner_view(unit)} AS o JOIN {unit.relation} AS h ON {same})"]
+    for place in range(places):
+        steps.append(f"c{place}_0 AS (SELECT person, 0::BIGINT AS last, '' AS chosen FROM units)")
+        for chosen in range(1, most + 1):
+            steps.append(
+                f"c{place}_{chosen} AS (SELECT c.person, i.rank AS last, c.chosen || ',' || i.item AS chosen "
+                f"FROM c{place}_{chosen - 1} AS c JOIN (FROM items WHERE place = {place}) AS i "
+                "ON i.person = c.person AND i.rank > c.last AND (i.time = 1 OR i.rank = c.last + 1))"
+            )
+        every = " UNION ALL ".join(f"SELECT person, chosen FROM c{place}_{chosen}" for chosen in range(most + 1))
+        steps.append(f"t{place} AS ({every})")
+    joins = "".join(f" JOIN t{place} ON t{place}.person = u.person" for place in range(places))
+    names = "".join(f", t{place}.chosen AS t{place}" for place in range(places))
+    group = "".join(f", t{place}" for place in range(places))
+    return f"""
+        WITH {", ".join(steps)}, everything AS (SELECT u.unit{names} FROM units AS u{joins}),
+        shared AS (SELECT count(*) AS persons FROM everything GROUP BY unit{group})
+        SELECT count(*) FILTER (persons < $k), count(*), coalesce(min(persons), 0) FROM shared
+    """

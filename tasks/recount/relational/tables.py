@@ -17,7 +17,9 @@ from core.recount.labels.allowed_labels import count_disallowed_labels
 from core.recount.relational.history_counts import (
     ReadTable,
     TablesRecount,
+    choices_sql,
     histories_sql,
+    items_sql,
     key_faults_sql,
     owner_faults_sql,
     persons_of_histories_sql,
@@ -26,7 +28,6 @@ from core.recount.relational.history_counts import (
     same_keys_sql,
     unit_owners_sql,
 )
-from core.recount.relational.known_rows import choices_sql, items_sql
 from schemas.errors.base import VerificationError, counted
 from schemas.job.columns import REST
 from schemas.job.job import Job
@@ -37,8 +38,7 @@ from schemas.relational.tables_job import TablesJob
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from tasks.recount.original import Original, original_of
 from tasks.recount.published_values import column_losses
-from tasks.recount.relational.published import few_persons_faults, published_table, source_owners
-from tasks.recount.relational.values import value_faults
+from tasks.recount.relational.published import few_persons_faults, published_table, source_owners, value_faults
 from tasks.recount.rows import RowsHere
 from tasks.recount.truth import compare_with_source
 from tasks.release.files import file_error

@@ -23,8 +23,7 @@ from core.recount.people import (
     source_persons_sql,
     unexpected_values_sql,
 )
-from core.recount.relational.history_counts import ReadTable, below_view, history_values_sql, owner_faults_sql, owner_view
-from core.recount.relational.known_rows import choices_sql
+from core.recount.relational.history_counts import ReadTable, below_view, choices_sql, history_values_sql, owner_faults_sql, owner_view
 from core.recount.spreads import holder_classes_sql, one_value_sql
 from core.recount.together import together_sql
 from core.recount.truth import (

@@ -30,7 +30,7 @@ PLAIN_FINGERPRINTS = {
     "tasks.counting.coding", "tasks.lineage.events", "tasks.composition.release_history", "tasks.publication.target",
     "tasks.source.bounds.person_records",
     "tasks.source.chunks", "tasks.source.extracts", "tasks.source.sources",
-    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.target_folder",
+    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.work_folder",
     "tasks.writing.rewriting",
 }  # fmt: skip
 """Modules that fingerprint something which is no result of a step: a source, a release, a folder, a hierarchy, a list of runs."""
