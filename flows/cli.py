@@ -158,8 +158,8 @@ def run(
     loaded = load_job(job, settings or ())
     from schemas.reading.given_jobs import scratch_job
     from tasks.engine.flows import without_prefect
+    from tasks.engine.lineage import events_are_enabled
     from tasks.engine.runners import choose_runner
-    from tasks.lineage.events import events_are_enabled
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
     direct = direct or scratch or without_prefect()

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import working_type
 from core.columns.numbers import positions
-from core.persons.digests import NOBODY, Digests, combine, combine_entries, digests_of
+from core.units.digests import NOBODY, Digests, combine, combine_entries, digests_of
 
 SKETCH_SIZE = 8_192
 """Different digests that a sketch holds at most."""

@@ -16,8 +16,8 @@ from core.hierarchies.disclosing_labels import count_disclosing_labels
 from core.hierarchies.levels import Bounds, DraftLevels, Extent, Level
 from core.hierarchies.table import null_route
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
+from schemas.registry.hierarchy_kinds import entry_of
 
 
 @dataclass(frozen=True, eq=False)

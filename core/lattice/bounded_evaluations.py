@@ -29,10 +29,10 @@ from core.lattice.lattice import Lattice
 from core.lattice.node_classes import Levels, Parts, SuppressionPenalties, node_classes, suppression_penalty_at
 from core.lattice.objectives import ROUNDING, Counting, LevelPrices, NodeRegion, measured_by_name, objective_of
 from core.lattice.search import MOST_CACHED_CELLS, Rank, ignore_progress
-from core.losses.losses import Loss, loss_of, sum_of_squares
 from core.privacy.models import Failing
 from core.privacy.promise import Promise
 from core.units.class_table import ClassTable
+from core.units.losses import Loss, loss_of, sum_of_squares
 from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
 

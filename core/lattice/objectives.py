@@ -21,7 +21,7 @@ from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
-from core.losses.losses import Loss, group_penalties
+from core.units.losses import Loss, group_penalties
 from schemas.job.method import OBJECTIVES
 
 Floats = NDArray[np.float64]

@@ -25,8 +25,8 @@ from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.table import LabelTable, listed_rows
 from core.mondrian.rows import CutScale
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
+from schemas.registry.hierarchy_kinds import entry_of
 
 Order = Literal["listed", "ends", "ascending"]
 """Siblings as they are listed, the most frequent at both ends and the rarest in the middle, or from the rarest to the most frequent."""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
-from schemas.pseudonyms.kinds import treatment_kind
-from schemas.pseudonyms.treatments import (
+from schemas.registry.treatment_kinds import treatment_kind
+from schemas.registry.treatments import (
     EncryptSettings,
     EncryptTreatment,
     HashTreatment,

@@ -14,11 +14,11 @@ from core.columns.domains import Domain
 from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
-from core.losses.losses import group_penalties
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.generalisation import usual_way
 from core.recoding.labels import can_name_nulls
 from core.recoding.price_kernels import ALONE, FIRST, LEVELS, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Prices, RankPositions
+from core.units.losses import group_penalties
 from schemas.job.record_methods import Generalisation
 
 PUBLISHED, HELD = 4, 1

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from core.recount.groups import Groups
 from core.recount.people import NOBODY
 from schemas.errors.base import counted, listed
+from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
-from schemas.pseudonyms.identifiers import Identifier
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.registry.treatment_kinds import treatment_kind
 from schemas.release.manifest import MASK, Manifest
 
 DIGEST = "md5_number(combination::VARCHAR)"

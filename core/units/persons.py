@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.kernels import add_numbers
-from core.persons.digests import NOBODY, Digests
-from core.persons.kernels import (
+from core.privacy.models import Spread
+from core.units.digests import NOBODY, Digests
+from core.units.kernels import (
     count_known_persons,
     count_later,
     count_repeated_persons,
@@ -27,8 +28,7 @@ from core.persons.kernels import (
     merge_person_cells,
     number_persons,
 )
-from core.persons.pairs import Pairs, person_hash_table
-from core.privacy.models import Spread
+from core.units.pairs import Pairs, person_hash_table
 from core.units.unit import Counts, Integers, Records, Unit, spread_of_keys
 
 

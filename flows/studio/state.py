@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from flows.studio.works import Work, Works
 from schemas.errors.base import JobError, SkaldError, StorageError
 from schemas.job.job import Job, load_job
-from schemas.policy.policy import read_policy
+from schemas.job.policy import read_policy
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import is_of_tables
 from schemas.reading.regular_files import read_text

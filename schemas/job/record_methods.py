@@ -12,9 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from schemas.errors.base import counted, nearest
-from schemas.hierarchies.kinds import HIERARCHIES, kind_of
 from schemas.job.columns import names
 from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, alternatives, fault
+from schemas.registry.hierarchy_kinds import HIERARCHIES, kind_of
 
 Generalisation: TypeAlias = Literal["hierarchy", "prefix", "set", "interval"]
 GENERALISATIONS: tuple[Generalisation, ...] = ("hierarchy", "prefix", "set", "interval")

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.attacks.figures import AttackBasis, AttackFigures
-from schemas.privacy.publish import ColumnPublication
+from schemas.job.attacks import AttackBasis, AttackFigures
+from schemas.job.publish import ColumnPublication
 from schemas.release.evidence import Document, PublishedFile
 from schemas.release.increments import Joined, PersonsOverlap
 

@@ -43,7 +43,7 @@ from core.attacks.record_attacks import (
     singled_out_by_value,
     singled_out_in_source,
 )
-from schemas.attacks.figures import AttackSettings
+from schemas.job.attacks import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges, in_ranks

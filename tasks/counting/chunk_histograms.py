@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Coder, PackedWords, Packing, positions_among
 from core.histograms.histogram import HistogramCounter, count_cells
-from core.persons.digests import digests_of
-from core.persons.pairs import Pairs
+from core.units.digests import digests_of
+from core.units.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import chunk_histogram_types

@@ -17,7 +17,7 @@ from core.columns.domains import Node
 from core.histograms import projections
 from core.histograms.cells import packing_of, positions_of_finer_cells
 from core.histograms.histogram import Histogram
-from core.persons.pairs import ALONE, Pairs, count_different, merge_pairs, positions_of_repeated_keys
+from core.units.pairs import ALONE, Pairs, count_different, merge_pairs, positions_of_repeated_keys
 from core.units.persons import CellPersons, share_of
 from tasks.counting.chunk_histograms import read_pairs
 from tasks.counting.coding import Coding, bundled_cells, cells_in_source_coding

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import working_type
-from core.persons.digests import digests_of
-from core.persons.repeats import NOTHING, ValueCounts, merge_value_counts
+from core.units.digests import digests_of
+from core.units.repeats import NOTHING, ValueCounts, merge_value_counts
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.figures import RepeatedColumn

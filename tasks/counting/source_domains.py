@@ -34,9 +34,9 @@ from tasks.counting.domains import (
 )
 from tasks.engine.runs import Run
 from tasks.engine.steps import Merge, each, merge_on_cluster, one
-from tasks.source.bounds.person_records import somebody_sql
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.duckdb_objects import register_objects
+from tasks.source.person_records import somebody_sql
 from tasks.store.database import connect, quote
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store

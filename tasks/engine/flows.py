@@ -13,8 +13,8 @@ from schemas.errors.base import JobError, SkaldError
 from schemas.job.job import Job, load_job
 from schemas.reading.given_jobs import GivenJob
 from tasks.engine.guard import guarded, sanitised_error
+from tasks.engine.lineage import RunEvents
 from tasks.engine.runners import task_runner
-from tasks.lineage.events import RunEvents
 
 SWITCH = "SKALD_DIRECT"
 _CHECKED: dict[str, Callable[..., Any]] = {}

@@ -16,7 +16,7 @@ from typing import Any
 
 from schemas.errors.refusals import PolicyError
 from schemas.job.job import Job
-from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
+from schemas.job.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
 from schemas.release.terms import Unreported

@@ -20,9 +20,9 @@ from core.columns.data_parallel import limit_threads
 from tasks.engine.calls import Call, groups, tasks_for, thread_share, withdrawn_by
 from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
+from tasks.engine.lineage import Lineage
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
-from tasks.lineage.events import Lineage
 from tasks.store.keys import Key, key_of_all
 from tasks.store.step import FileStep, Step, StepCall
 from tasks.store.store import Artifact

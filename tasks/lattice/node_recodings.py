@@ -23,11 +23,11 @@ from core.local_suppression.losses import costs_of, objective_value
 from core.local_suppression.recoding import RecodedPart, recode_parts
 from core.local_suppression.residual import Residual, ResidualLevel
 from core.local_suppression.suppressed_records import treat_suppressed
-from core.losses.losses import c_avg, certainty_penalty, dm
 from core.privacy.promise import Promise
 from core.recoding.labels import SUPPRESSED_VALUE, gcp_of_class_values
 from core.recoding.recoding import Recoding, recode
 from core.units.class_table import ClassMembers, SourceMembers, table_at, without_sensitive
+from core.units.losses import c_avg, certainty_penalty, dm
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.figures import Remainder, Round

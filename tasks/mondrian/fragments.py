@@ -19,7 +19,7 @@ from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells
 from core.mondrian.fragments import CutTree, Group, cut_tree_by_mondrian, cut_tree_by_quantiles, sampled
 from core.mondrian.ranks import ranks_of_columns
-from core.persons.pairs import Pairs
+from core.units.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import chunk_histogram_types

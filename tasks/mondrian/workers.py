@@ -21,10 +21,10 @@ from core.histograms.histogram import count_cells, merge_parts
 from core.mondrian.classes import RowTable
 from core.mondrian.fragments import Group
 from core.mondrian.recoding import PublishedClasses
-from core.order.release_order import canonical_record_order, first_files, record_hashes
-from core.persons.digests import Digests
-from core.persons.pairs import Pairs
 from core.recoding.recoding import Recoding
+from core.recoding.release_order import canonical_record_order, first_files, record_hashes
+from core.units.digests import Digests
+from core.units.pairs import Pairs
 from core.units.persons import RowPersons, unit_of_records
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job

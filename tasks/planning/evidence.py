@@ -10,7 +10,7 @@ from typing import NamedTuple
 import duckdb
 
 from core.formats.proposals import ColumnProfile, Proposal
-from core.passthrough.value_patterns import identifying_patterns
+from core.formats.value_patterns import identifying_patterns
 from tasks.store.database import quote
 
 SAMPLE_RECORDS, MOST_LOOKED_AT = 20_000, 1_000

@@ -28,11 +28,11 @@ from core.hierarchies.levels import spellings
 from core.hierarchies.table import checked_table, read_table, table_levels
 from schemas.errors.base import StorageError, nearest
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import CsvHierarchy
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.source import suffix
+from schemas.registry.hierarchies import CsvHierarchy
+from schemas.registry.hierarchy_kinds import entry_of
 from tasks.counting.domains import axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.planning.draft_text import yaml_name

@@ -16,10 +16,10 @@ from core.lattice.objectives import prices_of
 from core.lattice.pareto_front import ParetoNode, find_pareto_nodes
 from core.lattice.search import Search
 from schemas.errors.methods import NoLatticeError
-from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod, full_domain
+from schemas.registry.hierarchies import HierarchySpec
+from schemas.registry.hierarchy_kinds import entry_of
 from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram

@@ -17,10 +17,10 @@ from core.pseudonyms.treatments import TreatmentInputs, fingerprint, texts
 from schemas.errors.base import listed
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError
+from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
-from schemas.pseudonyms.identifiers import Identifier
-from schemas.pseudonyms.kinds import treatment_kind
-from schemas.pseudonyms.treatments import Secret, TreatmentSpec
+from schemas.registry.treatment_kinds import treatment_kind
+from schemas.registry.treatments import Secret, TreatmentSpec
 from tasks.pseudonyms.vaults import issue_tokens, read_key, tokens_of, vault_id, vault_path
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk

@@ -17,9 +17,9 @@ from core.pseudonyms.treatments import TreatmentInputs
 from schemas.errors.base import nearest
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError
+from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
-from schemas.pseudonyms.identifiers import Identifier
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.registry.treatment_kinds import treatment_kind
 from tasks.pseudonyms.vaults import MISSING, read_key, values_of, vault_id, vault_path
 from tasks.store.files import PRIVATE_FILE, real_path
 from tasks.store.work_folder import temporary_folder_of

@@ -29,8 +29,8 @@ import pyarrow.parquet as pq
 from core.pseudonyms.treatments import fixed_width
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
-from schemas.pseudonyms.treatments import LEAST_BITS, TOKEN_DIGITS, Secret, is_strong
 from schemas.reading.regular_files import content_of
+from schemas.registry.treatments import LEAST_BITS, TOKEN_DIGITS, Secret, is_strong
 from tasks.source.listing import Stat, file_stat
 from tasks.store.database import connect, literal
 from tasks.store.files import locked, private_folder, real_path, write_atomically

@@ -23,13 +23,13 @@ from tasks.composition.registry import ReleaseRegistry, open_registry
 from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
 from tasks.counting.coding import forget_large_coding
 from tasks.counting.repeats import find_repeating_identifiers
+from tasks.counting.untreated import check_published, measure_untreated_columns
 from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
+from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed_manifest
-from tasks.lineage.events import lineage_of
-from tasks.passthrough.untreated import check_published, measure_untreated_columns
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.disclosures import attack_written, check_linked, check_untreated, disclosed_by, with_attacks
 from tasks.publication.outputs import check_output, examples_delivered

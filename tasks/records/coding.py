@@ -13,8 +13,8 @@ from pyarrow import ipc
 
 from core.columns.coding import Coder
 from core.mondrian.ranks import CutAxes, Order, axis_of
-from core.order.release_order import canonical_record_order, record_hashes
-from core.persons.digests import Digests
+from core.recoding.release_order import canonical_record_order, record_hashes
+from core.units.digests import Digests
 from core.units.persons import EVERY_RECORD, unit_of_records
 from core.units.unit import Unit
 from schemas.errors.base import PrivacyError, SourceError

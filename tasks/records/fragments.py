@@ -10,9 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.mondrian.recoding import PublishedClasses
-from core.order.release_order import record_hashes
-from core.persons.digests import Digests
 from core.recoding.classes import Sets
+from core.recoding.release_order import record_hashes
+from core.units.digests import Digests
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job

@@ -19,9 +19,9 @@ from pyarrow import ipc
 from core.clustering.gower import gower_points
 from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
 from core.clustering.recoding import ClassPublication, RecordRecoding, recode_records
-from core.order.release_order import combination_numbers
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
+from core.recoding.release_order import combination_numbers
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, DomainTable

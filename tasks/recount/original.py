@@ -22,9 +22,9 @@ from schemas.job.source import is_address
 from schemas.release.manifest import MASK, Manifest, published_qids
 from tasks.recount.rows import ReleaseRows
 from tasks.release.manifest import hierarchies_as_in, is_of_files
-from tasks.source.bounds.unpacked import UNIT
 from tasks.source.listing import source_digest
 from tasks.source.locations import find_files, partitions, relation, with_partition
+from tasks.source.unpacked import UNIT
 from tasks.store.database import connect, quote
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import FolderSecret, read_secrets

@@ -24,8 +24,8 @@ from core.recount.together import TogetherCount
 from core.recount.truth import distinct_groups, value_groups
 from schemas.errors.base import counted, listed
 from schemas.job.columns import QuasiIdentifier
+from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
-from schemas.pseudonyms.identifiers import Identifier
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids

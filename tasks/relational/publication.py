@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.recount.relational.history_counts import TablesRecount
-from schemas.attacks.figures import attacks_sentence, broken_attacks
+from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
+from schemas.job.attacks import attacks_sentence, broken_attacks
 from schemas.relational.manifest import ReleasedPersons, TablesManifest
 from schemas.relational.table_jobs import lasting_key, table_job, tables_digest, unit_key_words
 from schemas.relational.tables_job import TablesJob
@@ -27,9 +27,9 @@ from tasks.publication.disclosures import refusing
 from tasks.publication.staging import write_signed_documents
 from tasks.publication.target import job_target
 from tasks.recount.original import Original, normalised_relation
-from tasks.recount.relational.tables import WrittenTables, recount_tables
-from tasks.relational.earlier.comparing import ComparablePersons, ComparedTables, ShownTables, compared_tables
-from tasks.relational.earlier.contents import NumberedHistories
+from tasks.recount.tables import WrittenTables, recount_tables
+from tasks.relational.contents import NumberedHistories
+from tasks.relational.earlier_releases import ComparablePersons, ComparedTables, ShownTables, compared_tables
 from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
 from tasks.relational.making.writing import ReleasedTables

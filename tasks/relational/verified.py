@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from core.recount.relational.history_counts import TablesRecount
+from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
 from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
@@ -18,7 +18,7 @@ from schemas.relational.table_jobs import table_job, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from tasks.recount.original import Original
-from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
+from tasks.recount.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
 from tasks.release.files import DATA, SUFFIXES, is_listed

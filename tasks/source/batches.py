@@ -17,7 +17,7 @@ from core.columns.column_types import plain_type, to_working_type
 from schemas.errors.base import StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.errors.values import ValuesError
-from tasks.source.bounds.unpacked import MOST_VALUE
+from tasks.source.unpacked import MOST_VALUE
 
 # DuckDB's own size of row groups, so that files of all origins are cut alike.
 GROUP_ROWS = 122_880

@@ -22,8 +22,8 @@ from schemas.job.source import UTF8, Source
 from schemas.reading.regular_files import MOST_HEADER, lines_within
 from schemas.reading.typed_texts import accepted_words, typed_sql
 from tasks.source.batches import count_held_rows
-from tasks.source.bounds.unpacked import MOST_VALUE
 from tasks.source.locations import Located, Readable
+from tasks.source.unpacked import MOST_VALUE
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode

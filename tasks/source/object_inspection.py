@@ -26,12 +26,12 @@ from schemas.errors.base import SourceError, StorageError
 from schemas.job.formats import CSV, FORMATS
 from schemas.job.job import Job
 from schemas.job.source import UTF8
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.registry.treatment_kinds import treatment_kind
 from tasks.engine.calls import Call, tasks_for
 from tasks.engine.guard import Result
 from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, map_groups, map_step
-from tasks.source.bounds.value_lengths import check_header, unpacked_of
+from tasks.source.apart import check_header, unpacked_of
 from tasks.source.csv_files import convert_rows, converted_key, join_csv
 from tasks.source.locations import Located, Readable
 from tasks.source.pinned import BLOCK, copy_object, pinned

@@ -22,8 +22,8 @@ from core.lattice.pareto_front import find_pareto_nodes
 from core.lattice.search import Search
 from core.mondrian.classes import recode_cells
 from core.mondrian.recoding import total_losses
-from core.order.release_order import record_hashes
 from core.recoding.recoding import recode
+from core.recoding.release_order import record_hashes
 from core.units.class_table import table_at
 from schemas.errors.base import PrivacyError, SkaldError
 from schemas.job.job import Job

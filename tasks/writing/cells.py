@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.order.release_order import assign_files
-from core.persons.set_tree import withhold
 from core.recoding.recoding import SUPPRESSED, Recoding
+from core.recoding.release_order import assign_files
+from core.units.set_tree import withhold
 from schemas.errors.base import SourceError
 from tasks.counting.coding import CellCoder
 from tasks.counting.domains import qid_names

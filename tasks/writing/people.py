@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.persons.digests import Digests, digests_of
+from core.units.digests import Digests, digests_of
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.composition.contents import contents_of
-from core.order.release_order import assign_files, first_files, in_canonical_order
 from core.recoding.recoding import SUPPRESSED, Assigner, take_labels
+from core.recoding.release_order import assign_files, first_files, in_canonical_order
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from schemas.release.manifest import MASK

@@ -15,10 +15,10 @@ from core.pseudonyms.treatments import TreatmentInputs, texts
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import job_json_schema, load_job
-from schemas.pseudonyms.kinds import TREATMENTS, TreatmentKind
-from schemas.pseudonyms.treatments import TreatmentSpec
 from schemas.reading.model import StrictModel
 from schemas.reading.registry import Code
+from schemas.registry.treatment_kinds import TREATMENTS, TreatmentKind
+from schemas.registry.treatments import TreatmentSpec
 from tasks.pseudonyms.revealing import reveal
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise

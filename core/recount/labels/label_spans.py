@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.label_readers import LabelAxis
 from core.recount.labels.value_scales import Span
-from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
+from schemas.registry.hierarchies import WidthsHierarchy, decimals
 from schemas.release.claimed_levels import NULL_MEMBER
 from schemas.release.manifest import MASK
 

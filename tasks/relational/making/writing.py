@@ -21,7 +21,7 @@ from core.columns.column_types import working_type
 from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
-from schemas.pseudonyms.identifiers import Identifier
+from schemas.job.identifiers import Identifier
 from schemas.relational.table_jobs import lasting_key, persons_job
 from tasks.engine.steps import one
 from tasks.pseudonyms.pseudonyms import give_tokens, pseudonyms_of_key

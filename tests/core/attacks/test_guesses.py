@@ -43,7 +43,7 @@ from core.attacks.record_attacks import (
     with_one_wrong_qid,
 )
 from core.recount.labels.label_spans import Spans
-from schemas.privacy.sensitive import DistinctSpec, EntropySpec, RecursiveSpec
+from schemas.registry.sensitive import DistinctSpec, EntropySpec, RecursiveSpec
 
 releases = st.integers(1, 60).flatmap(
     lambda records: st.tuples(

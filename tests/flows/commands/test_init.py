@@ -24,9 +24,9 @@ from core.formats.proposals import (
     propose_person,
     propose_role,
 )
-from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.job import load_job
 from schemas.reading.yaml_reading import parse
+from schemas.registry.hierarchies import WidthsHierarchy
 from tasks.planning.draft_text import yaml_name
 from tests.conftest import CommandLine
 from tests.jobs import people, write_csv, write_parquet

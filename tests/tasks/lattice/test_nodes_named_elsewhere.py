@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from core.lattice.search import SearchResult
-from core.losses.losses import Loss, loss_of
 from core.privacy.models import Closeness, DistinctDiversity
 from core.privacy.promise import Promise
+from core.units.losses import Loss, loss_of
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job, load_job
-from schemas.pseudonyms.treatments import Secret
+from schemas.registry.treatments import Secret
 from tasks.pseudonyms.vaults import issue_tokens, read_key, tokens_of, values_of, vault_id, vault_path
 from tests.jobs import job_of, write_job
 from tests.laws import tried

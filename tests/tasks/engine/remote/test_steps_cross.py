@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from schemas.job.method import METHODS
+from tasks.counting import untreated
 from tasks.engine import steps
 from tasks.engine.calls import Call
 from tasks.engine.remote.call_queues import FolderQueue
 from tasks.engine.remote.codec import decoded, encoded
 from tasks.engine.runs import Run
 from tasks.mondrian import ways
-from tasks.passthrough import untreated
 from tasks.store.step import Step
 from tasks.writing import two_level_shuffle
 from tests.jobs import JOB, digests, people, people_job
