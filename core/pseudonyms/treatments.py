@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
-from schemas.registry.treatment_kinds import treatment_kind
+from schemas.registry.treatment_kinds import escaped_characters, treatment_kind
 from schemas.registry.treatments import (
     EncryptSettings,
     EncryptTreatment,
@@ -162,9 +162,9 @@ def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
     """
     if how.width is not None:
         return _numbers_encrypted(values, how.width, key)
-    if odd := _mismatches(values, f"[{_class(how.letters + how.separators)}]*"):
+    if odd := _mismatches(values, f"[{escaped_characters(how.letters + how.separators)}]*"):
         raise UnfitError(odd, "hold characters that are neither among encrypt's characters nor its separators")
-    if short := pc.sum(pc.less(pc.count_substring_regex(values, f"[{_class(how.letters)}]"), how.least)).as_py():
+    if short := pc.sum(pc.less(pc.count_substring_regex(values, f"[{escaped_characters(how.letters)}]"), how.least)).as_py():
         raise UnfitError(short, f"have fewer than {how.least} characters to encrypt and could be tried out; hash them, or give tokens")
     return _each(_cipher(key, alphabet=how.letters).encrypt, values, how.separators)
 
@@ -190,10 +190,6 @@ def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
 
 def _mismatches(values: pa.Array, pattern: str) -> int:
     return int(pc.sum(pc.invert(pc.match_substring_regex(values, full_match_pattern(pattern)))).as_py() or 0)
-
-
-def _class(characters: str) -> str:
-    return "".join(f"\\x{{{ord(character):x}}}" for character in characters)
 
 
 def _each(crypt: Callable[[str], str], values: pa.Array, separators: str) -> pa.Array:

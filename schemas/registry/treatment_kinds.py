@@ -71,9 +71,9 @@ def _mask_form(spec: MaskTreatment) -> str:
         parts = enumerate(re.split(r"\\([1-9\\])", mask.replacement))
         written = (part if place % 2 == 0 else "\\" if part == "\\" else None for place, part in parts)
         # Of what a group took out of a value only the source knows the form.
-        read = (".*" if part is None else _characters(part) for part in written)
+        read = (".*" if part is None else escaped_characters(part) for part in written)
         return "(?s)" + "".join(read)
-    covered, kept = f"{_characters(mask.character)}+", f".{{0,{mask.keep}}}"
+    covered, kept = f"{escaped_characters(mask.character)}+", f".{{0,{mask.keep}}}"
     return f"(?s)(|{covered}{kept})" if mask.side == "end" else f"(?s)(|{kept}{covered})"
 
 
@@ -82,10 +82,10 @@ def _encrypt_form(spec: EncryptTreatment) -> str:
     settings = spec.encrypt
     if settings.width is not None:
         return f"[0-9]{{1,{settings.width}}}"
-    return f"[{_characters(settings.letters + settings.separators)}]{{{settings.least},}}"
+    return f"[{escaped_characters(settings.letters + settings.separators)}]{{{settings.least},}}"
 
 
-def _characters(text: str) -> str:
+def escaped_characters(text: str) -> str:
     """Return a text as escapes for a regular expression."""
     # By code point, so that none of them means anything in an expression.
     return "".join(f"\\x{{{ord(character):x}}}" for character in text)

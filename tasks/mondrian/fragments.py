@@ -35,7 +35,7 @@ from tasks.source.reading import read_chunk
 from tasks.store.keys import StepCode
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_of_chunk, write_plain
+from tasks.store.tables import read_table, write_plain, write_table
 from tasks.writing.runs import write_run
 
 PLANTED = StepCode("plant", __name__)
@@ -82,7 +82,7 @@ def _sample(given: SampleReading, chunk: Chunk, path: Path) -> int:
     except LookupError:
         raise SourceError.changed(chunk.name) from None
     words, counts = count_cells(tuple(np.concatenate(parts) for parts in zip(*found, strict=True)), coder.packing.product)
-    return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), "samples", "cell_0")
+    return write_table(path, cell_table(words, counts), chunk_histogram_types(len(words)), "samples", "cell_0")
 
 
 SAMPLES = FileStep(
