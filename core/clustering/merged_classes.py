@@ -122,7 +122,7 @@ Segments = NDArray[np.int64]
 HALVES = VantageTree(1, "median", "farthest")
 
 
-def merge_small_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:
+def merge_unsafe_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:
     """Merge classes of at least k so that each keeps a privacy model that all records together keep.
 
     Args:

@@ -71,7 +71,7 @@ class Hierarchy:
         """
         return max(self.top if self.height is None else self.height, 1)
 
-    def is_suppressed_label(self, level: int) -> bool:
+    def is_suppressed_level(self, level: int) -> bool:
         """Return whether a level is the level of ``*``."""
         return level > 0 and level == (self.top if self.height is None else self.height)
 

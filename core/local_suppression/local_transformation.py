@@ -123,12 +123,12 @@ class NodeEvaluator:
 
     def records_failing(self, rest: Residual, level: ResidualLevel) -> Residual:
         """Return the residual records in cells of too few at a coarser node."""
-        lost, codes = FailingCells(level, rest.cells.node, self.hierarchies), rest.cells.codes
+        lost, codes = RareCellLookup(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
         return rest.selected_records(np.concatenate([np.empty(0, np.intp), *found]))
 
 
-class FailingCells:
+class RareCellLookup:
     """Lookup of cells that belong to cells of too few at a coarser node.
 
     Args:

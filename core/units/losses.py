@@ -142,7 +142,7 @@ def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray
     reach = np.minimum(high, numbers[-1]) - np.maximum(low, numbers[0])
     # The group of the null has no numbers; the last level is that of all values.
     reach = np.where(np.isfinite(reach), np.maximum(reach, 0), 0) / (numbers[-1] - numbers[0])
-    return np.where(hierarchy.is_suppressed_label(level), float(domain.size > 1), reach)
+    return np.where(hierarchy.is_suppressed_level(level), float(domain.size > 1), reach)
 
 
 def _named(hierarchy: Hierarchy, domain: Domain, level: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:

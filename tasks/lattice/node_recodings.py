@@ -18,7 +18,7 @@ from core.histograms.cells import packing_of, positions_of_finer_cells, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
-from core.local_suppression.local_transformation import FailingCells, NodeEvaluator, members_of, transform_locally
+from core.local_suppression.local_transformation import NodeEvaluator, RareCellLookup, members_of, transform_locally
 from core.local_suppression.losses import costs_of, objective_value
 from core.local_suppression.recoding import RecodedPart, recode_parts
 from core.local_suppression.residual import Residual, ResidualLevel
@@ -205,7 +205,7 @@ def _left(
     if not job.suppression.rounds or not fits or counted.cells.node == finest:
         return first, evaluator.records_failing(counted, first)
     # A round may choose levels finer than the first root, so it starts from the chunks' own cells.
-    lost, packing = FailingCells(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
+    lost, packing = RareCellLookup(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
     words: list[PackedWords] = []
     counts: list[NDArray[np.int64]] = []
     for part in parts:
@@ -226,7 +226,7 @@ def _whose_left(
     people: PersonsOfSource,
     first: ResidualLevel,
     members: ClassMembers,
-    lost: FailingCells,
+    lost: RareCellLookup,
     left: Histogram,
     counted: Histogram,
 ) -> tuple[ResidualLevel, Residual]:

@@ -41,7 +41,7 @@ from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_plain
 from tasks.writing.people import people_table, write_fragment_members, write_people
-from tasks.writing.rewriting import count_additional_columns, write_class_records, write_part
+from tasks.writing.rewriting import additional_columns, write_class_records, write_part
 
 
 class FragmentLosses(BaseModel):
@@ -147,7 +147,7 @@ def _anonymise(given: FragmentReading, fragment: FragmentShare) -> FragmentArtif
         runs.append(store.path(store.make("runs", FRAGMENT.keys.key(key, number), ".arrow", write)))
         members.append((classes, lot.other_columns))
         if lot.digests is not None:
-            beside = count_additional_columns(job, source, published.labels, classes, lot.payload)
+            beside = additional_columns(job, source, published.labels, classes, lot.payload)
             people.append(people_table(classes, lot.digests, _values(coding, lot.packed_codes), beside))
     files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(

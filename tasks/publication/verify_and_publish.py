@@ -165,7 +165,7 @@ def _verified_and_published(
     with run.phase("identifiers"):
         repeats = find_repeating_identifiers(run, source)
         known = KnownRecords(run, source)
-        known.read_linkage_keys()
+        known.compute_sketches()
     with run.phase("verify"):
         staging = target.staging_folder(release)
         try:

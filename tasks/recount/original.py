@@ -185,7 +185,7 @@ class ReleaseAndSource:
         source = f"s.{column}" if self.types[name] == self.published[name] else f"TRY_CAST(s.{column} AS {self.published[name]})"
         return DigestPart(f"r.{column}", source)
 
-    def missing_columns(self, job: Job) -> list[str]:
+    def missing_column_faults(self, job: Job) -> list[str]:
         """Return a fault that names the release's columns that are missing in the source, if any."""
         wanted = [*(qid.name for qid in job.columns.quasi_identifiers), *self.names]
         absent = [name for name in wanted if name not in self.types]

@@ -89,7 +89,7 @@ def people_of_source(
         rows = RowsHere(connection, release, original.relation)
         original = published_source(job, rows, original).original
         sides = release_and_source(job, rows, original)
-        if sides.missing_columns(job):
+        if sides.missing_column_faults(job):
             return PeopleOfSource(because="columns of the source are missing")
         expect_labels(job, sides)
         labels = [qid_labels(job, sides, number, claim) for number in range(len(job.columns.quasi_identifiers))]

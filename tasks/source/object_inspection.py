@@ -78,7 +78,7 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
     for one in objects:
         _forget_lost(store, inspection_key(job, one))
     try:
-        large = [one for one in objects if is_cut(job, one) and not store.find("looks", inspection_key(job, one))]
+        large = [one for one in objects if is_readable_in_ranges(job, one) and not store.find("looks", inspection_key(job, one))]
         parts = convert_ranges(run, large) if large else {}
         found = (
             map_groups(run, "objects", _look_at_some, objects, lambda one: inspection_key(job, one), job, store, parts) if objects else []
@@ -206,7 +206,7 @@ LEAST = 64_000_000
 PLAIN = {".csv", ".tsv", ".txt"}
 
 
-def is_cut(job: Job, one: Located) -> bool:
+def is_readable_in_ranges(job: Job, one: Located) -> bool:
     """Return whether a CSV object may be read in ranges: uncompressed, and large enough for two tasks."""
     delimiter = job.source.delimiter
     plain = job.source.format == "csv" and job.source.encoding == UTF8 and PurePosixPath(one.name).suffix.lower() in PLAIN
@@ -224,7 +224,7 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
 
     Args:
         run: The run.
-        objects: Such as ``is_cut`` tells.
+        objects: Such as ``is_readable_in_ranges`` tells.
 
     Returns:
         What became of the ranges of each object, by its name and in the order of the records; nothing of one that cannot be cut.

@@ -77,7 +77,7 @@ class Spans:
         return np.repeat(np.append(labels, -1).astype(np.int32), np.diff(edges, prepend=0, append=size))
 
     @property
-    def members(self) -> int:
+    def positions_in_sets(self) -> int:
         """The number of positions in all sets together."""
         return sum(map(len, self.sets.values()))
 
