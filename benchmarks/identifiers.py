@@ -41,7 +41,7 @@ def values_of(count: int) -> pa.Array:
 
 def work(name: str, count: int, folder: Path) -> None:
     """Do one kind of work on distinct values."""
-    from core.pseudonyms.treatments import covered_text, day_shifts, encrypted, keyed_hash, shifted
+    from core.privacy.pseudonyms import covered_text, day_shifts, encrypted, keyed_hash, shifted
     from schemas.registry.treatments import EncryptSettings, MaskSettings
 
     values, place = values_of(count), {"env": "KEY"}

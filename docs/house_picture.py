@@ -66,7 +66,6 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "mondrian": (8, 2),
             "composition": (8, 3),
             "recount": (9, 0),
-            "pseudonyms": (9, 1),
             "clustering": (9, 2),
             "kmember": (9, 3),
             "attacks": (10, 0),

@@ -61,8 +61,7 @@ def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
     Raises:
         JobError: source, target, work or output is said, or that what overlaps is to be refused.
     """
-    from schemas.reading.job_files import apply_overrides
-    from schemas.reading.yaml_reading import parse
+    from schemas.reading.job_files import apply_overrides, parse
 
     data = parse(job.text)[0]
     if not isinstance(data, dict):
@@ -145,7 +144,7 @@ def _content(job: GivenJob, frames: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         JobError: something does, or its tables are not those that are given.
     """
-    from schemas.reading.yaml_reading import parse
+    from schemas.reading.job_files import parse
 
     data, faults = parse(job.text)
     tables = data.get("tables") if isinstance(data, dict) else None

@@ -21,10 +21,10 @@ from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.job.privacy import share_of_records
 from schemas.reading.faults import fault_lines
+from schemas.reading.job_files import parse
 from schemas.reading.model import ExactDecimal, FormatVersion, StrictModel, plain
 from schemas.reading.registry import OneOf, call_on_change
 from schemas.reading.regular_files import content_of
-from schemas.reading.yaml_reading import parse
 
 Syntax = Mapping[str, Any]
 UNTOLD = "what could not be read as a SELECT statement"

@@ -35,7 +35,7 @@ class TreatmentKind:
         form: The regular expression (RE2) that every pseudonym matches as a whole, so that a recount knows it without a key.
         published: Tells the type of its pseudonyms: ``(spec, type of the column)`` to a type, or None where the column cannot be treated.
         fitting: What to do about a column that cannot be.
-        pseudonyms: Makes them: ``(spec, values, means)`` to an array; see `core.pseudonyms.treatments`.
+        pseudonyms: Makes them: ``(spec, values, means)`` to an array; see `core.privacy.pseudonyms`.
         originals: Undoes them: ``(spec, pseudonyms, means)`` to an array of text; None where nobody can.
         vaulted: Whether its secret is a vault, out of which every value gets its pseudonym before any chunk is read, and not a key.
         per_subject: Whether its settings name a ``subject``. It is then handed every record's value and subject, else distinct values.
@@ -98,9 +98,9 @@ TREATMENTS = Registry(
         schema=HashTreatment,
         words="keyed hash (HMAC-SHA-256)",
         form=lambda spec: f"[0-9a-f]{{{spec.hash.length}}}",
-        published=Code("core.pseudonyms.treatments:type_of_text"),
+        published=Code("core.privacy.pseudonyms:type_of_text"),
         fitting=_TEXT,
-        pseudonyms=Code("core.pseudonyms.treatments:hashes"),
+        pseudonyms=Code("core.privacy.pseudonyms:hashes"),
         tells_apart=True,
         # Its least length: a longer one begins with a shorter one.
         stable=16,
@@ -111,20 +111,20 @@ TREATMENTS = Registry(
         schema=MaskTreatment,
         words="masked in part",
         form=_mask_form,
-        published=Code("core.pseudonyms.treatments:type_of_text"),
+        published=Code("core.privacy.pseudonyms:type_of_text"),
         fitting=_TEXT,
-        pseudonyms=Code("core.pseudonyms.treatments:masks"),
+        pseudonyms=Code("core.privacy.pseudonyms:masks"),
     ),
     TreatmentKind(
         name="token",
         schema=TokenTreatment,
         words="random token from a vault",
         form=lambda spec: f"[0-9a-f]{{{TOKEN_DIGITS}}}",
-        published=Code("core.pseudonyms.treatments:type_of_text"),
+        published=Code("core.privacy.pseudonyms:type_of_text"),
         fitting=_TEXT,
-        pseudonyms=Code("core.pseudonyms.treatments:tokens"),
+        pseudonyms=Code("core.privacy.pseudonyms:tokens"),
         tells_apart=True,
-        originals=Code("core.pseudonyms.treatments:originals_of_tokens"),
+        originals=Code("core.privacy.pseudonyms:originals_of_tokens"),
         vaulted=True,
         meets="never",
     ),
@@ -133,11 +133,11 @@ TREATMENTS = Registry(
         schema=EncryptTreatment,
         words="format-preserving encryption (FF1)",
         form=_encrypt_form,
-        published=Code("core.pseudonyms.treatments:type_of_ciphers"),
+        published=Code("core.privacy.pseudonyms:type_of_ciphers"),
         fitting="it takes text, without encrypt.width, or whole numbers, with encrypt.width: the digits of the longest one",
-        pseudonyms=Code("core.pseudonyms.treatments:ciphers"),
+        pseudonyms=Code("core.privacy.pseudonyms:ciphers"),
         tells_apart=True,
-        originals=Code("core.pseudonyms.treatments:originals_of_ciphers"),
+        originals=Code("core.privacy.pseudonyms:originals_of_ciphers"),
         meets="by chance",
     ),
     TreatmentKind(
@@ -145,10 +145,10 @@ TREATMENTS = Registry(
         schema=ShiftTreatment,
         words="dates shifted per person",
         form=lambda spec: r"[0-9]{4,}-[0-9]{2}-[0-9]{2}( .*)?",
-        published=Code("core.pseudonyms.treatments:type_of_dates"),
+        published=Code("core.privacy.pseudonyms:type_of_dates"),
         fitting="it takes dates and timestamps",
-        pseudonyms=Code("core.pseudonyms.treatments:shifted_dates"),
-        originals=Code("core.pseudonyms.treatments:originals_of_dates"),
+        pseudonyms=Code("core.privacy.pseudonyms:shifted_dates"),
+        originals=Code("core.privacy.pseudonyms:originals_of_dates"),
         per_subject=True,
         types=("DATE", "TIMESTAMP%"),
         links=False,

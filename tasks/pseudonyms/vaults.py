@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from core.pseudonyms.treatments import fixed_width
+from core.privacy.pseudonyms import fixed_width
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from core.columns.column_types import is_text, plain_type, type_differences, working_type
-from core.pseudonyms.treatments import has_text
+from core.privacy.pseudonyms import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.errors.values import ValuesError

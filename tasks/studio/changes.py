@@ -12,7 +12,7 @@ from schemas.job.columns import REST, ROLES
 from schemas.job.job import Job
 from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.reading.yaml_reading import parse
+from schemas.reading.job_files import parse
 from schemas.registry.hierarchies import DATE_UNITS
 from tasks.studio.job_text import Way, comments_behind, read_data, with_entry, with_value, without_value
 

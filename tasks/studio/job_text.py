@@ -17,7 +17,7 @@ import yaml
 
 from schemas.errors.base import JobError
 from schemas.errors.signals import UnreadableError
-from schemas.reading.yaml_reading import compose, parse
+from schemas.reading.job_files import compose, parse
 from tasks.planning.draft_text import yaml_name
 
 Way = tuple[str | int, ...]

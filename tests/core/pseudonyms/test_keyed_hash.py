@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pseudonyms.treatments import day_shifts, derive_key, digests, fingerprint, keyed_hash
+from core.privacy.pseudonyms import day_shifts, derive_key, digests, fingerprint, keyed_hash
 from schemas.registry.treatments import is_strong
 
 KEYS = st.binary(min_size=16, max_size=200)

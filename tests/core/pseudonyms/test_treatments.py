@@ -16,7 +16,7 @@ from ffx import FF1
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pseudonyms.treatments import TreatmentInputs, covered_text, decrypted, derive_key, encrypted, shifted, texts
+from core.privacy.pseudonyms import TreatmentInputs, covered_text, decrypted, derive_key, encrypted, shifted, texts
 from schemas.errors.signals import UnfitError
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.registry.treatments import EncryptSettings, EncryptTreatment, HashTreatment, MaskSettings, MaskTreatment, full_match_pattern

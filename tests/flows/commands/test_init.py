@@ -25,7 +25,7 @@ from core.formats.proposals import (
     propose_role,
 )
 from schemas.job.job import load_job
-from schemas.reading.yaml_reading import parse
+from schemas.reading.job_files import parse
 from schemas.registry.hierarchies import WidthsHierarchy
 from tasks.planning.draft_text import yaml_name
 from tests.conftest import CommandLine

@@ -26,7 +26,7 @@ from schemas.errors.base import SkaldError, SourceError, VerificationError
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from tasks.pseudonyms.revealing import reveal, write_originals
+from tasks.pseudonyms.pseudonyms import reveal, write_originals
 from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
 from tests.conftest import CommandLine

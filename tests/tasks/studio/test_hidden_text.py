@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from schemas.reading.yaml_reading import parse
+from schemas.reading.job_files import parse
 from tasks.studio.job_text import flow_text, full_text, hidden_text
 
 NAMES = some.sampled_from(["Alder", "it's", "a: b", "[x]", "ä", "no", "007", "Birch # not"])
