@@ -46,13 +46,13 @@ from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_plain
 
-STEP = "lattice"
-_JSON = TypeAdapter(LatticeMap)
+MAP = "lattice"
+_MAP_JSON = TypeAdapter(LatticeMap)
 
 
 def has_map(store: Store, key: Key) -> bool:
     """Return whether the lattice map of a search is in the store."""
-    return store.find(STEP, key) is not None
+    return store.find(MAP, key) is not None
 
 
 def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -> Artifact:
@@ -71,18 +71,18 @@ def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -
         path.write_bytes(map_json(map_of(job.name, names, statuses.reshape(statuses.shape[: len(names)]), node)))
         return 1
 
-    return store.make(STEP, key, ".json", write)
+    return store.make(MAP, key, ".json", write)
 
 
 def read_map(outcome: Artifact, store: Store) -> LatticeMap | None:
     """Read the lattice map of the search with this outcome; None if there is none."""
-    kept = store.find(STEP, outcome.key)
-    return _JSON.validate_json(store.path(kept).read_bytes()) if kept else None
+    kept = store.find(MAP, outcome.key)
+    return _MAP_JSON.validate_json(store.path(kept).read_bytes()) if kept else None
 
 
 def map_json(drawn: LatticeMap) -> bytes:
     """Return a lattice map as JSON."""
-    return _JSON.dump_json(drawn, indent=2)
+    return _MAP_JSON.dump_json(drawn, indent=2)
 
 
 class Outcome(BaseModel):
