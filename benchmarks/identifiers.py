@@ -66,7 +66,7 @@ def work(name: str, count: int, folder: Path) -> None:
 
 def _tokens(name: str, values: pa.Array, folder: Path) -> None:
     from schemas.job.job import load_job
-    from tasks.pseudonyms.vaults import issue_tokens, tokens_of
+    from tasks.writing.vaults import issue_tokens, tokens_of
 
     job = load_job(folder / "job.yaml")
     if name == "issue":

@@ -24,7 +24,6 @@ WRITERS = (
     "tasks.mondrian",
     "tasks.records",
     "tasks.counting",
-    "tasks.pseudonyms",
     "tasks.relational.making",
 )
 PLUMBING = {

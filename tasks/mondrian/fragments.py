@@ -29,13 +29,13 @@ from tasks.counting.contents import CONTENTS, ContentReading, digested_by
 from tasks.counting.domains import axis_names
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, order_of
 from tasks.mondrian.leaf_statistics import leaf_table
-from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.keys import StepCode
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_plain, write_table
+from tasks.writing.pseudonyms import read_published
 from tasks.writing.runs import write_run
 
 PLANTED = StepCode("plant", __name__)

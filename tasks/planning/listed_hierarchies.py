@@ -38,11 +38,11 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.open_sources import OpenSource, SourceOptions, open_for_draft
 from tasks.planning.pilot_runs import column_values, counted_values
-from tasks.pseudonyms.pseudonyms import with_keys
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.tables import load_domains
+from tasks.writing.pseudonyms import with_keys
 
 DELIMITER = ";"
 

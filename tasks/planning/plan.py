@@ -29,7 +29,6 @@ from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan, make_local_plan
-from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.staging import release_id
 from tasks.publication.target import job_target
 from tasks.report.sentences import TRIED_NEXT, proofs
@@ -40,6 +39,7 @@ from tasks.source.locations import find_names
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
+from tasks.writing.pseudonyms import in_prefect, with_keys
 
 
 class Uniqueness(NamedTuple):

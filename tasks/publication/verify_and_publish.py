@@ -30,7 +30,6 @@ from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed_manifest
-from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.disclosures import attack_written, check_linked, check_untreated, disclosed_by, with_attacks
 from tasks.publication.outputs import check_output, examples_delivered
 from tasks.publication.recount_calls import Written, WrittenMembers
@@ -47,6 +46,7 @@ from tasks.store.files import write_atomically
 from tasks.store.store import Artifact
 from tasks.store.work_folder import UNTOLD
 from tasks.writing.people import NO_PERSONS, WrittenPersons
+from tasks.writing.pseudonyms import give_tokens, with_keys
 
 
 @dataclass

@@ -25,11 +25,11 @@ from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
 from tasks.lattice.promises import check_at_least_k, source_value_counts
-from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import digests_in
+from tasks.writing.pseudonyms import read_published
 
 BYTES_PER_RECORD, BYTES_PER_CODE, BYTES_PER_PERSON = 72, 14, 24
 

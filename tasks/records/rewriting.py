@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from schemas.errors.base import SourceError
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.pseudonyms.pseudonyms import read_published
 from tasks.records.recodings import LabelledClasses, load_classes, read_record_classes
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.people import Assigned, WrittenPersons
+from tasks.writing.pseudonyms import read_published
 from tasks.writing.rewriting import ChunkPosition, Rewriting, additional_columns, rewrite, write_class_records
 
 

@@ -18,10 +18,10 @@ from tasks.counting.coding import CellCoder
 from tasks.counting.domains import qid_names
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding, load_withheld
-from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.people import AdditionalColumns, Assigned, WrittenPersons, digests_in, write_members, write_people_of
+from tasks.writing.pseudonyms import read_published
 from tasks.writing.rewriting import (
     MEMBERS,
     PEOPLE,

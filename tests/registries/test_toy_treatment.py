@@ -19,8 +19,8 @@ from schemas.reading.model import StrictModel
 from schemas.reading.registry import Code
 from schemas.registry.treatment_kinds import TREATMENTS, TreatmentKind
 from schemas.registry.treatments import TreatmentSpec
-from tasks.pseudonyms.pseudonyms import reveal
 from tasks.recount.recount import verify_release
+from tasks.writing.pseudonyms import reveal
 from tests.conftest import Anonymise
 from tests.jobs import data_files, people, people_job, released
 from tests.registries.shown import shown_plan, shown_report

@@ -25,11 +25,11 @@ from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.registry.treatments import Secret, TreatmentSpec
-from tasks.pseudonyms.vaults import MISSING, issue_tokens, read_key, tokens_of, values_of, vault_id, vault_path
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk
 from tasks.store.files import PRIVATE_FILE, real_path
 from tasks.store.work_folder import temporary_folder_of
+from tasks.writing.vaults import MISSING, issue_tokens, read_key, tokens_of, values_of, vault_id, vault_path
 
 
 def in_prefect(job: Job) -> bool:
