@@ -19,9 +19,8 @@ if not __package__:
     # A checkout, where the floors are top-level names: these, before others of the same names. A wheel has them inside.
     sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from flows.python.anonymising import anonymise_table
+from flows.python.anonymising import anonymise_table, anonymise_tables, names_tables
 from flows.python.calls import JobFile, job_and_settings, plan_job, run_job, verify_for
-from flows.python.several_tables import anonymise_tables, names_tables
 from flows.python.shown import Anonymised, Published
 from schemas.errors.base import SkaldError
 

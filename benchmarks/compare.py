@@ -28,7 +28,7 @@ import yaml
 import skald
 from benchmarks.medical import DATA
 from data.medical import make_medical
-from data.pin_codes import pin_codes
+from data.patients import pin_codes
 from data.tables import JOBS
 
 CLAIMS = {25: 4, 125: 9}

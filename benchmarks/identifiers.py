@@ -41,9 +41,8 @@ def values_of(count: int) -> pa.Array:
 
 def work(name: str, count: int, folder: Path) -> None:
     """Do one kind of work on distinct values."""
-    from core.pseudonyms.keyed_hash import day_shifts, keyed_hash
-    from core.pseudonyms.treatments import covered_text, encrypted, shifted
-    from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings
+    from core.privacy.pseudonyms import covered_text, day_shifts, encrypted, keyed_hash, shifted
+    from schemas.registry.treatments import EncryptSettings, MaskSettings
 
     values, place = values_of(count), {"env": "KEY"}
     match name:
@@ -67,7 +66,7 @@ def work(name: str, count: int, folder: Path) -> None:
 
 def _tokens(name: str, values: pa.Array, folder: Path) -> None:
     from schemas.job.job import load_job
-    from tasks.pseudonyms.vaults import issue_tokens, tokens_of
+    from tasks.writing.vaults import issue_tokens, tokens_of
 
     job = load_job(folder / "job.yaml")
     if name == "issue":

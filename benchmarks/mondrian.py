@@ -34,10 +34,9 @@ from core.columns.coding import Coder
 from core.columns.domains import read_domains
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.domain_counts import DomainCounter
-from core.mondrian.axes import axis_of
 from core.mondrian.fragments import cut_tree_by_mondrian, cut_tree_by_quantiles, merge_thin, sampled
 from core.mondrian.partition import SCORES, Rules
-from core.mondrian.ranks import CutAxis
+from core.mondrian.ranks import CutAxis, axis_of
 from core.mondrian.recoding import Cutting, publish, total_losses
 from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise

@@ -34,11 +34,11 @@ from core.histograms.cells import packing_of, roll_up
 from core.histograms.domain_counts import DomainCounter
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.search import Search
-from core.losses.losses import c_avg, certainty_penalty, dm
-from core.mondrian.axes import axis_of
-from core.order.records import canonical_record_order
+from core.mondrian.ranks import axis_of
 from core.privacy.promise import Promise
 from core.recoding.labels import Style, gcp_of_class_values
+from core.recoding.release_order import canonical_record_order
+from core.units.losses import c_avg, certainty_penalty, dm
 from schemas.job.columns import QuasiIdentifier
 
 ADULT_QIDS = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]

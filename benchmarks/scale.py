@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.measure import Cost, measure, skald
 from data.medical import make_medical
 from data.tables import JOBS
-from schemas.job.objectives import DEFAULT_OBJECTIVE
+from schemas.job.method import DEFAULT_OBJECTIVE
 from schemas.reading.model import memory_bytes
 
 DATA = Path(__file__).parent / ".data"

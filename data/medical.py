@@ -13,8 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data.identities import MAX_NUMBER
-from data.patients import BLOCK, SCHEMA, draw_block
+from data.patients import BLOCK, MAX_NUMBER, SCHEMA, draw_block
 from schemas.errors.base import counted, listed
 
 FILE_ROWS = 1_000_000

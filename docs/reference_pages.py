@@ -13,15 +13,15 @@ import typer
 from pydantic import BaseModel
 
 from flows.cli import app
-from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.formats import FORMATS, SourceFormat
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
+from schemas.job.policy import Policy
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.policy.policy import Policy
-from schemas.privacy.kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
-from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Schemas
+from schemas.registry.hierarchy_kinds import HIERARCHIES
+from schemas.registry.privacy_kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
+from schemas.registry.treatment_kinds import TREATMENTS
 from schemas.release.figures import Together
 from schemas.release.increments import Increment, Joined, Overlap
 from schemas.release.manifest import Manifest

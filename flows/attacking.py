@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from flows.verification import verified_release
-from schemas.attacks.figures import AttackBasis, AttackFigures, AttackSettings, attacks_sentence, broken_attacks
 from schemas.errors.refusals import AttackError
+from schemas.job.attacks import AttackBasis, AttackFigures, AttackSettings, attacks_sentence, broken_attacks
 from schemas.job.job import Job
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob

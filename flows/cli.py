@@ -158,8 +158,8 @@ def run(
     loaded = load_job(job, settings or ())
     from schemas.reading.given_jobs import scratch_job
     from tasks.engine.flows import without_prefect
+    from tasks.engine.lineage import events_are_enabled
     from tasks.engine.runners import choose_runner
-    from tasks.lineage.events import events_are_enabled
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
     direct = direct or scratch or without_prefect()
@@ -181,7 +181,7 @@ def run(
         with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars(loaded.method.name):
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
-    from flows.terminal.printed_release import print_published
+    from flows.terminal.runs import print_published
 
     print_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
 

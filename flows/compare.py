@@ -5,10 +5,6 @@ from pathlib import Path
 
 from schemas.job.job import load_job
 from schemas.release.method_comparison import MethodComparison
-from tasks.comparison.figure_files import comparison_folder
-from tasks.comparison.method_phases import measure_methods
-from tasks.comparison.method_runs import MethodRequest
-from tasks.comparison.methods import make_method_comparison, write_method_comparison
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
 from tasks.counting.repeats import find_repeating_identifiers
@@ -18,6 +14,8 @@ from tasks.engine.flows import as_flow
 from tasks.lattice.recodings import check_hierarchies
 from tasks.source.extracts import open_run
 from tasks.source.sources import check_unchanged, read_source
+from tasks.utility.method_runs import MethodRequest, measure_methods
+from tasks.utility.methods import comparison_folder, make_method_comparison, write_method_comparison
 
 
 @dataclass(frozen=True)

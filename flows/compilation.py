@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from core.columns.sorting import FEW, ascending, ascending_digests, order_of, order_of_digests
 from core.formats.record_counts import count_records
-from core.order.sorting import FEW, ascending, ascending_digests, order_of, order_of_digests
 from data.tables import JOBS, maker
 from schemas.job.job import load_job
 from schemas.job.method import METHODS

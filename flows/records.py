@@ -4,14 +4,14 @@ RAYDEN and CANON (papers/rayden.txt), Mondrian with RAYDEN's outlier step, seman
 k-member clustering.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from core.recount.classes import Recount
 from schemas.job.job import Job
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import Manifest
-from tasks.counting.coding import load_coding
+from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
@@ -29,9 +29,16 @@ from tasks.source.extracts import open_run
 from tasks.store.store import Artifact
 from tasks.writing.people import WrittenPersons
 
+Way: TypeAlias = Callable[[Run, ChunkedSource, Artifact], tuple[Sequence[Artifact], LocalOutcome, WrittenPersons]]
+"""Recodes the records of a source, given its domains; returns the files of the release, its costs, and the persons of its classes."""
 
-def anonymise_records(job: Job) -> PublishedRelease:
-    """Run a job whose method recodes single records, from coding them to a verified release.
+
+def anonymise_records(job: Job, way_for: Callable[[Job, Coding], Way]) -> PublishedRelease:
+    """Run a job whose method recodes single records, from counting the domains to a verified release.
+
+    Args:
+        job: The job.
+        way_for: Returns how the records are recoded, once the domains are known.
 
     Raises:
         SkaldError: with one sentence and the exit code of the command line.
@@ -43,8 +50,8 @@ def anonymise_records(job: Job) -> PublishedRelease:
             return known
         with run.phase("domains"):
             domain = merge_domains(run, source, count_domains(run, source, known=True))
-            many = need_fragments(job, load_coding(job, domain, run.store))
-        files, outcome, people = (anonymise_fragments if many else _anonymise_whole)(run, source, domain)
+            anonymise = way_for(job, load_coding(job, domain, run.store))
+        files, outcome, people = anonymise(run, source, domain)
 
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_local_manifest(run, source, outcome, staged, counted)
@@ -52,11 +59,13 @@ def anonymise_records(job: Job) -> PublishedRelease:
         return verify_and_publish(run, source, files, describe, people)
 
 
-def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Recode all records at once.
+def _way(job: Job, coding: Coding) -> Way:
+    """Return the function that recodes the records: in fragments where they do not fit the memory, else all at once."""
+    return anonymise_fragments if need_fragments(job, coding) else _anonymise_whole
 
-    Returns the files of the release, its costs, and the persons of its classes.
-    """
+
+def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
+    """Recode all records at once."""
     with run.phase("records"):
         coded = code_records(run, source, domain)
     with run.phase(run.job.method.name):
@@ -74,7 +83,7 @@ def record_flow(method: str) -> Any:
     """
 
     def run(job: Job) -> PublishedRelease:
-        return anonymise_records(job)
+        return anonymise_records(job, _way)
 
     run.__name__ = run.__qualname__ = method
     run.__doc__ = f"Run a job with ``method: {{name: {method}}}``, from coding its records to a verified release."

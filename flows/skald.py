@@ -6,15 +6,14 @@ from core.columns.domains import Node
 from core.recount.classes import Recount
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.flows import as_job_flow
-from tasks.lattice.lattice_maps import read_map
-from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_outcome, search_lattice
+from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_map, read_outcome, search_lattice
 from tasks.publication.manifests import make_manifest
 from tasks.publication.verify_and_publish import PublishedRelease, read_or_recall, verify_and_publish
 from tasks.source.extracts import open_run

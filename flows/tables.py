@@ -1,31 +1,25 @@
 """Flow of several tables: one lattice over all, k over histories of persons (DESIGN.md, section 13)."""
 
-from pathlib import Path
-
-from schemas.reading.given_jobs import GivenJob
-from schemas.relational.tables_job import load_tables_job
+from schemas.relational.tables_job import TablesJob
 from tasks.engine.flows import as_tables_flow
 from tasks.relational.making.checks import TableSet, check_relations, check_types
+from tasks.relational.making.chosen_classes import choose_classes
+from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.linking import link_rows
-from tasks.relational.making.profiles import align_rows
+from tasks.relational.making.profiles import HistoryTables, align_rows
 from tasks.relational.making.reading import carry_rows, open_tables, read_tables
-from tasks.relational.making.releasing import choose_release
-from tasks.relational.making.writing import write_tables
+from tasks.relational.making.withholding import choose_levels
+from tasks.relational.making.writing import ReleasedTables, write_tables
 from tasks.relational.publication import PublishedTables, publish_tables, recall_tables, tables_release_id
 
 
 @as_tables_flow
-def tables(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedTables:
-    """Run a job of several tables, from the job file to a verified release.
-
-    Args:
-        job_file: The YAML file, or what a program gives in its place.
-        settings: Overrides such as ``privacy.k=10``.
+def tables(job: TablesJob) -> PublishedTables:
+    """Run a job of several tables, from its sources to a verified release.
 
     Raises:
         SkaldError: with one sentence and the exit code of the command line.
     """
-    job = load_tables_job(job_file, settings)
     with open_tables(job) as run:
         with run.phase("source"):
             sources = read_tables(run, job)
@@ -38,7 +32,16 @@ def tables(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publish
             carried = TableSet(run, job, {name: carry_rows(source) for name, source in sources.items()})
             check_relations(carried)
         with run.phase("phase 2: histories"):
-            outcome, released = choose_release(align_rows(link_rows(carried)), release)
+            outcome, released = _choose_release(align_rows(link_rows(carried)), release)
         with run.phase("phase 3: tables"):
             written = write_tables(released)
         return publish_tables(released, outcome, written)
+
+
+def _choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, ReleasedTables]:
+    """Run the job's method; return the outcome and the tables to release: one level per column, or classes with own labels."""
+    if given.job.is_local:
+        chosen = choose_classes(given)
+        return chosen.outcome, ReleasedTables.of(given, (), chosen.published, release, chosen.matched)
+    outcome, published = choose_levels(given)
+    return outcome, ReleasedTables.of(given, outcome.node, published, release, {})

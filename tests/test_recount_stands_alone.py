@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.hierarchies.kinds import HIERARCHIES, HierarchyKind
 from schemas.reading.registry import Code
+from schemas.registry.hierarchy_kinds import HIERARCHIES, HierarchyKind
 from tests import places
 from tests.places import ROOT
 
@@ -24,14 +24,13 @@ WRITERS = (
     "tasks.mondrian",
     "tasks.records",
     "tasks.counting",
-    "tasks.pseudonyms",
     "tasks.relational.making",
 )
 PLUMBING = {
     "tasks.engine.progress": "tells whoever watches of files that are not read",
     "tasks.engine.peak_memory": "gives memory back to the system",
     "tasks.release.manifest": "reads the manifest of a folder, refuses names that lead out of it, keys the digests of job and source",
-    "tasks.source.bounds.unpacked": "says in which unit moments of old Parquet are read",
+    "tasks.source.unpacked": "says in which unit moments of old Parquet are read",
     "tasks.source.listing": "says which files are data, tells addresses from paths, digests the source's files",
     "tasks.source.locations": "finds the source's files, takes a file with two names once, reads the columns that folders name",
     "tasks.source.duckdb_objects": "lets DuckDB read the source's objects",

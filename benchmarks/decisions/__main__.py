@@ -42,9 +42,9 @@ from core.histograms.histogram import Histogram, HistogramCounter, count_cells
 from core.histograms.projections import Bundles, LinearCounting
 from core.histograms.record_rollups import RecordRollUps
 from core.lattice.search import Search
-from core.persons.digests import digests_of
-from core.persons.repeats import NOTHING, ValueCounts
 from core.privacy.promise import Promise
+from core.units.digests import digests_of
+from core.units.repeats import NOTHING, ValueCounts
 from tasks.source.reading import BATCH_ROWS
 from tasks.store.keys import code_of, reached
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.sorting import ascending, ascending_digests, order_of
 from core.histograms.domain_counts import Ascending, sum_ascending
 from core.histograms.histogram import count_cells
-from core.order.sorting import ascending, ascending_digests, order_of
 
 Ways = dict[str, Callable[[NDArray[np.int64], int], Any]]
 SORTS: Ways = {

@@ -27,8 +27,8 @@ from typing import ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 from core.hierarchies.levels import Ladder, labelled
-from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.hierarchies.kinds import HIERARCHIES, HierarchyKind
+from schemas.registry.hierarchies import HierarchySpec
+from schemas.registry.hierarchy_kinds import HIERARCHIES, HierarchyKind
 
 class ParityHierarchy(HierarchySpec):
     kind: ClassVar[str] = "parity"

@@ -17,14 +17,14 @@ EQUIVALENT: Mapping[str, str] = {
     "core/lattice/search.py:Search.__post_init__: self.prices -> False": (
         "A bound of 0 holds of every node: the search then looks at more of them, and chooses the same."
     ),
-    "core/order/release_order.py:_told_apart: 1 -> (1 + 1) #3": (
+    "core/recoding/release_order.py:_told_apart: 1 -> (1 + 1) #3": (
         "More numbers than there are groups sort alike: they say how many bits are looked at."
     ),
     "core/recount/linked.py:_owned: DISTINCT  -> ": "Who has a pseudonym is grouped by person right afterwards.",
     "tasks/lattice/optimum.py:find_best_node: CACHED_WITH_PERSONS * cells -> CACHED_WITH_PERSONS": (
         "How many cells are kept for further roll-ups saves work, and changes no count."
     ),
-    "core/order/release_order.py:assign_files: 0 -> (0 + 1)": (
+    "core/recoding/release_order.py:assign_files: 0 -> (0 + 1)": (
         "Any seed spreads the records of a class alike well, as long as it stays the same."
     ),
     "core/recount/groups.py:withheld_sql: IS NOT DISTINCT FROM -> =": (
@@ -62,10 +62,10 @@ EQUIVALENT: Mapping[str, str] = {
         "Label and labels are compared for equality, in which their order does not matter."
     ),
     "core/lattice/objectives.py:LevelPrices.floor: > -> >=": "Nothing times a factor is nothing.",
-    "core/order/release_order.py:_sorted_as_numbers: span <= 1 << 32 -> False": (
+    "core/recoding/release_order.py:_sorted_as_numbers: span <= 1 << 32 -> False": (
         "Numbers that fit into 32 bits sort and unpack alike in 64, which takes more memory and time."
     ),
-    "core/persons/pairs.py:Pairs.of: 0 -> (0 + 1)": (
+    "core/units/pairs.py:Pairs.of: 0 -> (0 + 1)": (
         "Room for one cell more leaves pairs in the same order, and only where all are of cell 0 there is any."
     ),
     "core/privacy/models.py:Closeness._moved: 1 -> (1 + 1) #8": "One group more, into which no value falls, has nothing to move.",
@@ -98,12 +98,12 @@ EQUIVALENT: Mapping[str, str] = {
     "core/composition/classes.py:JointCells.__init__: dense -> False": (
         "Cells are counted alike in an array of all and one by one, and never are more of them occupied than there are."
     ),
-    "core/persons/kernels.py:count_repeated_persons: 1 -> (1 + 1) #1": (
+    "core/units/kernels.py:count_repeated_persons: 1 -> (1 + 1) #1": (
         "The number tells one person from the one before, and every second number does so as well."
     ),
-    "core/persons/pairs.py:person_hash_table: 2 * most -> most": (
+    "core/units/pairs.py:person_hash_table: 2 * most -> most": (
         "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
     ),
-    "core/persons/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
+    "core/units/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
 }
 """By the name of a mutant."""

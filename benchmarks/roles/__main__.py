@@ -19,7 +19,7 @@ from core.formats.proposals import Proposal
 from core.recoding.publishing import CountedValues, published_values
 from tasks.planning.draft import DraftedJob, draft_job
 from tasks.planning.open_sources import SourceOptions
-from tasks.source.bounds.published_columns import comparable
+from tasks.source.published_columns import comparable
 
 LETTERS = {
     "I": "identifier",

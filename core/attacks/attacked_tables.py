@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.recount.labels.label_spans import Spans
-from schemas.attacks.figures import AttackFigures, AttackName, AttackVerdict
+from schemas.job.attacks import AttackFigures, AttackName, AttackVerdict
 
 Codes = NDArray[np.int64]
 NO_VALUE, ELSEWHERE = -1, -2
@@ -28,7 +28,7 @@ class AttackedRelease:
         sizes: Shape (c,), records of each class.
         labels: Shape (c, q), the label of each class in each quasi-identifier.
         values: By other column, shape (n,), the value of each record, -1 for a null.
-        class_codes: Shape (n,), where each record stands in the files.
+        file_positions: Shape (n,), where each record stands in the files.
         is_complete: Whether these are all records of the release.
     """
 
@@ -36,7 +36,7 @@ class AttackedRelease:
     sizes: Codes
     labels: Codes
     values: dict[str, Codes]
-    class_codes: Codes
+    file_positions: Codes
     is_complete: bool = True
 
     @property
@@ -66,7 +66,7 @@ def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bo
         sizes=np.bincount(owners, minlength=int(firsts.sum())),
         labels=ordered[firsts],
         values={name: codes[order] for name, codes in values.items()},
-        class_codes=order,
+        file_positions=order,
         is_complete=is_whole,
     )
 

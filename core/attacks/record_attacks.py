@@ -117,7 +117,7 @@ def singled_out_by_both(release: AttackedRelease, column: str, sample: int, rand
     return Guesses("singling_out", column, BY_BOTH, count, right, count, int(np.count_nonzero(alone)))
 
 
-def rarest_classes(release: AttackedRelease, count: int, random: np.random.Generator) -> Codes:
+def small_and_random_classes(release: AttackedRelease, count: int, random: np.random.Generator) -> Codes:
     """Choose classes to look up in the source: half of them the smallest, half at random."""
     small = np.argsort(release.sizes, kind="stable")[: (count + 1) // 2]
     others = np.setdiff1d(np.arange(len(release.sizes)), small)
@@ -290,7 +290,7 @@ def linkage_by_order(release: AttackedRelease, people: AttackedPeople, rows: Cod
     records = records[order]
     same = release.owners[records[1:]] == release.owners[records[:-1]]
     first, second = records[:-1][same], records[1:][same]
-    by_place, by_content = (int(np.count_nonzero(one[first] < one[second])) for one in (release.class_codes, np.arange(release.records)))
+    by_place, by_content = (int(np.count_nonzero(one[first] < one[second])) for one in (release.file_positions, np.arange(release.records)))
     count = len(first)
     # An order that is the other way round says as much.
     right, known = max(by_place, count - by_place), max(by_content, count - by_content)

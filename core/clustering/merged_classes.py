@@ -25,7 +25,7 @@ from core.privacy.refusals import refusals_disclose
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from core.units.class_table import ClassTable
-from core.units.rows import EVERY_RECORD
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Records, Unit
 
 Fails = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
@@ -122,7 +122,7 @@ Segments = NDArray[np.int64]
 HALVES = VantageTree(1, "median", "farthest")
 
 
-def merge_small_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:
+def merge_unsafe_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:
     """Merge classes of at least k so that each keeps a privacy model that all records together keep.
 
     Args:

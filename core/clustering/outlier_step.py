@@ -31,7 +31,7 @@ from core.mondrian.ranks import CutAxis, ranks_of
 from core.privacy.promise import Promise
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
-from core.units.rows import EVERY_RECORD
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
 
 Leave = Literal["bounded", "freely"]

@@ -13,16 +13,16 @@ from core.columns.data_parallel import AT_A_TIME, each_in_parallel
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
-from core.losses.losses import c_avg, dm, sum_of_squares
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
 from core.recoding.labels import SUPPRESSED_VALUE, Style, label_qid, same_labels
 from core.recoding.recoding import SUPPRESSED, Treatment
-from core.units.rows import EVERY_RECORD
+from core.units.losses import c_avg, dm, sum_of_squares
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
-from schemas.job.mondrian import Generalisation
 from schemas.job.privacy import SUPPRESSIONS
+from schemas.job.record_methods import Generalisation
 
 
 @dataclass(frozen=True, eq=False)

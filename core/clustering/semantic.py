@@ -24,7 +24,7 @@ from core.columns.domains import Domain
 from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.privacy.promise import Promise
-from core.units.rows import EVERY_RECORD
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
 
 Start = Literal["values", "parents"]

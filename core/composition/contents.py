@@ -1,4 +1,4 @@
-"""Digests of records by which two sources are compared, and a bottom-k sketch of a source's digests.
+"""Digests of records and persons by which two sources are compared, and a bottom-k sketch of them.
 
 Equal values have equal 64-bit digests in whatever file, chunk or process, a null too. Two records that are alike in the compared columns
 count as one and the same for an attacker who has nothing else to distinguish them.
@@ -6,6 +6,9 @@ count as one and the same for an attacker who has nothing else to distinguish th
 A sketch holds the smallest digests of a source (bottom-k sampling; Cohen and Kaplan, PODC 2007). Where two sources hold the same record,
 both sketches do or neither, as far as both reach, so that what the sketches share is a fair share of what the sources do. It is of a
 bounded size whatever the source is; a source of fewer different records than it holds is in it completely.
+
+The digest of a person with rows in several tables is that of a multiset: the sum of the digests of its
+members (Clarke and others, ASIACRYPT 2003), modulo 2^64. It does not depend on the order of rows.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import working_type
 from core.columns.numbers import positions
-from core.persons.digests import NOBODY, Digests, combine, combine_entries, digests_of
+from core.units.digests import NOBODY, Digests, combine, combine_entries, digests_of
 
 SKETCH_SIZE = 8_192
 """Different digests that a sketch holds at most."""
@@ -171,3 +174,82 @@ class Likeness:
 
 def _exceeds(found: int, expected: float) -> bool:
     return found > expected + _DEVIATIONS * sqrt(expected)
+
+
+class RowSums:
+    """Sums of the row digests of each person.
+
+    Attributes:
+        sums: Shape (persons,), uint64.
+        counts: Shape (persons,), how many rows were added.
+    """
+
+    def __init__(self, persons: int) -> None:
+        self.sums = np.zeros(persons, np.uint64)
+        self.counts = np.zeros(persons, np.int64)
+
+    def add(self, persons: NDArray[np.integer], digests: Digests) -> None:
+        """Add the digests of rows to their persons; ``persons`` has the person number of each row.
+
+        Both have the shape (rows,).
+        """
+        if not len(persons):
+            return
+        # Rows of a person mostly stand together.
+        first = np.flatnonzero(np.append(True, persons[1:] != persons[:-1]))
+        np.add.at(self.sums, persons[first], np.add.reduceat(digests, first))
+        np.add.at(self.counts, persons[first], np.diff(np.append(first, len(persons))))
+
+    def of(self, digests: Digests) -> Digests:
+        """Combine the row sums into digests of persons, shape (persons,), and return these."""
+        combine(digests, self.sums)
+        return digests
+
+
+class ValueSets:
+    """The set of values that each person has in one column, as digests.
+
+    A set is identified by the sum of the digests of its rows' values, so that one more row of a value makes another set. It is never
+    ``NOBODY``, the digest of a null. A person without a row has no set.
+    """
+
+    def __init__(self, persons: int) -> None:
+        self._rows = RowSums(persons)
+        self._whose: list[NDArray[np.int64]] = []
+        self._values: list[Digests] = []
+
+    def add(self, persons: NDArray[np.integer], values: Digests) -> None:
+        """Add rows of persons, with the digests of their values, both of shape (rows,)."""
+        self._rows.add(persons, row_digests([values], len(values)))
+        self._whose.append(persons.astype(np.int64))
+        self._values.append(values)
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """A mask of the persons who have rows, shape (persons,)."""
+        return self._rows.counts > 0
+
+    @property
+    def sets(self) -> Digests:
+        """The digest of each person's set, shape (persons,)."""
+        return np.where(self._rows.sums == NOBODY, np.uint64(1), self._rows.sums)
+
+    def members(self) -> tuple[Digests, Digests]:
+        """Return the set digest and value digest of each member of each distinct set.
+
+        Each value of a set comes once.
+        """
+        nothing = np.empty(0, np.uint64)
+        if not self._whose:
+            return nothing, nothing
+        sets, persons, values = self.sets, np.concatenate(self._whose), np.concatenate(self._values)
+        known = np.flatnonzero(self.there)
+        _, first = np.unique(sets[known], return_index=True)
+        chosen = np.zeros(len(sets), np.bool_)
+        chosen[known[first]] = True
+        mine = chosen[persons]
+        found, held = sets[persons[mine]], values[mine]
+        order = np.lexsort((held, found))
+        found, held = found[order], held[order]
+        new = np.append(True, (found[1:] != found[:-1]) | (held[1:] != held[:-1]))[: len(found)]
+        return found[new], held[new]

@@ -21,8 +21,8 @@ from core.columns.domains import Domain
 from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
-from core.losses.losses import group_penalties
 from core.recoding.labels import NULL_SET_END, as_value, penalties_with_null
+from core.units.losses import group_penalties
 
 SUPPRESSED_LABEL = "*"
 BOUND = "|"

@@ -14,7 +14,7 @@ from core.columns.column_types import is_text
 from core.columns.domains import Domain
 from core.hierarchies.levels import DraftLevels, Extent, Level, group_numbers, level_of_labels
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import DateHierarchy, PrefixHierarchy
+from schemas.registry.hierarchies import DateHierarchy, PrefixHierarchy
 
 _EPOCH = 1970
 DAYS_ALONE = {1, 86_400_000}

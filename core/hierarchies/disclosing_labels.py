@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
 from core.hierarchies.table import LabelTable
-from schemas.hierarchies.hierarchy import DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
+from schemas.registry.hierarchies import DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.registry.hierarchy_kinds import entry_of
 
 Flags = NDArray[np.bool_]
 _STAR = "*"

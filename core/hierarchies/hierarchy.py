@@ -16,8 +16,8 @@ from core.hierarchies.disclosing_labels import count_disclosing_labels
 from core.hierarchies.levels import Bounds, DraftLevels, Extent, Level
 from core.hierarchies.table import null_route
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
+from schemas.registry.hierarchy_kinds import entry_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Hierarchy:
         """
         return max(self.top if self.height is None else self.height, 1)
 
-    def is_suppressed_label(self, level: int) -> bool:
+    def is_suppressed_level(self, level: int) -> bool:
         """Return whether a level is the level of ``*``."""
         return level > 0 and level == (self.top if self.height is None else self.height)
 

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from core.columns.domains import Domain
 from core.hierarchies.levels import DraftLevels, level_of_labels, spellings
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
-from schemas.hierarchies.kinds import TreeHierarchy, entry_of
 from schemas.reading.regular_files import MOST_BYTES
+from schemas.registry.hierarchies import CsvHierarchy, HierarchySpec
+from schemas.registry.hierarchy_kinds import TreeHierarchy, entry_of
 
 
 @dataclass(frozen=True, eq=False)

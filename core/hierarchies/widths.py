@@ -29,7 +29,7 @@ from core.hierarchies.levels import (
     scaled_integers,
 )
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
+from schemas.registry.hierarchies import WidthsHierarchy, decimals
 
 Flags = NDArray[np.bool_]
 # Characters of a number that surely fits decimal128.

@@ -18,8 +18,8 @@ from core.columns.data_parallel import LEAST_ROWS, parts_in_parallel
 from core.columns.domains import Counted, domain_blocks, rows_of_axis
 from core.columns.kernels import count_numbers
 from core.columns.numbers import Keys, is_sortable, keys_of, positions, to_numpy, values_of_keys
+from core.columns.sorting import ascending, order_of
 from core.histograms.kernels import pack_counts, sum_packed
-from core.order.sorting import ascending, order_of
 
 RANGE = 1 << 18
 """Rows that are summed together, about."""

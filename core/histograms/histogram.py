@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Codes, PackedWords, Packing, single_word
 from core.columns.kernels import add_numbers, occupied
+from core.columns.sorting import ascending, order_of
 from core.histograms.domain_counts import Ascending, sum_ascending
-from core.order.sorting import ascending, order_of
 
 DENSE_PER_CELL = 8
 COMPACT_KEYS = 4_000_000

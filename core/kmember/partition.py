@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.data_parallel import each_in_parallel, parts_in_parallel
+from core.columns.sorting import order_of, order_of_digests
 from core.kmember.blocks import improve_blocks
 from core.kmember.classes import MOST_COSTS
 from core.mondrian.partition import Rules, Score, partition
 from core.mondrian.ranks import CutAxis, ranks_of
 from core.mondrian.recoding import cut_label_prices
 from core.mondrian.rows import CutLabelPrices
-from core.order.sorting import order_of, order_of_digests
 from core.privacy.promise import Promise
 from core.recoding.price_kernels import Numbers, Prices, RankPositions
 from core.recoding.prices import LabelPrices, label_prices
-from core.units.rows import EVERY_RECORD
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
 
 SCORES: tuple[Score, ...] = ("normalised_span", "ncp")

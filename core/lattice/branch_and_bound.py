@@ -33,8 +33,8 @@ suppresses less than ``high`` or is more precise than ``low``. So without a limi
 
 **Counted only where that may exclude.** The finest node of most regions has a cell for nearly every record: it costs most to roll up, and
 its bound excludes nothing. What bounds a region bounds every region within it, so a part may keep the bound of the whole: as true, and less
-sharp. It does where Σ|E|² of its finest node is guessed to be below the best value (``core.lattice.expected_squares``): a guess excludes no
-node. Nor is any left out: a region of one node is its ``high``, which was counted.
+sharp. It does where Σ|E|² of its finest node is guessed to be below the best value (``core.lattice.bounded_evaluations``): a guess excludes
+no node. Nor is any left out: a region of one node is its ``high``, which was counted.
 
 **What others do.** Flash (Kohlmayer et al. 2012) bisects chains of nodes by predictive tagging; it finds the optimum, and holds a label for
 every node: 4.7 · 10¹¹ of them at fifteen QIDs of six levels. Lightning (Prasser et al. 2016) does not hold the lattice: it expands the node

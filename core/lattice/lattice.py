@@ -304,14 +304,14 @@ def fitting_node(lattice: Lattice, size: Callable[[Node], int], budget: int) -> 
         now = size(node)
         finer = [(*node[:axis], level - 1, *node[axis + 1 :]) for axis, level in enumerate(node) if level > finest[axis]]
         # A step gains 1/levels of precision, so its price is the factor to the power of levels; as a fraction, so that ties are ties.
-        fitting = [(Fraction(size(next_), now) ** _levels(lattice, node, next_), place, next_) for place, next_ in enumerate(finer)]
+        fitting = [(Fraction(size(next_), now) ** _levels_of_step(lattice, node, next_), place, next_) for place, next_ in enumerate(finer)]
         fitting = [step for step in fitting if size(step[2]) <= budget]
         if not fitting:
             return node
         node = min(fitting)[2]
 
 
-def _levels(lattice: Lattice, node: Node, finer: Node) -> int:
+def _levels_of_step(lattice: Lattice, node: Node, finer: Node) -> int:
     """Return the highest level of the axis on which two nodes differ.
 
     A step along it gains a precision of one over that.

@@ -21,8 +21,8 @@ from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
-from core.losses.losses import Loss, group_penalties
-from schemas.job.objectives import OBJECTIVES
+from core.units.losses import Loss, group_penalties
+from schemas.job.method import OBJECTIVES
 
 Floats = NDArray[np.float64]
 # Wider than the error of any sum of so few terms, narrower than any difference that matters: bounds err downwards.

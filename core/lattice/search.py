@@ -27,8 +27,8 @@ from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
 from core.lattice.node_classes import SuppressionPenalties, node_classes, suppression_penalty_at
 from core.lattice.objectives import Counting, LevelPrices, measured_by_name, objective_of
-from core.losses.losses import Loss, loss_of
 from core.privacy.promise import Promise
+from core.units.losses import Loss, loss_of
 from core.units.persons import CellPersons
 
 MOST_CACHED_CELLS = 4_000_000

@@ -175,12 +175,12 @@ class _Order:
 
 def _squares(left: RareCombinations, one: Set) -> int:
     """Return the sum of squared pool sizes that a set of QIDs makes."""
-    pools, size = columns_to_suppress(left.codes, one)
+    pools, size = number_pools(left.codes, one)
     counts = np.bincount(pools, weights=left.counts, minlength=size).astype(np.int64)
     return int(np.dot(counts, counts))
 
 
-def columns_to_suppress(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
+def number_pools(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
     """Return the pool of each combination when a set of QIDs is suppressed.
 
     Returns:
@@ -229,7 +229,7 @@ def _pick(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Inte
     """
     if not promise.models and left.members is None:
         return _pick_by_records(left, sets, promise.k)
-    numbered = [columns_to_suppress(left.codes, one) for one in sets]
+    numbered = [number_pools(left.codes, one) for one in sets]
     chosen, open_, now = np.full(len(left.counts), -1), np.arange(len(left.counts)), left
     pools = [pools for pools, _ in numbered]
     while len(open_):
@@ -256,7 +256,7 @@ def _pick_by_records(left: RareCombinations, sets: Sequence[Set], k: int) -> Int
     """Return the set suppressed in each combination where a pool needs k records alone."""
     pools, sizes = np.empty((len(sets), len(left.counts)), np.int32), [0]
     for number, one in enumerate(sets):
-        pools[number], size = columns_to_suppress(left.codes, one)
+        pools[number], size = number_pools(left.codes, one)
         sizes.append(size)
     # An empty pool is none, whatever k is.
     return take_largest(pools, np.cumsum(sizes), left.counts, max(k, 1))
@@ -294,7 +294,7 @@ def _least(failing: RareCombinations, varied: Sequence[int], promise: Promise, l
         for one in combinations(varied, size):
             if not open_.any():
                 break
-            pools, number = columns_to_suppress(failing.codes, one)
+            pools, number = number_pools(failing.codes, one)
             safe = ~failing.classes.grouped(pools, number).failing(weaker)[pools] & open_
             fewest[safe] = size
         open_ &= fewest > size

@@ -26,8 +26,7 @@ from core.local_suppression.recoding import RecodedPart, labels_of
 from core.local_suppression.residual import Residual, ResidualLevel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
-from core.units.class_table import ClassTable, exact_hierarchy, table_at
-from core.units.members import ClassMembers, joined_members
+from core.units.class_table import ClassMembers, ClassTable, exact_hierarchy, joined_members, table_at
 
 Bools = NDArray[np.bool_]
 
@@ -124,12 +123,12 @@ class NodeEvaluator:
 
     def records_failing(self, rest: Residual, level: ResidualLevel) -> Residual:
         """Return the residual records in cells of too few at a coarser node."""
-        lost, codes = FailingCells(level, rest.cells.node, self.hierarchies), rest.cells.codes
+        lost, codes = RareCellLookup(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
         return rest.selected_records(np.concatenate([np.empty(0, np.intp), *found]))
 
 
-class FailingCells:
+class RareCellLookup:
     """Lookup of cells that belong to cells of too few at a coarser node.
 
     Args:

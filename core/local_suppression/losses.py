@@ -17,7 +17,7 @@ from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.objectives import WEIGHTED, Pricing, objective_of
 from core.local_suppression.recoding import RecodedPart
-from core.losses.losses import c_avg, dm, group_penalties, sum_of_squares
+from core.units.losses import c_avg, dm, group_penalties, sum_of_squares
 
 Floats = NDArray[np.float64]
 Price = Callable[[Hierarchy, Domain, int], Floats]

@@ -26,7 +26,7 @@ from core.local_suppression.residual import ResidualLevel, selected_cells
 from core.recoding.classes import QidLabels, text_ranks
 from core.recoding.labels import SUPPRESSED_VALUE, same_labels
 from core.recoding.recoding import DROPPED, Recoding, Stage
-from core.units.members import ClassMembers
+from core.units.class_table import ClassMembers
 
 NOT_COUNTED = np.empty(0)
 

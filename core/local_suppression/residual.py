@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Node
 from core.histograms.histogram import Histogram
-from core.units.class_table import ClassTable
-from core.units.members import ClassMembers, SourceMembers
+from core.units.class_table import ClassMembers, ClassTable, SourceMembers
 from core.units.persons import CellPersons
 
 

@@ -15,10 +15,10 @@ from core.local_suppression.cell_suppression import Bools, CellSuppression, fewe
 from core.local_suppression.local_transformation import NodeEvaluator, unsafe_cells
 from core.local_suppression.recoding import RecodedPart
 from core.local_suppression.residual import Integers, RareCombinations, Residual, ResidualLevel
-from core.losses.losses import group_penalties
 from core.privacy.promise import Promise
 from core.recoding.recoding import Treatment
-from core.units.members import joined_members
+from core.units.class_table import joined_members
+from core.units.losses import group_penalties
 from core.units.unit import Records
 from schemas.job.privacy import SUPPRESSIONS
 

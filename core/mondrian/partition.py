@@ -20,10 +20,10 @@ from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
 from core.mondrian.ranks import CutAxis, axes_scale
 from core.mondrian.rows import BLOCK, CutBuffers, CutLabelPrices, CutPrices, CutScale, PersonsByRow, Rows, whole
-from core.persons.kernels import group
 from core.privacy.kernels import Demands, demands_of
 from core.privacy.promise import Promise
-from core.units.rows import EVERY_RECORD, RowPersons
+from core.units.kernels import group
+from core.units.persons import EVERY_RECORD, RowPersons
 from core.units.unit import Unit
 
 

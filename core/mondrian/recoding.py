@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from core.columns.data_parallel import AT_A_TIME, each_in_parallel
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
-from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Mode, Partition, Rules, Score, partition
 from core.mondrian.ranks import CutAxis, ranks_of, scale_of_fragment
 from core.mondrian.rows import CutLabelPrices
@@ -24,9 +23,10 @@ from core.recoding.labels import same_labels
 from core.recoding.price_kernels import KIND, RANGE, SECOND, SET, SIDE
 from core.recoding.prices import LabelPrices, label_prices
 from core.recoding.recoding import Intervals
-from core.units.rows import EVERY_RECORD
+from core.units.losses import c_avg, sum_of_squares
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
-from schemas.job.mondrian import Generalisation
+from schemas.job.record_methods import Generalisation
 
 SHARE = 0.2
 """How much of a price is that of the label; the rest is that of the values that a class holds. By labels alone a cut is worth nothing until
@@ -186,7 +186,7 @@ def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, 
 
     Returns:
         ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them. Where two fragments publish the
-        same, `core.losses.losses.united_losses` corrects them. ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is
+        same, `core.units.losses.united_losses` corrects them. ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is
         published, and ``gcp``, its mean per record and QID; ``gcp_held`` as if ranges and sets of the own values were published;
         ``ncp_distinct`` takes distinct values over the domain for every QID, also for numbers; ``c_avg``.
     """

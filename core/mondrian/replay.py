@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from core.columns.coding import codes_in
 from core.columns.domains import Domain
 from core.histograms.histogram import Histogram
-from core.losses.losses import c_avg
 from core.mondrian.classes import RowTable
 from core.mondrian.fragments import CutTree, cut_tree
 from core.mondrian.partition import MODES, SCORES, Partition, Rules, persons_by_row, prices_for, room_for
@@ -27,6 +26,7 @@ from core.mondrian.rows import Rows
 from core.recoding.labels import SUPPRESSED_VALUE
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
 from core.units.class_table import without_sensitive
+from core.units.losses import c_avg
 from core.units.unit import Unit
 from schemas.job.privacy import SUPPRESSIONS
 

@@ -17,7 +17,7 @@ from core.hierarchies.hierarchy import build_hierarchy
 from core.privacy.holders import Holders, condition_of
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, Failing, PrivacyModel, RecursiveDiversity, Spreads
 from schemas.job.columns import QuasiIdentifier
-from schemas.privacy.sensitive import ClosenessSpec, DistinctSpec, DiversitySpec, EntropySpec, RecursiveSpec
+from schemas.registry.sensitive import ClosenessSpec, DistinctSpec, DiversitySpec, EntropySpec, RecursiveSpec
 
 Counts = NDArray[np.int64]
 

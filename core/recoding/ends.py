@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.hierarchies.levels import ScaledIntegers, decimal_text, scaled_integers
 from core.recoding.classes import cut_grid_lines
-from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
+from schemas.registry.hierarchies import HierarchySpec, WidthsHierarchy
 
 Lines = NDArray[np.int64]
 Spelling = Callable[[ScaledIntegers, int], pa.Array]

@@ -23,7 +23,7 @@ from core.recoding.labels import (
     penalties_with_null,
 )
 from core.recoding.recoding import Intervals
-from schemas.job.mondrian import Generalisation
+from schemas.job.record_methods import Generalisation
 
 
 def generalise(

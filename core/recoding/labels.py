@@ -25,10 +25,10 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram
-from core.losses.losses import group_penalties
 from core.recoding.classes import QidLabels, Sets, renumbered, text_ranks
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.recoding import SUPPRESSED, Intervals, published_columns
+from core.units.losses import group_penalties
 from schemas.release.claimed_levels import NULL_MEMBER
 
 NULL_SET_END = f", {NULL_MEMBER}}}"

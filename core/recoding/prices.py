@@ -14,12 +14,12 @@ from core.columns.domains import Domain
 from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
-from core.losses.losses import group_penalties
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.generalisation import usual_way
 from core.recoding.labels import can_name_nulls
 from core.recoding.price_kernels import ALONE, FIRST, LEVELS, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Prices, RankPositions
-from schemas.job.mondrian import Generalisation
+from core.units.losses import group_penalties
+from schemas.job.record_methods import Generalisation
 
 PUBLISHED, HELD = 4, 1
 """What the penalty of a label weighs beside that of the values held. With 8 parts up to 1 % less is published, and up to 3 % more held."""

@@ -21,7 +21,7 @@ from core.compiling.compiled import compiler
 from core.formats.published import PublishedValues, value_keys
 from core.recoding.classes import cut_grid_lines
 from core.recoding.ends import grid_of
-from schemas.privacy.publish import OTHER, SHARED, Publishing, Way
+from schemas.job.publish import OTHER, SHARED, Publishing, Way
 
 kernel = compiler("recoding.publishing")
 
@@ -81,7 +81,7 @@ class CountedValues:
         least: Shape (m,), int64: the same, each person once at the least of those values that fewer than k people have.
         records: Shape (m,), int64: records.
         nulls: People with a null.
-        other_records: People with a value that fewer than k people have.
+        rare_people: People with a value that fewer than k people have.
     """
 
     values: pa.Array
@@ -89,7 +89,7 @@ class CountedValues:
     least: Counts
     records: Counts
     nulls: int
-    other_records: int
+    rare_people: int
 
 
 def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValues:
@@ -127,7 +127,7 @@ def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
     """
     kind, shared = counted.values.type, counted.people >= k
     nulls = 0 if counted.nulls >= k else counted.nulls
-    rest = max(counted.other_records, nulls)
+    rest = max(counted.rare_people, nulls)
     lone = 0 < rest < k
     # Where no text is shared but nulls are, a word for the others would be that of fewer than k people.
     missing = lone and not shared.any() and counted.nulls > nulls
@@ -173,7 +173,7 @@ def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
     unpublished = int(counted.least[~shared].sum()) if len(others) and not len(starts) else 0
     if len(others) and not len(starts):
         starts, published, people = others[:1], nothing, np.zeros(1, np.int64)
-    missing = max(counted.nulls, counted.other_records if len(others) and published.null_count else unpublished)
+    missing = max(counted.nulls, counted.rare_people if len(others) and published.null_count else unpublished)
     kept = values.filter(pa.array(shared))
     kept_as = kept
     if 0 < missing < k and (len(kept) or people.any()):

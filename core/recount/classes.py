@@ -17,7 +17,7 @@ from core.recount.risk import population_risk_of_files, unmasked_class_sizes
 from core.recount.together import TogetherCount, together_claims
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
-from schemas.privacy.publish import ColumnPublication
+from schemas.job.publish import ColumnPublication
 from schemas.release.claimed_levels import RANGED, endpoints_of
 from schemas.release.figures import Kind
 from schemas.release.manifest import Manifest, pseudonym_sentence, published_payload, published_qids

@@ -1,9 +1,10 @@
-"""Lower bounds of the released records whose labels cover no source record, from cumulated counts.
+"""Checks of a release against its source where labels overlap: lower bounds, and samples of whole classes.
 
-A release is true if each of its records can be matched with a source record of its own: the labels cover that record's values, and the
-other columns are equal. That is a matching of intervals. The conditions checked here are necessary for it, and quick to check on
-cumulated counts. Records are split into parts by a digest of what they publish besides the labels, so that a label next to the wrong
-value is noticed too.
+Each quasi-identifier by itself says nothing of a label in combination with the record's other labels. Where labels are disjoint, digests
+of whole records decide that. Where they overlap, a value may have any of several labels. Then the source records under all labels of a
+class are counted for a few classes instead; each class is one bit of a mask that every value has. The classes are chosen by a digest of
+their labels and of a number drawn for each recount, so that neither the order of the records nor the writer of the files can influence
+the choice. A fault in a class outside the sample is not found, which is why a recount reports how many classes it checked.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from core.recount.groups import Groups
 from core.recount.labels.label_spans import Spans
+from core.recount.truth import DigestPart, part_of
+from schemas.errors.base import counted
 
 Counts = NDArray[np.int64]
 BLOCK = 1 << 14
@@ -122,3 +126,127 @@ def _most(excess: Counts) -> Counts:
     """Return the greatest excess of each part, at least 0, shape (parts,)."""
     most: Counts = np.maximum(excess.max(axis=1), 0)
     return most
+
+
+MOST = 64
+"""Classes that are looked at: the bits of a mask."""
+
+
+def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) -> Groups:
+    """Return the GROUP BY query that finds the ``MOST`` least digests of class labels: column ``digest``.
+
+    Args:
+        release: What is read.
+        columns: By quasi-identifier, the quoted names of the columns under which it is published.
+        drawn: The number of this recount, from 0 to 2⁶⁴ - 1.
+    """
+    return Groups(f"{release} AS r", ((_digest(columns, drawn), "digest"),), (), first=MOST)
+
+
+def sample_groups(
+    release: str, columns: Sequence[Sequence[str]], parts: int, beside: Sequence[DigestPart], most: int, drawn: int
+) -> Groups:
+    """Return the GROUP BY query that counts the records of the sampled classes by labels and part.
+
+    Its columns are ``label_0_0`` … (the columns of each quasi-identifier), ``part``, ``records``. A part is a group of records by what is
+    published besides the labels. Two classes of the same digest are taken both or neither, so there may be one class more.
+
+    Args:
+        release: What is read.
+        columns: By quasi-identifier, the quoted names of the columns under which it is published.
+        parts: How many parts there are.
+        beside: The columns that are published besides the labels.
+        most: The greatest digest of a class that is taken.
+        drawn: The number that the digests were made with.
+    """
+    names = [(f"r.{column}", f"label_{qid}_{number}") for qid, those in enumerate(columns) for number, column in enumerate(those)]
+    part = part_of([one.released for one in beside], parts)
+    return Groups(f"{release} AS r WHERE {_digest(columns, drawn)} <= {most:d}", (*names, (part, "part")))
+
+
+def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
+    # The number first and the whole once more: digests that differ by a constant are in nobody's order but that of the labels.
+    return f"hash(hash({drawn:d}::UBIGINT, {', '.join(f'r.{column}' for those in columns for column in those)}))"
+
+
+def sample_sql(counted: str, table: str) -> str:
+    """Return SQL that makes the table of the sampled classes, with a number in ``row``."""
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {counted}"
+
+
+def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
+    """Return SQL that yields the label ``number`` of one quasi-identifier in each row of a sample.
+
+    The numbers come in the order of the rows.
+
+    One statement for each: a join wants memory of its own, and there may be hundreds of quasi-identifiers.
+
+    Args:
+        sampled: As ``sample_sql`` makes it.
+        qid: Position of the quasi-identifier.
+        columns: How many columns it is published under.
+        labels: The table of its labels, as ``labels_sql`` makes it.
+    """
+    same = " AND ".join(f"g.label_{qid}_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(columns))
+    return f"SELECT l.number FROM {sampled} AS g JOIN {labels} AS l ON {same} ORDER BY g.row"
+
+
+def masks_sql(masks: str, values: str, table: str) -> str:
+    """Return SQL that makes the table of source values with the bit mask of their classes.
+
+    A bit is set for each sampled class whose label covers the value; values of no class are left out.
+
+    Args:
+        masks: The table ``place``, ``mask``.
+        values: As ``values_sql`` makes it.
+        table: Name of the table.
+    """
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT v.value, m.mask FROM {masks} AS m JOIN {values} AS v USING (place)"
+
+
+def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known: Sequence[str], later: Sequence[str], table: str) -> str:
+    """Return SQL that makes the table of source records that a sampled class may still cover.
+
+    Only the given quasi-identifiers are looked at; others may follow.
+
+    Args:
+        source: What is read.
+        columns: Quoted names of these quasi-identifiers.
+        masks: The table of the masks of each, as ``masks_sql`` makes it.
+        known: Expressions for a record's part and, if other quasi-identifiers were looked at before, for the mask that they left.
+        later: Quoted names of the quasi-identifiers that are looked at after these; they become ``later_0`` ….
+        table: Name of the table.
+    """
+    part, *before = known
+    joins = " ".join(f"JOIN {one} ON s.{column} IS NOT DISTINCT FROM {one}.value" for column, one in zip(columns, masks, strict=True))
+    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later))
+    mask = " & ".join([*before, *(f"{one}.mask" for one in masks)])
+    return f"""
+        CREATE OR REPLACE TEMP TABLE {table} AS
+        SELECT * FROM (SELECT {mask} AS mask, {part} AS part{kept} FROM {source} AS s {joins}) WHERE mask <> 0
+    """
+
+
+def covered_groups(masked: str) -> Groups:
+    """Return the query that counts source records by the sampled classes that cover them, and by ``part``.
+
+    It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
+
+    Args:
+        masked: As ``masked_sql`` makes it of all quasi-identifiers.
+    """
+    return Groups(masked, (("mask", "mask"), ("part", "part")))
+
+
+def sample_faults(unmatched_records: int, faulty_classes: int, sampled_classes: int) -> list[str]:
+    """Return a message if sampled classes hold records that the source cannot have.
+
+    Args:
+        unmatched_records: Released records that match no record of the source, at least.
+        faulty_classes: Classes that hold them.
+        sampled_classes: Classes that were looked at.
+    """
+    if not unmatched_records:
+        return []
+    where = f"in {faulty_classes:,} of the {sampled_classes:,} classes that were looked at"
+    return [f"at least {counted(unmatched_records, 'record')} {where} with labels that together cover too few records of the source"]

@@ -45,7 +45,7 @@ def distinct_records_sql(release: str, copies: str, table: str) -> str:
     return f"CREATE TEMP TABLE {table} AS SELECT *, count(*) AS {copies} FROM {release} GROUP BY ALL"
 
 
-def distinct_share_sql(parts: Sequence[str], rows: int) -> str:
+def distinct_count_sql(parts: Sequence[str], rows: int) -> str:
     """Return SQL that counts all and distinct records among the first ``rows`` records of each part.
 
     Records are distinct among those of all parts together.

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from core.recount.groups import Groups
 from core.recount.people import NOBODY
 from schemas.errors.base import counted, listed
+from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
-from schemas.pseudonyms.identifiers import Identifier
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.registry.treatment_kinds import treatment_kind
 from schemas.release.manifest import MASK, Manifest
 
 DIGEST = "md5_number(combination::VARCHAR)"
@@ -160,7 +160,7 @@ def exposing_links(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
     return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
 
 
-def mismatching_links(linked: Sequence[LinkCount]) -> list[str]:
+def link_mismatch_faults(linked: Sequence[LinkCount]) -> list[str]:
     """Return messages on linking columns whose pseudonyms differ from the private file of persons."""
     return [
         f"{counted(one.unexpected, 'combination')} of pseudonyms in {listed(one.columns)} not as the run folder keeps them"

@@ -22,7 +22,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.labels.value_scales import KEPT_ENDS, value_texts
-from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
+from schemas.registry.hierarchies import HierarchySpec, WidthsHierarchy
 from schemas.release.claimed_levels import NULL_MEMBER
 
 MOST = 10**17

@@ -1,7 +1,7 @@
 """The independent recount of l-diversity and t-closeness: one SQL statement for each privacy model.
 
-The models are those of `schemas.privacy.kinds`. Each statement counts the classes that fail and all classes, and measures the worst. The
-implementations of the models that algorithms use are not used here.
+The models are those of `schemas.registry.privacy_kinds`. Each statement counts the classes that fail and all classes, and measures the
+worst. The implementations of the models that algorithms use are not used here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from schemas.privacy.sensitive import ClosenessSpec, DistinctSpec, DiversitySpec, EntropySpec, RecursiveSpec
+from schemas.registry.sensitive import ClosenessSpec, DistinctSpec, DiversitySpec, EntropySpec, RecursiveSpec
 
 # As large as the models': what passed there by a rounding error must not fail here.
 SLACK = 1e-9

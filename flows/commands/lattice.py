@@ -40,9 +40,9 @@ def lattice(
     from core.lattice.picture import lattice_picture
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
-    from tasks.comparison.figure_files import write_figure
-    from tasks.lattice.lattice_maps import map_json
-    from tasks.lattice.lattice_search import lattice_of
+    from tasks.lattice.recodings import map_json
+    from tasks.planning.pareto_page import lattice_of
+    from tasks.utility.methods import write_figure
 
     loaded = load_job(job, settings or ())
     if front:
@@ -61,8 +61,8 @@ def lattice(
 def _write_front(job: Job, to: Path | None, *, as_json: bool) -> None:
     """Write the page of the Pareto front, or print it as JSON."""
     from flows.terminal.runs import progress_bars
-    from tasks.comparison.figure_files import write_figure
     from tasks.planning.pareto_page import measure_pareto_front, render_pareto_page
+    from tasks.utility.methods import write_figure
 
     with progress_bars(Console(stderr=True)):
         found = measure_pareto_front(job)

@@ -32,7 +32,7 @@ def report(
     from schemas.job.job import load_job
     from tasks.publication.staging import restore_report, write_report
     from tasks.release.manifest import is_release_of_tables
-    from tasks.report.rebuilt_report import rebuild_report
+    from tasks.report.report import rebuild_report
     from tasks.store.files import open_folder
     from tasks.store.work import read_only_store
 

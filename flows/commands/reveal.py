@@ -36,10 +36,10 @@ def reveal(
     from schemas.errors.base import counted
     from schemas.errors.pseudonyms import PseudonymError
     from schemas.job.job import load_job
-    from tasks.pseudonyms.revealing import needs_subjects, read_list, write_originals
-    from tasks.pseudonyms.revealing import reveal as originals_of
     from tasks.store.files import owner_only
     from tasks.store.work import read_only_store
+    from tasks.writing.pseudonyms import needs_subjects, read_list, write_originals
+    from tasks.writing.pseudonyms import reveal as originals_of
 
     owner_only()
     loaded = load_job(job, settings or ())

@@ -1,16 +1,16 @@
-"""``skald.anonymise`` for one table in memory: returns a verified table of the same kind."""
+"""``skald.anonymise`` for one or several tables in memory: returns verified tables of the same kinds."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flows.python.calls import run_as_guest, run_job
-from flows.python.shown import Anonymised
-from schemas.errors.base import JobError
-from schemas.reading.given_jobs import GivenJob, scratch_job, setting_texts
+from flows.python.calls import JobFile, run_as_guest, run_job, tables_flow
+from flows.python.shown import Anonymised, AnonymisedTables
+from schemas.errors.base import JobError, listed
+from schemas.reading.given_jobs import GivenJob, given_job, scratch_job, setting_texts
 
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 
@@ -61,8 +61,7 @@ def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
     Raises:
         JobError: source, target, work or output is said, or that what overlaps is to be refused.
     """
-    from schemas.reading.job_files import apply_overrides
-    from schemas.reading.yaml_reading import parse
+    from schemas.reading.job_files import apply_overrides, parse
 
     data = parse(job.text)[0]
     if not isinstance(data, dict):
@@ -80,3 +79,81 @@ def _places(folder: Path) -> tuple[str, ...]:
     # In a path of a source brackets and stars would be a pattern.
     source = {"path": glob.escape(str(folder / "table.parquet")), "format": "parquet"}
     return setting_texts({"source": source, "target": folder / "releases", "work": folder / "work"})
+
+
+if TYPE_CHECKING:
+    from tasks.relational.publication import PublishedTables
+
+# ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
+
+OF_THE_TABLES = ("target", "work")
+"""What a job for tables in memory does not say, beside the source of each."""
+
+
+def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[dict[str, Any], AnonymisedTables]:
+    """Anonymise several tables in memory, and return tables of the same kinds with evidence.
+
+    The tables are written as Parquet into a private temporary folder, run like any job, and read back.
+
+    Args:
+        frames: The tables by name.
+        job: A job of several tables without sources and target.
+        settings: What replaces settings of it.
+
+    Returns:
+        The released tables, each of the kind that was given, and what was proved of them.
+
+    Raises:
+        SkaldError: with one sentence.
+    """
+
+    def made() -> tuple[dict[str, Any], AnonymisedTables]:
+        from flows.python.frames import read_frame, write_frame
+        from tasks.store.files import random_temporary_folder
+
+        given = scratch_job(job)
+        data = _content(given, frames)
+        with random_temporary_folder("table") as folder:
+            kinds = {}
+            for number, (name, frame) in enumerate(frames.items()):
+                path = folder / f"table-{number}.parquet"
+                kinds[name] = write_frame(frame, path)
+                data["tables"][name] |= {"source": {"path": glob.escape(str(path)), "format": "parquet"}}
+            data |= {"target": str(folder / "releases"), "work": str(folder / "work")}
+            published: PublishedTables = tables_flow(scratch_job(given_job(data, given.folder)), settings)
+            manifest = published.manifest.model_dump(mode="json")
+            documents = {name: (published.folder / name).read_text("utf-8") for name in ("report.json", "report.html")}
+            files: dict[str, list[Path]] = {name: [] for name in frames}
+            for one in published.manifest.files:
+                files[one.path.split("/")[1]].append(published.folder / one.path)
+            return {name: read_frame(files[name], kind) for name, kind in kinds.items()}, AnonymisedTables(manifest, documents)
+
+    return run_as_guest(made)
+
+
+def names_tables(job: JobFile) -> bool:
+    """Return whether a job, given by path or content, is a job of several tables."""
+    from schemas.reading.job_files import is_of_tables
+
+    return "tables" in job if isinstance(job, Mapping) else is_of_tables(Path(job))
+
+
+def _content(job: GivenJob, frames: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job's content after checking that it names the given tables and no places.
+
+    Raises:
+        JobError: something does, or its tables are not those that are given.
+    """
+    from schemas.reading.job_files import parse
+
+    data, faults = parse(job.text)
+    tables = data.get("tables") if isinstance(data, dict) else None
+    if faults or not isinstance(data, dict) or not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
+        raise JobError(str(job), faults or ["a job for several tables must name them under tables"])
+    faults = [f"{key}: the tables are read and given back where they are; leave {key} out" for key in OF_THE_TABLES if key in data]
+    faults += [f"tables.{name}.source: the table is given; leave source out" for name, one in tables.items() if "source" in one]
+    if unexpected := sorted(set(map(str, tables)) ^ set(frames)):
+        faults.append(f"tables: {listed(unexpected)} are in the job or among the tables given, and not in both")
+    if faults:
+        raise JobError(str(job), faults)
+    return data

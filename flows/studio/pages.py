@@ -15,11 +15,10 @@ from core.charts.chart import ChartStyle
 from core.charts.scatter import ChartPoint, scatter_chart
 from flows.studio.state import Studio
 from schemas.errors.base import SkaldError, counted
-from schemas.hierarchies.hierarchy import DATE_UNITS
-from schemas.job.method import METHODS, full_domain
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import METHODS, OBJECTIVES, full_domain
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.model import plain
+from schemas.registry.hierarchies import DATE_UNITS
 from tasks.planning.pareto_page import ParetoFront
 from tasks.report.page import number, percent
 from tasks.studio.changes import LISTS, is_simple

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from flows.studio.works import Work, Works
 from schemas.errors.base import JobError, SkaldError, StorageError
 from schemas.job.job import Job, load_job
-from schemas.policy.policy import read_policy
+from schemas.job.policy import read_policy
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import is_of_tables
 from schemas.reading.regular_files import read_text
@@ -26,8 +26,7 @@ from tasks.engine.runs import POLICY, policy_in_force
 from tasks.planning.pareto_page import ParetoFront
 from tasks.store.files import USER_UMASK, write_atomically
 from tasks.studio.choices import CodedPeople, coded_people, sample_pareto_front
-from tasks.studio.hidden_text import full_text, hidden_text
-from tasks.studio.job_text import read_data, with_value
+from tasks.studio.job_text import full_text, hidden_text, read_data, with_value
 from tasks.studio.sample import PeopleSample, files_here, people_sample_of
 
 LEAST = 5

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from flows.terminal.screen import NameTable
-from schemas.attacks.figures import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
-from schemas.errors.shown import printable
+from schemas.errors.base import printable
+from schemas.job.attacks import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
 
 
 def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> RenderableType:

@@ -9,8 +9,8 @@ from rich.text import Text
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
 from schemas.release.method_comparison import Figures, MethodComparison
-from tasks.comparison.method_page import unit_of
 from tasks.report.page import percent
+from tasks.utility.methods import unit_of
 
 
 def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType:

@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from schemas.errors.shown import printable
+from schemas.errors.base import printable
 
 
 class Screen(Console):

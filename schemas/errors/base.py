@@ -1,4 +1,4 @@
-"""Base classes of all errors that end a run, with one sentence for each.
+"""Base classes of all errors that end a run, with one sentence for each, and safe forms of names in them.
 
 A message says what is wrong, where (file, column, level, how many) and what to do next. It never carries a cell value: the constructors
 take names and counts only. Code that catches an error of DuckDB, Polars, PyArrow, Pandera or Pydantic raises one of these ``from None``,
@@ -8,10 +8,41 @@ because those libraries print the offending values.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from schemas.errors.shown import printable_message, shown_path
+_PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
+
+
+def shown_path(path: str) -> str:
+    """Return a path for a message, with the values of Hive partitions replaced by ``…``.
+
+    The folders of Hive partitions, and a file with a name of that form, are values of cells.
+    """
+    return "/".join(f"{name}=…" if name and mark else part for part in path.split("/") for name, mark, _ in [part.partition("=")])
+
+
+def printable_message(sentence: str) -> str:
+    """Return a message with partition values hidden and control characters escaped."""
+    return printable(_PARTITION.sub(r"\1=…", sentence))
+
+
+def printable(text: str, *, lines: bool = True) -> str:
+    """Return a text with its control characters and direction marks written as escapes.
+
+    Args:
+        text: Names of columns and files in it are what somebody called them.
+        lines: Whether it may be of several lines.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or (lines and one == "\n") else _escaped(one) for one in text)
+
+
+def _escaped(letter: str) -> str:
+    """Return a character as its escape sequence."""
+    return letter.encode("unicode_escape").decode("ascii")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from schemas.errors.base import SkaldError, StorageError, counted
-from schemas.errors.shown import shown_path
+from schemas.errors.base import SkaldError, StorageError, counted, shown_path
 
 
 class PseudonymError(SkaldError):

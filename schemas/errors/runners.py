@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from schemas.errors.base import SkaldError, listed
-from schemas.errors.shown import shown_path
+from schemas.errors.base import SkaldError, listed, shown_path
 
 RUNNER, SCHEDULER = "SKALD_RUNNER", "SKALD_SCHEDULER"
 RunnerName = Literal["threads", "processes", "dask"]

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import SkaldError, SourceError, StorageError, counted, listed
-from schemas.errors.shown import shown_path
+from schemas.errors.base import SkaldError, SourceError, StorageError, counted, listed, shown_path
 
 
 def _published(release: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import PrivacyError, SourceError, counted, listed
-from schemas.errors.shown import shown_path
+from schemas.errors.base import PrivacyError, SourceError, counted, listed, shown_path
 
 
 class FrameError(SourceError):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from schemas.errors.base import SourceError, counted, listed
-from schemas.errors.shown import shown_path
+from schemas.errors.base import SourceError, counted, listed, shown_path
 
 
 class ValuesError(SourceError):

@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, WithJsonSchema, model_validator
 
 from schemas.errors.base import listed
-from schemas.hierarchies.kinds import Hierarchy
+from schemas.job.identifiers import Entry, Identifier, identifier_entries
+from schemas.job.publish import EXACT, Publish, Way, canonical_way
 from schemas.job.source import Paths
-from schemas.privacy.publish import EXACT, Publish, Way, canonical_way
-from schemas.pseudonyms.identifiers import Entry, Identifier, identifier_entries
-from schemas.pseudonyms.kinds import treatment_kind
 from schemas.reading.model import LaterJsonSchema, StrictModel, fault
+from schemas.registry.hierarchy_kinds import Hierarchy
+from schemas.registry.treatment_kinds import treatment_kind
 
 NONE = "none"
 """Says that every record is a person of its own: nothing is counted, and nothing warned of."""

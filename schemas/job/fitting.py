@@ -5,11 +5,11 @@ from typing import Any
 
 from schemas.errors.base import listed, nearest
 from schemas.job.columns import NONE, hidden_qids, names
+from schemas.job.identifiers import pseudonym_kinds
 from schemas.job.method import METHODS, has_ways, one_level
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.privacy.kinds import models_in_job
-from schemas.pseudonyms.identifiers import pseudonym_kinds
-from schemas.pseudonyms.kinds import TREATMENTS
+from schemas.registry.privacy_kinds import models_in_job
+from schemas.registry.treatment_kinds import TREATMENTS
 
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:

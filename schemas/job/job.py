@@ -12,22 +12,22 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
-from schemas.attacks.figures import Attacks, AttackSettings
 from schemas.errors.base import JobError, nearest
-from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.hierarchies.kinds import Hierarchy
+from schemas.job.attacks import Attacks, AttackSettings
 from schemas.job.columns import REST, ROLES, Columns, Population, QuasiIdentifier, names, role_faults, treatments_given
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
+from schemas.job.identifiers import Identifier, subject_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
 from schemas.job.privacy import Privacy, Suppression, uncompiled_faults
 from schemas.job.source import Source, Target, Work, WorkAtHand
-from schemas.privacy.kinds import DISTANCE_SCHEMAS
-from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, names_tables, read_job
 from schemas.reading.model import MEMORY_SCHEMA, OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name, memory_bytes
 from schemas.reading.registry import call_on_change
+from schemas.registry.hierarchies import HierarchySpec
+from schemas.registry.hierarchy_kinds import Hierarchy
+from schemas.registry.privacy_kinds import DISTANCE_SCHEMAS
 
 
 class Job(JobModel):

@@ -1,4 +1,6 @@
-"""Settings of the algorithms, one model per method, and the registry of methods."""
+"""Settings of the algorithms, one model per method, and the registries of methods and of objectives."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +11,67 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from schemas.errors.base import counted, nearest
 from schemas.job.columns import names
-from schemas.job.mondrian import MondrianMethod, mondrian_faults, ways_faults
-from schemas.job.objectives import DEFAULT_OBJECTIVE, OBJECTIVES
-from schemas.job.record_methods import CanonMethod, ClusteringMethod, KMemberMethod, MondrianCofMethod, RaydenMethod, clustering_faults
+from schemas.job.record_methods import (
+    CanonMethod,
+    ClusteringMethod,
+    KMemberMethod,
+    MondrianCofMethod,
+    MondrianMethod,
+    RaydenMethod,
+    clustering_faults,
+    mondrian_faults,
+    ways_faults,
+)
 from schemas.reading.model import Choice, ExactDecimal, MethodSpec, alternatives, fault
 from schemas.reading.registry import Code, Loadable, OneOf, Registry, Schemas
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A registry entry for one objective of the lattice search.
+
+    Attributes:
+        name: How a job calls it.
+        code: A `core.lattice.objectives.Counting` or `core.lattice.objectives.Pricing`.
+        measure: What it measures, for plan, report and certificate; it follows "a smaller loss by".
+        loss: Title and meaning of a loss that releases tell only where it is minimised, for the report.
+        weighed: Whether it adds up what each QID loses, so that these can have weights.
+    """
+
+    name: str
+    code: Loadable
+    measure: str
+    loss: tuple[str, str] | None = None
+    weighed: bool = False
+
+
+OBJECTIVES = Registry(
+    "objective",
+    Objective("dm_star", Code("core.lattice.objectives:DM_STAR"), "DM* (eq. 4 of the SKALD paper)"),
+    Objective("dm_all", Code("core.lattice.objectives:DM_ALL"), "DM over all cells (El Emam; ARX)"),
+    Objective("c_avg", Code("core.lattice.objectives:C_AVG"), "mean class size (C_avg)"),
+    Objective("precision", Code("core.lattice.objectives:PRECISION"), "lack of precision (Sweeney's 1 - Prec)", weighed=True),
+    Objective("gcp", Code("core.lattice.objectives:GCP"), "certainty penalty (GCP, range over range)", weighed=True),
+    Objective(
+        "gcp_covered",
+        Code("core.lattice.objectives:GCP_COVERED"),
+        "certainty penalty (GCP, values covered)",
+        loss=("GCP, values covered", "the same, of numbers too the share of distinct values that a group covers"),
+        weighed=True,
+    ),
+    Objective(
+        "entropy",
+        Code("core.lattice.objectives:ENTROPY"),
+        "non-uniform entropy",
+        loss=("Entropy", "non-uniform entropy per value, in bits: what a value can no longer tell"),
+        weighed=True,
+    ),
+)
+"""The known objectives by name. A further one is one more entry."""
+
+DEFAULT_OBJECTIVE = "gcp"
+"""What a job minimises that names nothing: it counts what columns lose, where DM* counts only how large classes are."""
+
 
 MOST_WEIGHT = 1_000_000
 Level = Annotated[int, Field(ge=0)]

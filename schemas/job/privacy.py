@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from schemas.job.method import METHODS
-from schemas.privacy.kinds import Closeness, Diversity, PrivacyKind, models_in_job
 from schemas.reading.model import ExactDecimal, StrictModel, fault
 from schemas.reading.registry import OneOf, Registry
+from schemas.registry.privacy_kinds import Closeness, Diversity, PrivacyKind, models_in_job
 
 
 class Privacy(StrictModel):

@@ -1,16 +1,149 @@
-"""Settings of methods that recode single records: VP-tree, clustering and k-member.
+"""Settings of methods that recode single records: Mondrian, VP-tree, clustering and k-member.
 
-Papers: papers/rayden.txt, papers/semantic-clustering.txt.
+Mondrian is centralised or in fragments (papers/distributed-mondrian.txt).
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from schemas.job.mondrian import Fragments, Generalising
-from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, fault
+from schemas.errors.base import counted, nearest
+from schemas.job.columns import names
+from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, alternatives, fault
+from schemas.registry.hierarchy_kinds import HIERARCHIES, kind_of
+
+Generalisation: TypeAlias = Literal["hierarchy", "prefix", "set", "interval"]
+GENERALISATIONS: tuple[Generalisation, ...] = ("hierarchy", "prefix", "set", "interval")
+
+
+def sample_share(value: Decimal) -> Decimal:
+    """Check that a sample's fraction of the records lies above 0 and at most 1, and return it."""
+    if not 0 < value <= 1:
+        raise fault("must be a share of the records, above 0 and at most 1")
+    return value
+
+
+def generalisation(value: object) -> object:
+    """Check the form of generalisation, for all quasi-identifiers or by name, and return it."""
+    named = value if isinstance(value, dict) else {"": value}
+    if not all(isinstance(name, str) for name in named):
+        raise fault("must name quasi-identifiers as text; put the names in quotes")
+    if wrong := [way for way in named.values() if way not in GENERALISATIONS]:
+        # A hint names what is known; what was written there is not shown.
+        hint = nearest(wrong[0], GENERALISATIONS) if isinstance(wrong[0], str) else ""
+        many = f" ({counted(len(wrong), 'setting')} at fault)" if isinstance(value, dict) else ""
+        raise fault(f"must be {alternatives(GENERALISATIONS)}, or one of these per quasi-identifier{hint}{many}")
+    return value
+
+
+_WAY: dict[str, Any] = {"enum": list(GENERALISATIONS)}
+Ways = Annotated[
+    Generalisation | dict[str, Generalisation],
+    BeforeValidator(generalisation),
+    WithJsonSchema({"anyOf": [_WAY, {"type": "object", "additionalProperties": _WAY}]}),
+]
+
+
+class Generalising(MethodSpec):
+    """Settings of how a method publishes the values of a class, per quasi-identifier."""
+
+    generalisation: Ways | None = None
+    """How the values of a class are published. If left out: numbers and dates as intervals, all else, and what may not be published
+    exactly, by its hierarchy."""
+
+    def way_of(self, qid: str) -> Generalisation | None:
+        """Return the form in which a quasi-identifier is generalised, or None if the job sets none."""
+        return self.generalisation.get(qid) if isinstance(self.generalisation, dict) else self.generalisation
+
+
+class Fragments(StrictModel):
+    """Settings for dividing the records into fragments that are anonymised separately."""
+
+    count: Annotated[int, Field(ge=1, le=4096)] = 1
+    """How many fragments; more than one worker takes them from a queue. The memory may ask for more."""
+    cut: Literal["quantile", "multidimensional"] = "multidimensional"
+    """Along one quasi-identifier (Fig. 4), or as Mondrian itself cuts (Fig. 5), which rounds the count up to a power of two."""
+    sample: Annotated[ExactDecimal, AfterValidator(sample_share)] = Decimal("0.01")
+    """The share of the records from which the thresholds are taken."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Which records are in the sample."""
+
+
+class MondrianMethod(Generalising):
+    """Multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
+
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"refused"})
+    name: Literal["mondrian"] = "mondrian"
+    """Chooses this algorithm."""
+    mode: Literal["strict", "median", "relaxed"] = "strict"
+    """Equal values stay together, cut at the median or just below it, or at the median only (the paper); or they are shared out evenly."""
+    score: Literal["representativity", "entropy", "span", "normalised_span", "ncp"] = "representativity"
+    """What chooses the quasi-identifier of a cut: eq. 1, another score, or the cut itself that lowers the NCP most."""
+    order: Literal["learnt", "listed"] | None = None
+    """In which order siblings of listed hierarchies are cut: learnt from how many records each has, or as they are listed (the paper). If
+    left out it is learnt for ``score: ncp`` alone."""
+    refused: Literal["stop", "next"] = "stop"
+    """What follows where l or t refuse the best cut that k allows: nothing, so that whoever knows the algorithm learns no value by it; or
+    the next best cut is tried (the paper), which makes more classes and can tell."""
+    spans: Literal["dataset", "fragment"] = "dataset"
+    """Whether a score is relative to the whole dataset or, to the paper's letter, to the worker's fragment."""
+    fragments: Fragments = Field(default_factory=Fragments)
+    """How the records are shared out before they are anonymised; in one piece unless it is said or the memory asks for it."""
+
+    @property
+    def learns_order(self) -> bool:
+        """Whether the order of sibling values is learnt from the data."""
+        return self.order == "learnt" or (self.order is None and self.score == "ncp")
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the settings that determine the cuts as JSON data.
+
+        Of ``order`` only counts whether it is learnt, so that jobs with listed orders keep their digest.
+        """
+        content = super().canonical()
+        del content["order"]
+        return content | ({"order": "learnt"} if self.learns_order else {})
+
+
+def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
+    """Return the conflicts between Mondrian's settings and the rest of a job.
+
+    Both may be validated or raw; each message has its location.
+    """
+    faults = ways_faults(method, qids, intervals)
+    if method.get("score") == "ncp" and method.get("mode", "strict") != "strict":
+        faults.append("method.mode: score: ncp chooses cuts off the median too, so that only mode: strict goes with it")
+    return faults
+
+
+def ways_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
+    """Return the conflicts of ``method.generalisation`` with the columns and ``intervals``.
+
+    Each message has its location.
+    """
+    ways, known, faults = method.get("generalisation"), list(names(qids)), []
+    if isinstance(ways, Mapping):
+        unexpected = [str(name) for name in ways if name not in known]
+        faults += [f"method.generalisation: '{name}' is no quasi-identifier{nearest(name, known)}" for name in unexpected]
+    if intervals == "bounds":
+        chosen = {name: ways.get(name) if isinstance(ways, Mapping) else ways for name in _with_bounds(qids)}
+        # Not yet read: what is no text is refused for that.
+        other = [name for name, way in chosen.items() if isinstance(way, str) and way != "interval"]
+        faults += [f"method.generalisation: '{name}' is published as bounds (intervals: bounds), so it must be interval" for name in other]
+    return faults
+
+
+def _with_bounds(qids: object) -> Iterator[str]:
+    """Yield the quasi-identifiers that can be published as lower and upper bounds."""
+    for qid, name in zip(qids if isinstance(qids, list) else [], names(qids), strict=False):
+        hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else getattr(qid, "hierarchy", None)
+        kind = kind_of(hierarchy)
+        if kind is not None and HIERARCHIES[kind].schema.ranged:
+            yield name
 
 
 def deviations(value: Decimal) -> Decimal:

@@ -12,7 +12,7 @@ from schemas.errors.base import listed, nearest
 from schemas.job.formats import FORMATS, ROWS, format_of_connection, format_of_suffix, unsupported_format_sentence, unused_format_keys
 from schemas.reading.model import Character, PathText, StrictModel, Title, alternatives, as_path, fault
 from schemas.reading.registry import OneOf
-from schemas.reading.spellings import DATE_ORDER, ISO, Spelling
+from schemas.reading.typed_texts import DATE_ORDER, ISO, Spelling
 
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 """Object stores, as fsspec calls them."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from schemas.errors.base import counted, listed, nearest
 from schemas.job.columns import REST, names, role_faults
-from schemas.pseudonyms.identifiers import DROP
-from schemas.pseudonyms.kinds import TREATMENTS, treatment_of
+from schemas.job.identifiers import DROP
+from schemas.registry.treatment_kinds import TREATMENTS, treatment_of
 from schemas.relational.tree import tree_of
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.attacks.figures import AttackBasis, AttackFigures
-from schemas.privacy.publish import ColumnPublication
-from schemas.release.files import Document, PublishedFile
+from schemas.job.attacks import AttackBasis, AttackFigures
+from schemas.job.publish import ColumnPublication
+from schemas.release.evidence import Document, PublishedFile
 from schemas.release.increments import Joined, PersonsOverlap
 
 FORMAT = 3

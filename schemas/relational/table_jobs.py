@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from schemas.job.identifiers import Identifier
 from schemas.job.job import Job, digest_of, privacy_content, quasi_identifiers_content
 from schemas.job.method import SkaldMethod
 from schemas.job.output import Output
 from schemas.job.privacy import Privacy, Suppression
-from schemas.pseudonyms.identifiers import Identifier
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.tables_job import TablesJob
 
 

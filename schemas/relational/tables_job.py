@@ -10,12 +10,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 from pydantic.json_schema import models_json_schema
 
-from schemas.attacks.figures import Attacks, AttackSettings
+from schemas.job.attacks import Attacks, AttackSettings
 from schemas.job.columns import Columns, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.privacy import share_of_records
 from schemas.job.source import Source, Target, Work, WorkAtHand
-from schemas.privacy.kinds import Closeness, Diversity
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, read_job
 from schemas.reading.model import (
@@ -30,6 +29,7 @@ from schemas.reading.model import (
     job_name,
     memory_bytes,
 )
+from schemas.registry.privacy_kinds import Closeness, Diversity
 from schemas.relational.fitting import column_list, table_faults
 from schemas.relational.tree import TableTree, tree_of
 

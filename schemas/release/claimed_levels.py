@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import METHODS
+from schemas.registry.hierarchies import WidthsHierarchy
 from schemas.release.manifest import Manifest
 
 

@@ -1,4 +1,4 @@
-"""Digests and signature that prove that a release is unchanged since its publication.
+"""Files of a manifest by path, digest and size, and the signature: proof that a release is unchanged.
 
 The manifest lists every other file of its release by digest and has a digest of itself. So every change by accident, or by persons who do
 not know this, is noticed. Persons who know it can make all digests anew, and only a signature prevents that: a statement in the form of
@@ -14,9 +14,36 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
-from schemas.release.files import Document
+
+class PublishedFile(BaseModel):
+    """A data file of a release: relative path, number of records, SHA-256 in hex, size in bytes.
+
+    Manifests of earlier versions say nothing of the bytes.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    rows: int
+    sha256: str
+    bytes: int | None = None
+
+
+class Document(BaseModel):
+    """A file of a release that is generated from its manifest, such as the report.
+
+    It has the path, SHA-256 in hex, the fingerprint of the code that made it, and bytes.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    sha256: str
+    code: str
+    bytes: int | None = None
+
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
 DOCUMENTS = ("report.html", "report.json")

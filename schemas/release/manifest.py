@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.attacks.figures import AttackBasis, AttackFigures
+from schemas.job.attacks import AttackBasis, AttackFigures
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
-from schemas.privacy.publish import ColumnPublication
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.job.publish import ColumnPublication
+from schemas.registry.treatment_kinds import treatment_kind
+from schemas.release.evidence import Document, PublishedFile
 from schemas.release.figures import Kind, PassedColumn, PopulationRisk, Remainder, RepeatedColumn, Together
-from schemas.release.files import Document, PublishedFile
 from schemas.release.increments import Increment, Joined, Overlap, SourceDigest
 from schemas.release.terms import Band, LatticeFigures, Terms
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.attacks.figures import AttackFigures
-from schemas.privacy.publish import ColumnPublication
+from schemas.job.attacks import AttackFigures
+from schemas.job.publish import ColumnPublication
 from schemas.release.figures import PassedColumn, RepeatedColumn, Together
 from schemas.release.manifest import Persons
 from schemas.release.terms import Band, LatticeFigures

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.attacks.figures import AttackFigures
+from schemas.job.attacks import AttackFigures
 from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.increments import Overlap
 

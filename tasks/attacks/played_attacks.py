@@ -36,14 +36,14 @@ from core.attacks.record_attacks import (
     membership_by_class,
     membership_by_digests,
     persons_within,
-    rarest_classes,
     singled_out_by_both,
     singled_out_by_ends,
     singled_out_by_labels,
     singled_out_by_value,
     singled_out_in_source,
+    small_and_random_classes,
 )
-from schemas.attacks.figures import AttackSettings
+from schemas.job.attacks import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges, in_ranks
@@ -140,7 +140,7 @@ def _under_one_name(release: AttackedRelease, names: tuple[str, ...]) -> Attacke
     codes = np.stack([release.values[name] for name in names], axis=1)
     joint = np.where((codes < 0).any(axis=1), NO_VALUE, joint_codes(codes))
     return AttackedRelease(
-        release.owners, release.sizes, release.labels, {", ".join(names): joint}, release.class_codes, release.is_complete
+        release.owners, release.sizes, release.labels, {", ".join(names): joint}, release.file_positions, release.is_complete
     )
 
 
@@ -233,7 +233,7 @@ def _downcoded(
 def _singled_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
     """Count the people of the source that match the labels of classes, and mixed labels as control."""
     count = max(min(MOST_PREDICATES, ROWS_OF_PREDICATES // max(len(source), 1)), 8)
-    chosen = rarest_classes(release, min(count, plan.sample_of(len(release.sizes))), random)
+    chosen = small_and_random_classes(release, min(count, plan.sample_of(len(release.sizes))), random)
     mine = release.labels[chosen]
     made = np.where(np.arange(mine.shape[1]) < (mine.shape[1] + 1) // 2, mine, mine[random.permutation(len(mine))])
     counts, others = (persons_within(_fits_of_all(source.axes, labels), source.persons) for labels in (mine, made))

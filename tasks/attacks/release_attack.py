@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from core.attacks.attacked_tables import Guesses
 from core.attacks.record_attacks import digests_of_files
-from schemas.attacks.figures import AttackBasis, AttackFigures, AttackSettings, broken_attacks
+from schemas.job.attacks import AttackBasis, AttackFigures, AttackSettings, broken_attacks
 from schemas.job.job import Job
 from schemas.release.increments import Joined, Overlap
 from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_attacks, source_attacks

@@ -17,9 +17,8 @@ from schemas.job.job import Job, hierarchies_of
 from schemas.release.increments import Overlap
 from tasks.composition.answers import Figures, as_answer, run_comparison
 from tasks.composition.release_history import Entry, Recoded, read_entry
-from tasks.counting.chunk_cells import ChunkCells, bundled_cells
 from tasks.counting.chunk_histograms import HISTOGRAMS
-from tasks.counting.coding import Coding, load_coding
+from tasks.counting.coding import ChunkCells, Coding, bundled_cells, load_coding
 from tasks.counting.domains import ChunkReading, axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run

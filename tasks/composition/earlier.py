@@ -75,7 +75,7 @@ class KnownRecords:
         """Return the kind of values of each source column."""
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
-    def read_linkage_keys(self) -> None:
+    def compute_sketches(self) -> None:
         """Compute the sketches by which later releases match this source's records.
 
         Does nothing for a scratch job, whose release is counted and removed again.

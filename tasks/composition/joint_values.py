@@ -25,11 +25,11 @@ from core.composition.joint_classes import (
     source_values_sql,
     values_at_risk_sql,
 )
-from core.persons.digests import NOBODY, Digests, digests_of
 from core.privacy.models import PrivacyModel, Spread
+from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
-from schemas.privacy.kinds import PrivacyKind, models_in_job
+from schemas.registry.privacy_kinds import PrivacyKind, models_in_job
 from tasks.counting.domains import axis_names
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import load_domains

@@ -21,7 +21,7 @@ from core.composition.pseudonym_sets import OLD, all_releases_sql, joined_people
 from schemas.errors.base import StorageError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.registry.treatment_kinds import treatment_kind
 from schemas.release.increments import Joined
 from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.engine.runs import Run

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Coder, PackedWords, Packing, positions_among
 from core.histograms.histogram import HistogramCounter, count_cells
-from core.persons.digests import digests_of
-from core.persons.pairs import Pairs
+from core.units.digests import digests_of
+from core.units.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import chunk_histogram_types
@@ -24,7 +24,7 @@ from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import load_domains, write_of_chunk
+from tasks.store.tables import load_domains, write_table
 
 OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
@@ -59,7 +59,7 @@ def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
 
 def write_cells(path: Path, words: PackedWords, counts: NDArray[np.int64]) -> int:
     """Write the histogram of a chunk; return its number of cells."""
-    return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
+    return write_table(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
 
 
 def packed_records(

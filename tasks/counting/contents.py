@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.composition.contents import Sketch, contents_of
-from core.persons.digests import NOBODY, Digests, digests_of
+from core.units.digests import NOBODY, Digests, digests_of
 from schemas.job.job import Job
-from tasks.counting.bundles import BUNDLES, merge_on_cluster
 from tasks.counting.chunk_histograms import person_key
 from tasks.counting.domains import ChunkReading
 from tasks.engine.runs import Run
-from tasks.engine.steps import each
+from tasks.engine.steps import BUNDLES, each, merge_on_cluster
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep

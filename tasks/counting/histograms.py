@@ -21,13 +21,11 @@ from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
-from tasks.counting.bundles import BUNDLES, Merge, merge_on_cluster
-from tasks.counting.chunk_cells import bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
-from tasks.counting.coding import Coding, DomainTable
+from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
-from tasks.engine.steps import count_remote_workers, map_step
+from tasks.engine.steps import BUNDLES, Merge, count_remote_workers, map_step, merge_on_cluster
 from tasks.store.database import connect, literal
 from tasks.store.files import private_folder
 from tasks.store.keys import StepCode

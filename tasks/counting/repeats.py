@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import working_type
-from core.persons.digests import digests_of
-from core.persons.repeats import NOTHING, ValueCounts, merge_value_counts
+from core.units.digests import digests_of
+from core.units.repeats import NOTHING, ValueCounts, merge_value_counts
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.figures import RepeatedColumn
-from tasks.counting.bundles import BUNDLES, merge_on_cluster
 from tasks.engine.runs import Run
-from tasks.engine.steps import each
+from tasks.engine.steps import BUNDLES, each, merge_on_cluster
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import footer_of, opened, read_chunk
 from tasks.store.step import FileStep

@@ -1,21 +1,46 @@
-"""Phase 1: the first read of all chunks, and the merge of their domains."""
+"""Phase 1 for the source: the first read of all chunks, the merge of their domains, and the ends of ranges."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
-from tasks.counting.bundles import Merge, merge_on_cluster
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain, domain_blocks
+from core.columns.numbers import as_numbers, is_numerical, to_numpy
+from core.recoding.ends import Ends, shared_ends
+from schemas.job.job import Job
+from schemas.job.method import METHODS
 from tasks.counting.chunk_histograms import HISTOGRAMS, count_cells_of
+from tasks.counting.coding import Coding
 from tasks.counting.contents import CONTENTS, ContentReading, Digested, digest_contents, digested_by
-from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, RowCache, axis_names, count_domains_of
-from tasks.counting.endpoints import PERSONS, PersonsReading, needs_persons
+from tasks.counting.domains import (
+    BUNDLED,
+    DOMAINS,
+    MERGED,
+    ChunkReading,
+    RowCache,
+    axis_names,
+    axis_types,
+    count_domains_of,
+    qid_names,
+    schema_of,
+)
 from tasks.engine.runs import Run
-from tasks.engine.steps import each, one
+from tasks.engine.steps import Merge, each, merge_on_cluster, one
 from tasks.source.chunks import Chunk, ChunkedSource
-from tasks.store.step import FilesStep
-from tasks.store.store import Artifact
+from tasks.source.duckdb_objects import register_objects
+from tasks.source.person_records import somebody_sql
+from tasks.store.database import connect, quote
+from tasks.store.step import FilesStep, FileStep
+from tasks.store.store import Artifact, Store
+from tasks.store.tables import load_counted, write_domains
 
 SHARE_IN_MEMORY = 8
 """Which part of the memory the rows of chunks may take between two looks at them, all that are worked on at a time together."""
@@ -79,3 +104,81 @@ def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) ->
     if not needs_persons(run.job):
         return merged
     return one(run, PERSONS, PersonsReading(run.job, source, run.store, run.spill), merged, "persons of values", elsewhere=True)
+
+
+def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
+    """Return the allowed range ends of each quasi-identifier, None for those not published as ranges.
+
+    The tuple is empty where ranges end at observed values.
+    """
+    if not job.shared_ends:
+        return ()
+    return coding.once(("ends", job.privacy.k), lambda: tuple(_ends(job, coding)))
+
+
+def _ends(job: Job, coding: Coding) -> Iterator[Ends | None]:
+    for qid, domain, hierarchy in zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True):
+        ranged = is_numerical(domain) and not hierarchy.least
+        yield shared_ends(_counted(job, domain), qid.hierarchy, job.privacy.k) if ranged else None
+
+
+def _counted(job: Job, domain: Domain) -> Domain:
+    """Return a domain with 0 persons at each value if persons were not counted, so that all ends are open."""
+    uncounted = job.columns.person and domain.persons is None
+    return replace(domain, persons=np.zeros(len(domain.values), np.int64)) if uncounted else domain
+
+
+def needs_persons(job: Job) -> bool:
+    """Return whether persons must be counted at values, for range ends of classes with own labels."""
+    return bool(job.columns.person) and job.shared_ends and not METHODS[job.method.name].one_level
+
+
+@dataclass(frozen=True)
+class PersonsReading:
+    """Settings for counting the persons of values: job, source, store and spill folder."""
+
+    job: Job
+    source: ChunkedSource
+    store: Store
+    spill: Path
+
+
+def _count(given: PersonsReading, domain: Artifact, path: Path) -> int:
+    """Count the persons of each numeric or date QID's values, each person once, at the least value.
+
+    The count is 0 in all other columns.
+    """
+    job, axes = given.job, load_counted(given.store, domain, len(axis_names(given.job)))
+    names = qid_names(job)
+    for position, axis in enumerate(axes):
+        numbers = position < len(names) and as_numbers(axis.values.drop_null()) is not None
+        persons = _persons_at(given, names[position], axis.values) if numbers else np.zeros(len(axis.counts), np.int64)
+        axes[position] = axis._replace(persons=persons)
+    return write_domains(path, domain_blocks(axes, axis_types(job, given.source.columns)), schema_of(job, persons=True), "domain")
+
+
+PERSONS = FileStep(
+    "domain",
+    make=_count,
+    reads=lambda given, domain: [domain.sha256, given.source.digest],
+    settings=lambda given: given.job.columns.person,
+    phase="persons",
+)
+"""The domain table with a column ``persons``."""
+
+
+def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[np.int64]:
+    """Count the persons at each value, each person at the least value, shape (values,)."""
+    job, source = given.job, given.source
+    columns = [quote(person) for person in job.columns.person]
+    somebody = somebody_sql({person: source.columns.field(person).type for person in job.columns.person})
+    least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
+    with connect(job, given.spill) as connection:
+        register_objects(connection, source.relation)
+        found = connection.sql(f"SELECT value, count(*) AS persons FROM ({least}) WHERE value IS NOT NULL GROUP BY value").to_arrow_table()
+    persons = np.zeros(len(values), np.int64)
+    # A value that reads otherwise here than there counts nobody, which makes ranges wider and no end less safe.
+    places = pc.index_in(found["value"].combine_chunks().cast(values.type, safe=False), values)
+    known = to_numpy(places.is_valid())
+    persons[to_numpy(places.drop_null())] = found["persons"].to_numpy()[known]
+    return persons

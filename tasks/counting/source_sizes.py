@@ -19,19 +19,17 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import PackedWords, single_word
 from core.columns.domains import Node
 from core.columns.numbers import to_numpy
-from core.histograms.combinations import BYTES_PER_ROW, SMALL, Combinations
 from core.histograms.histogram import count_cells
+from core.histograms.projections import BYTES_PER_ROW, SMALL, Combinations
 from core.privacy.risk import ClassSizes, Figures, risk_of
 from core.units.unit import Records, Unit
 from schemas.job.job import Job
-from tasks.counting.bundles import Merge
-from tasks.counting.chunk_cells import bundled_cells, cell_files_in_source_coding
 from tasks.counting.chunk_histograms import OF_CHUNK
-from tasks.counting.coding import Coding, DomainTable
+from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding
 from tasks.counting.histograms import HISTOGRAM, RootTable, add_histograms, bundled_histograms, fingerprints
-from tasks.counting.person_sizes import combinations_of, persons_of_combinations, qids_of_words
+from tasks.counting.person_cells import combinations_of, persons_of_combinations, qids_of_words
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, remote_takes_all_chunks
+from tasks.engine.steps import Merge, one, remote_takes_all_chunks
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
@@ -108,7 +106,7 @@ def qid_words(coding: Coding) -> list[str]:
     return [f"cell_{number} // {worth}" for number, (mine, worth) in enumerate(qids_of_words(coding)) if mine]
 
 
-def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
+def is_countable(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
     """Return whether class sizes are available from the histogram, or few enough cells to count them.
 
     Pairs of cells and persons count where there are any.
@@ -157,7 +155,7 @@ def _add(given: RootTable, merge: Merge, path: Path) -> int:
     That is, where the cells are read one by one for a coarser root, and few enough to be held.
     """
     cells = CellFiles(merge.parts)
-    wanted = is_counted(given.coding, given.root, merge.parts) and SIZES.find(given, cells) is None
+    wanted = is_countable(given.coding, given.root, merge.parts) and SIZES.find(given, cells) is None
     # What workers of a cluster summed at the root tells nothing finer.
     combinations = _combinations(given.job, given.coding, merge.parts) if wanted and merge.read[0].step == OF_CHUNK else None
     rows = add_histograms(given, merge, path, [combinations] if combinations else [])
@@ -187,7 +185,7 @@ def count_sizes(
     They are of records, or of persons where there are ``pairs``.
     """
     given = DomainTable.of(run, domain)
-    if not is_counted(given.coding, root, parts, pairs):
+    if not is_countable(given.coding, root, parts, pairs):
         return None
     files = [histogram] if root == given.coding.finest and not pairs else parts
     # The histogram of all chunks is the flow's to read; theirs, and pairs, are as many as there are records.

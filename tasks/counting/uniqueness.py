@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from core.histograms.cells import packing_of
 from core.privacy.risk import Figures
 from schemas.job.job import Job
-from tasks.counting.chunk_cells import cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.chunk_histograms import read_pairs
-from tasks.counting.coding import Coding, DomainTable
+from tasks.counting.coding import Coding, DomainTable, cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.source_sizes import SIZES, CellFiles, Sizes, qid_words, read_sizes
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep

@@ -7,18 +7,23 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas.errors.base import JobError, SkaldError
 from schemas.job.job import Job, load_job
 from schemas.reading.given_jobs import GivenJob
 from tasks.engine.guard import guarded, sanitised_error
+from tasks.engine.lineage import RunEvents
 from tasks.engine.runners import task_runner
-from tasks.lineage.events import RunEvents
+
+if TYPE_CHECKING:
+    from schemas.relational.tables_job import TablesJob
 
 SWITCH = "SKALD_DIRECT"
 _CHECKED: dict[str, Callable[..., Any]] = {}
 """The functions of job flows by the names of their methods."""
+_NAMING = ("__module__", "__name__", "__qualname__", "__doc__")
+"""What a flow takes from the function within; its parameters are its own, so it forgets what it wraps."""
 
 
 def without_prefect() -> bool:
@@ -49,13 +54,17 @@ def as_job_flow(function: Callable[[Job], Any]) -> Any:
     return guarded(checked) if without_prefect() else prefect_flow(function.__name__)
 
 
-def as_tables_flow(function: Callable[..., Any]) -> Any:
-    """Make the function that runs jobs of several tables a flow, which belongs to no method."""
+def as_tables_flow(function: Callable[[TablesJob], Any]) -> Any:
+    """Wrap the function that runs jobs of several tables as a flow of a job file and settings; it belongs to no method."""
 
-    @wraps(function)
+    @wraps(function, assigned=_NAMING)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
-        return _run_when_unlocked(lambda: function(job_file, settings))
+        from schemas.relational.tables_job import load_tables_job  # noqa: PLC0415 - what jobs of one table do without
 
+        job = load_tables_job(job_file, settings)
+        return _run_when_unlocked(lambda: function(job))
+
+    vars(run).pop("__wrapped__")
     if without_prefect():
         return guarded(run)
     from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
@@ -81,7 +90,7 @@ def load_and_run(function: Callable[[Job], Any]) -> Callable[..., Any]:
     A deployment's run that waits for the folder keeps the job that it has read.
     """
 
-    @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @wraps(function, assigned=_NAMING)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
         job = load_job(job_file, settings)
         asked = job.method.name
@@ -91,7 +100,6 @@ def load_and_run(function: Callable[[Job], Any]) -> Callable[..., Any]:
             raise JobError(str(job_file), [fault])
         return _run_with_events(job, function)
 
-    # Its parameters are those of a flow, and not those of the function within.
     vars(run).pop("__wrapped__")
     return run
 

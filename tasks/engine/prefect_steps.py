@@ -25,9 +25,9 @@ from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.runners import WithdrawnError
 from tasks.engine.calls import Call, artifacts_of, thread_share, withdrawn_by
 from tasks.engine.guard import CHUNKS_SECONDS, RETRY_SECONDS, RUN_TASK_SECONDS, guarded
+from tasks.engine.lineage import Lineage
 from tasks.engine.progress import step_label
 from tasks.engine.runs import Run
-from tasks.lineage.events import Lineage
 from tasks.store.files import private_folder
 
 Result = TypeVar("Result")

@@ -16,7 +16,7 @@ from typing import Any
 
 from schemas.errors.refusals import PolicyError
 from schemas.job.job import Job
-from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
+from schemas.job.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
 from schemas.release.terms import Unreported
@@ -25,9 +25,8 @@ from tasks.engine.peak_memory import release_memory
 from tasks.store.files import clear_parts, clear_temporary_folders, owner_only, private_folder
 from tasks.store.secret import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
-from tasks.store.target_folder import check_pointer, clear_staging
 from tasks.store.work import BucketWork, hold_work
-from tasks.store.work_folder import SPILL_FOLDER, FolderWork
+from tasks.store.work_folder import SPILL_FOLDER, FolderWork, check_pointer, clear_staging
 
 AFTER_PUBLICATION = ("runs", "shuffle_parts", "files", "bundles", "values_apart", "recounted", "tallies", "disclosed")
 OF_ALL_CHUNKS = (

@@ -4,6 +4,9 @@ A step is a function from references to references (artefacts in, artefacts out)
 result, a reference, is persisted under the store's key, so that an interrupted run finds it again even without Prefect's database. Prefect
 believes that record; the store does not, and checks the artefact itself. Without Prefect only the store checks, which is enough: a step
 whose artefact is complete returns it at once.
+
+On a cluster, tables of chunks are merged as a tree by workers, so that the flow merges only a few. Sums of counts do not depend on the
+order of adding, so the result and its key are those of all parts merged at once.
 """
 
 from __future__ import annotations
@@ -11,15 +14,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from core.columns.data_parallel import limit_threads
 from tasks.engine.calls import Call, groups, tasks_for, thread_share, withdrawn_by
 from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
+from tasks.engine.lineage import Lineage
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
-from tasks.lineage.events import Lineage
 from tasks.store.keys import Key, key_of_all
 from tasks.store.step import FileStep, Step, StepCall
 from tasks.store.store import Artifact
@@ -199,3 +202,43 @@ def _results(run: Run, phase: str, function: Callable[..., Result], calls: Seque
             withdrawn.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+BUNDLES = "bundles"
+"""Names the folder of tables that were merged of several."""
+FAN = 8
+"""How many tables a task merges, and how many are left to the flow at most."""
+
+
+class Merge(NamedTuple):
+    """The tables to merge into one: those of all chunks, or bundles of them.
+
+    Attributes:
+        parts: The tables of all chunks, which the result's key depends on.
+        bundles: The same, some of them merged already; empty where none are.
+    """
+
+    parts: Sequence[Artifact]
+    bundles: Sequence[Artifact] = ()
+
+    @property
+    def read(self) -> Sequence[Artifact]:
+        """The tables to read."""
+        return self.bundles or self.parts
+
+
+def merge_on_cluster(
+    run: Run, step: FileStep[G, Sequence[Artifact]], given: G, parts: Sequence[Artifact], always_merged: str | None = None
+) -> Sequence[Artifact]:
+    """Merge chunk tables on cluster workers until at most ``FAN`` are left; without a cluster, do nothing.
+
+    Args:
+        run: The run.
+        step: Merges some tables, of chunks or bundles, into one.
+        given: What every call gets.
+        parts: The tables.
+        always_merged: The step of tables that are merged however few there are, because they hold what the flow does not read.
+    """
+    while count_remote_workers() and (len(parts) > FAN or (always_merged and parts and parts[0].step == always_merged)):
+        parts = each_alone(run, step, given, [parts[first : first + FAN] for first in range(0, len(parts), FAN)])
+    return parts

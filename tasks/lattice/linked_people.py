@@ -1,7 +1,7 @@
 """Linked records: which to suppress so that k people share each set of classes, and at which node.
 
 The lattice search ensures k people in every class. Where pseudonyms link the records of one person, ``method.linked: keep`` suppresses
-further records (`core.persons.set_tree`). If these are more than the limit allows, coarser levels are tried, a step at a time.
+further records (`core.units.set_tree`). If these are more than the limit allows, coarser levels are tried, a step at a time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
-from core.losses.losses import Loss, sum_of_squares
-from core.persons.pairs import Pairs
-from core.persons.set_tree import Settled, SetTree, pairs_withheld
 from core.units.class_table import NodeTable, table_at
+from core.units.losses import Loss, sum_of_squares
+from core.units.pairs import Pairs
+from core.units.set_tree import Settled, SetTree, pairs_withheld
 from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
 from schemas.job.method import full_domain

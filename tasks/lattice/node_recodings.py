@@ -18,22 +18,20 @@ from core.histograms.cells import packing_of, positions_of_finer_cells, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
-from core.local_suppression.local_transformation import FailingCells, NodeEvaluator, members_of, transform_locally
+from core.local_suppression.local_transformation import NodeEvaluator, RareCellLookup, members_of, transform_locally
 from core.local_suppression.losses import costs_of, objective_value
 from core.local_suppression.recoding import RecodedPart, recode_parts
 from core.local_suppression.residual import Residual, ResidualLevel
 from core.local_suppression.suppressed_records import treat_suppressed
-from core.losses.losses import c_avg, certainty_penalty, dm
 from core.privacy.promise import Promise
 from core.recoding.labels import SUPPRESSED_VALUE, gcp_of_class_values
 from core.recoding.recoding import Recoding, recode
-from core.units.class_table import table_at, without_sensitive
-from core.units.members import ClassMembers, SourceMembers
+from core.units.class_table import ClassMembers, SourceMembers, table_at, without_sensitive
+from core.units.losses import c_avg, certainty_penalty, dm
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.figures import Remainder, Round
-from tasks.counting.chunk_cells import cells_in_source_coding
-from tasks.counting.coding import Coding
+from tasks.counting.coding import Coding, cells_in_source_coding
 from tasks.counting.person_cells import CellPositions, PersonsOfSource, persons_among
 from tasks.lattice.linked_people import LinkedPeople
 from tasks.lattice.optimum import Sought, find_residual_node
@@ -207,7 +205,7 @@ def _left(
     if not job.suppression.rounds or not fits or counted.cells.node == finest:
         return first, evaluator.records_failing(counted, first)
     # A round may choose levels finer than the first root, so it starts from the chunks' own cells.
-    lost, packing = FailingCells(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
+    lost, packing = RareCellLookup(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
     words: list[PackedWords] = []
     counts: list[NDArray[np.int64]] = []
     for part in parts:
@@ -228,7 +226,7 @@ def _whose_left(
     people: PersonsOfSource,
     first: ResidualLevel,
     members: ClassMembers,
-    lost: FailingCells,
+    lost: RareCellLookup,
     left: Histogram,
     counted: Histogram,
 ) -> tuple[ResidualLevel, Residual]:

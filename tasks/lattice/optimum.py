@@ -19,8 +19,7 @@ from core.lattice.search import Search, SearchResult
 from core.local_suppression.local_transformation import LIMIT
 from core.local_suppression.residual import Residual
 from core.privacy.promise import Promise
-from core.units.class_table import table_at
-from core.units.members import SourceMembers
+from core.units.class_table import SourceMembers, table_at
 from core.units.persons import CellPersons
 from schemas.job.job import Job
 from schemas.job.method import full_domain

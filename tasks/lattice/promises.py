@@ -20,7 +20,7 @@ from schemas.errors.hierarchies import HierarchyError
 from schemas.errors.methods import HoldersError, LevelsError
 from schemas.job.job import Job, privacy_content
 from schemas.job.method import full_domain
-from schemas.privacy.kinds import models_in_job
+from schemas.registry.privacy_kinds import models_in_job
 from tasks.counting.coding import Coding
 from tasks.counting.person_cells import PersonsOfCells
 

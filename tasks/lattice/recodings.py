@@ -1,17 +1,19 @@
-"""Phase 2: choice of a root, search of the lattice above it, and recoding to the best node."""
+"""Phase 2: choice of a root, search of the lattice above it, its map, and recoding to the best node."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from core.columns.domains import Node
 from core.hierarchies.hierarchy import check_recounted, check_static
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice, dense_root, occupied_root
+from core.lattice.map import LatticeMap, Statuses, map_of
 from core.lattice.search import SearchResult
 from core.local_suppression.recoding import stages_table
 from schemas.errors.base import JobError, PrivacyError
@@ -26,7 +28,6 @@ from tasks.engine.peak_memory import release_memory
 from tasks.engine.runs import Run
 from tasks.engine.steps import one, remote_takes_all_chunks
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
-from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.linked_people import best_linked_node, keeps_linked, write_withheld
 from tasks.lattice.node_recodings import CostedRecoding, Local, recode_locally, recode_node
 from tasks.lattice.optimum import Sought, column_broken_by_holders, find_best_node, memory_for_cells, root_below
@@ -44,6 +45,44 @@ from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_plain
+
+MAP = "lattice"
+_MAP_JSON = TypeAdapter(LatticeMap)
+
+
+def has_map(store: Store, key: Key) -> bool:
+    """Return whether the lattice map of a search is in the store."""
+    return store.find(MAP, key) is not None
+
+
+def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -> Artifact:
+    """Write the lattice map of a search to the store.
+
+    Args:
+        job: Gives the names.
+        statuses: In the shape of the searched lattice; sensitive columns are axes of one level, after the QIDs.
+        node: The chosen node.
+        store: The store.
+        key: The key of the search.
+    """
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+
+    def write(path: Path) -> int:
+        path.write_bytes(map_json(map_of(job.name, names, statuses.reshape(statuses.shape[: len(names)]), node)))
+        return 1
+
+    return store.make(MAP, key, ".json", write)
+
+
+def read_map(outcome: Artifact, store: Store) -> LatticeMap | None:
+    """Read the lattice map of the search with this outcome; None if there is none."""
+    kept = store.find(MAP, outcome.key)
+    return _MAP_JSON.validate_json(store.path(kept).read_bytes()) if kept else None
+
+
+def map_json(drawn: LatticeMap) -> bytes:
+    """Return a lattice map as JSON."""
+    return _MAP_JSON.dump_json(drawn, indent=2)
 
 
 class Outcome(BaseModel):

@@ -11,8 +11,8 @@ from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
-from core.losses.losses import loss_of
 from core.units.class_table import table_at
+from core.units.losses import loss_of
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job

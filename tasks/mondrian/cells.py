@@ -7,17 +7,17 @@ from typing import NamedTuple, Protocol
 
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import most_cells
-from core.mondrian.axes import Order, is_order_free
 from core.mondrian.classes import RowTable, column_broken_by_holders, cut_and_publish, cutting_by_persons, one_class_keeps, recode_cells
 from core.mondrian.partition import Partition, Rules, Score
+from core.mondrian.ranks import Order, is_order_free
 from core.mondrian.recoding import Cutting, PublishedClasses, total_losses
-from core.units.rows import RowPersons
+from core.units.persons import RowPersons
 from schemas.job.job import Job
-from schemas.job.mondrian import Fragments, MondrianMethod
+from schemas.job.record_methods import Fragments, MondrianMethod
 from tasks.counting.coding import Coding, DomainTable
-from tasks.counting.endpoints import ends_of
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.person_cells import BYTES_PER_PAIR, PersonsOfSource, pairs_at
+from tasks.counting.source_domains import ends_of
 from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.promises import (

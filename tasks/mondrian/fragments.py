@@ -19,7 +19,7 @@ from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells
 from core.mondrian.fragments import CutTree, Group, cut_tree_by_mondrian, cut_tree_by_quantiles, sampled
 from core.mondrian.ranks import ranks_of_columns
-from core.persons.pairs import Pairs
+from core.units.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import chunk_histogram_types
@@ -29,13 +29,13 @@ from tasks.counting.contents import CONTENTS, ContentReading, digested_by
 from tasks.counting.domains import axis_names
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, order_of
 from tasks.mondrian.leaf_statistics import leaf_table
-from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.keys import StepCode
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_of_chunk, write_plain
+from tasks.store.tables import read_table, write_plain, write_table
+from tasks.writing.pseudonyms import read_published
 from tasks.writing.runs import write_run
 
 PLANTED = StepCode("plant", __name__)
@@ -82,7 +82,7 @@ def _sample(given: SampleReading, chunk: Chunk, path: Path) -> int:
     except LookupError:
         raise SourceError.changed(chunk.name) from None
     words, counts = count_cells(tuple(np.concatenate(parts) for parts in zip(*found, strict=True)), coder.packing.product)
-    return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), "samples", "cell_0")
+    return write_table(path, cell_table(words, counts), chunk_histogram_types(len(words)), "samples", "cell_0")
 
 
 SAMPLES = FileStep(

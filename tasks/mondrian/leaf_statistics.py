@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.mondrian.fragments import CutTree, Group, merge_thin
-from core.persons.digests import NOBODY, Digests
 from core.privacy.models import Spread
 from core.privacy.promise import Promise
 from core.units.class_table import ClassTable
+from core.units.digests import NOBODY, Digests
 from core.units.unit import Records, Unit
 from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job

@@ -13,21 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.hierarchies.hierarchy import build_hierarchy
-from core.mondrian.axes import axis_of
 from core.mondrian.fragments import CutTree
+from core.mondrian.ranks import axis_of
 from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, tree_of, union_of_domains
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
 from tasks.composition.release_history import Entry, read_entry, settings_of
-from tasks.counting.bundles import Merge
 from tasks.counting.chunk_histograms import HISTOGRAMS, PAIRS, count_histograms, count_pairs
 from tasks.counting.coding import Coding, DomainTable, load_coding
 from tasks.counting.domains import ChunkReading
 from tasks.counting.histograms import HISTOGRAM, RootTable, fingerprints, load_histogram
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.runs import Run
-from tasks.engine.steps import one
+from tasks.engine.steps import Merge, one
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.promises import class_settings, most_suppressed
 from tasks.lattice.replay import replayed_manifest

@@ -21,8 +21,8 @@ from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, Sampl
 from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
 from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare, read_losses
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
-from tasks.source.bounds.published_columns import shared_columns
 from tasks.source.chunks import ChunkedSource
+from tasks.source.published_columns import shared_columns
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 from tasks.writing.cells import rewrite_cells

@@ -21,15 +21,14 @@ from core.histograms.histogram import count_cells, merge_parts
 from core.mondrian.classes import RowTable
 from core.mondrian.fragments import Group
 from core.mondrian.recoding import PublishedClasses
-from core.order.records import canonical_record_order, record_hashes
-from core.order.release_order import first_files
-from core.persons.digests import Digests
-from core.persons.pairs import Pairs
 from core.recoding.recoding import Recoding
-from core.units.rows import RowPersons, unit_of_records
+from core.recoding.release_order import canonical_record_order, first_files, record_hashes
+from core.units.digests import Digests
+from core.units.pairs import Pairs
+from core.units.persons import RowPersons, unit_of_records
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
-from schemas.job.mondrian import MondrianMethod
+from schemas.job.record_methods import MondrianMethod
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.contents import contents_columns, digested_by
 from tasks.counting.source_sizes import Sizes, sizes_of_words
@@ -42,7 +41,7 @@ from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_plain
 from tasks.writing.people import people_table, write_fragment_members, write_people
-from tasks.writing.rewriting import count_additional_columns, write_class_records, write_part
+from tasks.writing.rewriting import additional_columns, write_class_records, write_part
 
 
 class FragmentLosses(BaseModel):
@@ -148,7 +147,7 @@ def _anonymise(given: FragmentReading, fragment: FragmentShare) -> FragmentArtif
         runs.append(store.path(store.make("runs", FRAGMENT.keys.key(key, number), ".arrow", write)))
         members.append((classes, lot.other_columns))
         if lot.digests is not None:
-            beside = count_additional_columns(job, source, published.labels, classes, lot.payload)
+            beside = additional_columns(job, source, published.labels, classes, lot.payload)
             people.append(people_table(classes, lot.digests, _values(coding, lot.packed_codes), beside))
     files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(

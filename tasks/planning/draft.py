@@ -1,31 +1,37 @@
 """Draft of a first job file for a source, with a role for each column, tried on a sample.
 
 The draft holds no cell value.
+
+Sensitive columns are guarded by l-diversity. Rare values become others before l is counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from core.formats.names import numbered_by
-from core.formats.persons import person_candidates, propose_person
-from core.formats.proposals import COORDINATES, Proposal, propose_role
+from core.columns.column_types import ALL, normalised
+from core.formats.concept_names import numbered_by
+from core.formats.proposals import COORDINATES, Proposal, person_candidates, propose_person, propose_role
+from core.recoding.publishing import published_values
 from schemas.errors.base import SourceError, StorageError
-from tasks.planning.draft_text import PERSON, DraftContents, job_text
-from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
-from tasks.planning.evidence import columns_that_repeat, with_evidence
-from tasks.planning.exposure import ExposedPeople, determines, draw_sample, exposures, is_dominated
-from tasks.planning.guarded_columns import count_values_kept, guarded_columns, published_holders
+from schemas.job.publish import SHARED
+from tasks.planning.draft_text import PERSON, DraftContents, Question, job_text, questions_of
+from tasks.planning.evidence import ExposedPeople, columns_that_repeat, determines, draw_sample, exposures, is_dominated, with_evidence
+from tasks.planning.listed_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
-from tasks.planning.pilot_runs import best_draft
+from tasks.planning.pilot_runs import best_draft, typed_column_sql
 from tasks.planning.profiles import profile_columns
-from tasks.planning.questions import Question, questions_of
+from tasks.source.published_columns import count_values, make_value_table
+from tasks.store.database import quote
 from tasks.store.files import USER_UMASK, write_atomically
 
 K, FEW_K, FEW_RECORDS = 12, 5, 400
@@ -208,3 +214,76 @@ def _moved(one: Proposal) -> Proposal:
     """Make a column sensitive, because coarsening it too would cost the other columns too much."""
     reason = f"{one.reason}; as one more quasi-identifier it would cost the others too much"
     return replace(one, role="sensitive", reason=reason, confidence=min(one.confidence, 0.6), question="outside")
+
+
+Integers = NDArray[np.int64]
+
+GUARDED = ("diagnosis or condition", "money", "performance or an answer", "a laboratory value or measurement", "drug or treatment")
+"""What is guarded first."""
+MOST_GUARDED = 3
+"""Sensitive columns of which l is asked: each costs the quasi-identifiers something."""
+MOST_DISTINCT = 3
+"""The most distinct sensitive values that a class is asked for; more cost much and protect little better."""
+SPARE = 0.25
+"""Share of the people who must have none of the l - 1 most frequent values, so that most classes find one of these."""
+
+
+def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], int]) -> dict[str, int]:
+    """Return the sensitive columns to guard, with the number of distinct values asked of each class.
+
+    Args:
+        proposals: For all columns.
+        values_kept: Returns that number for a column.
+    """
+    able = [one for one in proposals if one.role == "sensitive" and one.concept in GUARDED and one.profile.kind != "boolean"]
+    found: dict[str, int] = {}
+    for one in sorted(able, key=lambda one: (GUARDED.index(one.concept), -one.confidence)):
+        if len(found) < MOST_GUARDED and (kept := values_kept(one.profile.name)) > 1:
+            found[one.profile.name] = kept
+    return found
+
+
+def published_holders(front: OpenSource, proposal: Proposal, person: str | None, k: int) -> tuple[Integers, Integers, int]:
+    """Return distinct pairs of person and value of a column, rare values as one, and the number of people.
+
+    Args:
+        front: The source, with the table ``sample``, which has one record of each person.
+        proposal: For the column; its texts are read without case, blanks and words for nothing, as the draft reads them.
+        person: The column that names the person of a record; None where every record is a person of its own.
+        k: People who share a value, at least.
+
+    Returns:
+        People and values as numbers from 0, each of shape (n,), and the number of people. A pair occurs once; nulls are left out.
+    """
+    value = typed_column_sql(proposal.profile.name, proposal.profile.kind if front.texts else None)
+    if person is None:
+        statement = f"SELECT row_number() OVER () AS owner, {value} AS value FROM sample"
+    else:
+        # All records of these people: somebody may have several values.
+        statement = f"SELECT {quote(person)} AS owner, {value} AS value FROM source SEMI JOIN sample USING ({quote(person)})"
+    read = front.connection.sql(statement).to_arrow_table()
+    values, owners = normalised(read["value"].combine_chunks(), ALL), read["owner"].combine_chunks().dictionary_encode()
+    make_value_table(front.connection, [([values], np.asarray(owners.indices).astype(np.uint64))], 1)
+    counted = count_values(front.connection, 0, values.type, k, persons=True, every=False)
+    published = published_values(counted, SHARED, k).apply(values)
+    pairs = pa.table({"owner": owners.indices, "value": published}).filter(published.is_valid()).group_by(["owner", "value"]).aggregate([])
+    numbers = pairs["value"].combine_chunks().dictionary_encode().indices
+    return np.asarray(pairs["owner"]).astype(np.int64), np.asarray(numbers).astype(np.int64), len(owners.dictionary)
+
+
+def count_values_kept(owners: Integers, values: Integers, people: int) -> int:
+    """Return how many distinct values of a column every class can hold; 1 if not even two.
+
+    Args:
+        owners: Shape (n,), whose each value is.
+        values: Shape (n,), the values as numbers from 0.
+        people: How many people there are.
+    """
+    frequent = np.argsort(-np.bincount(values), kind="stable") if len(values) else values
+    kept, others = 1, set(owners.tolist())
+    for distinct, value in enumerate(frequent[: MOST_DISTINCT - 1].tolist(), 2):
+        others -= set(owners[values == value].tolist())
+        if len(others) < SPARE * people:
+            break
+        kept = distinct
+    return kept

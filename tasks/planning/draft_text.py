@@ -1,4 +1,4 @@
-"""Text of a drafted job: YAML with column names, proposals and comments, without cell values."""
+"""Questions of a draft, and its text: YAML with column names, proposals and comments, without cell values."""
 
 from __future__ import annotations
 
@@ -8,12 +8,54 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from core.formats import proposals as proposed
 from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
 from schemas.errors.base import counted
-from tasks.planning.exposure import ExposedPeople
+from tasks.planning.evidence import ExposedPeople
 from tasks.planning.profiles import MOST_RECORDS
-from tasks.planning.questions import Question
+
+WORDING: Mapping[proposed.Question, tuple[str, str]] = {
+    "names": ("Do these name or number one person each?", "yes, so they are not published"),
+    "outside": ("Could somebody outside know these of a person?", "no value of fewer than k people is published"),
+    "text": ("May these texts name people?", "yes, so they are withheld"),
+}
+"""What is asked of columns, and what the safest answer means."""
+KINDS = {"integer": "numbers", "double": "numbers", "boolean": "categories", "text": "categories", "date": "dates", "timestamp": "dates"}
+
+
+class Question(NamedTuple):
+    """A question to the user about some columns.
+
+    Attributes:
+        columns: What it is about.
+        question: In words.
+        safest: The role that the safest answer gives these columns; the draft has it already.
+        meaning: What that answer means.
+    """
+
+    columns: tuple[str, ...]
+    question: str
+    safest: str
+    meaning: str
+
+
+def questions_of(proposals: Sequence[proposed.Proposal]) -> tuple[Question, ...]:
+    """Return the questions of a draft: one per kind of question, role and kind of values.
+
+    There are eight at most.
+    """
+    found: dict[tuple[proposed.Question, str, str], list[str]] = {}
+    for one in proposals:
+        if one.question is not None:
+            kind = KINDS.get(one.profile.kind, "others") if one.question == "outside" else ""
+            found.setdefault((one.question, one.role, kind), []).append(one.profile.name)
+    asked = []
+    for (question, role, _), names in found.items():
+        words, meaning = WORDING[question]
+        asked.append(Question(tuple(names), words, role, meaning))
+    return tuple(asked)
+
 
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 # YAML 1.1, which other tools read, has these for truth values and nulls.

@@ -20,17 +20,16 @@ from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search
-from core.losses.losses import certainty_penalty
 from core.mondrian.classes import recode_cells
 from core.mondrian.fragments import sampled
 from core.mondrian.partition import Rules, Score
 from core.mondrian.recoding import total_losses
 from core.privacy.promise import Promise
 from core.units.class_table import table_at, without_sensitive
+from core.units.losses import certainty_penalty
 from schemas.job.job import Job
-from schemas.job.mondrian import MondrianMethod
-from tasks.counting.chunk_cells import cells_in_source_coding
-from tasks.counting.coding import Coding
+from schemas.job.record_methods import MondrianMethod
+from tasks.counting.coding import Coding, cells_in_source_coding
 from tasks.lattice.promises import searched_axes
 from tasks.mondrian.cells import cutting_of
 from tasks.store.store import Artifact, Store

@@ -1,13 +1,19 @@
-"""Hierarchy files with values: drafted from a source, or completed with a source's missing values.
+"""Hierarchy files with values: drafted from a source or for a job, or completed with missing values.
 
 They can be read by their owner alone, because they hold values.
+
+The files that a draft makes can be read by their owner alone.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,26 +21,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.domains import Domain
-from core.hierarchies.drafts import Draft, draft_hierarchy
+from core.formats.proposals import Proposal
+from core.hierarchies.drafts import RANGES, Draft, UnlistedRows, draft_hierarchy, rows_for_unlisted_values
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.hierarchies.levels import spellings
-from core.hierarchies.table import checked_table, read_table
-from core.hierarchies.unlisted_values import UnlistedRows, rows_for_unlisted_values
+from core.hierarchies.table import checked_table, read_table, table_levels
 from schemas.errors.base import StorageError, nearest
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import CsvHierarchy
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
+from schemas.job.source import suffix
+from schemas.registry.hierarchies import CsvHierarchy
+from schemas.registry.hierarchy_kinds import entry_of
 from tasks.counting.domains import axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.planning.open_sources import SourceOptions, open_for_draft
-from tasks.planning.pilot_runs import column_values
-from tasks.pseudonyms.pseudonyms import with_keys
+from tasks.planning.draft_text import yaml_name
+from tasks.planning.open_sources import OpenSource, SourceOptions, open_for_draft
+from tasks.planning.pilot_runs import column_values, counted_values
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
-from tasks.store.files import write_atomically
+from tasks.store.files import private_folder, write_atomically
 from tasks.store.tables import load_domains
+from tasks.writing.pseudonyms import with_keys
 
 DELIMITER = ";"
 
@@ -153,3 +161,106 @@ def _lines(rows: Sequence[Sequence[str]], delimiter: str, end: str) -> str:
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=delimiter, lineterminator=end).writerows(rows)
     return text.getvalue()
+
+
+MOST_VALUES, MOST_BANDS = 5_000, 200
+FOLDER = "hierarchies"
+DELIMITERS = (";", ",", "\t", "|")
+
+
+def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], out: Path) -> tuple[list[Proposal], list[Path]]:
+    """Give quasi-identifiers hierarchies from files; return the proposals and the files written.
+
+    Args:
+        front: The source.
+        proposals: For all columns.
+        out: The job file; hierarchies are written into a folder next to it.
+    """
+    beside = list(_beside(front.files, out.parent))
+    found, written = [], []
+    for one in proposals:
+        if one.role != "quasi_identifier" or one.hierarchy is None:
+            found.append(one)
+            continue
+        used = _used(front, one, beside, out.parent)
+        if used is None and _wants_groups(one):
+            used, path = _made(front, one, out.parent)
+            written += [path] if path else []
+        found.append(used or one)
+    return found, written
+
+
+def _beside(files: Sequence[Path], folder: Path) -> Iterator[Path]:
+    """Yield the CSV files next to the data that are not data themselves, as possible hierarchies."""
+    seen, data = set(), {file.resolve() for file in files}
+    for place in dict.fromkeys(
+        (*(file.parent.resolve() for file in files), *(file.parent.parent.resolve() for file in files), folder.resolve())
+    ):
+        for inside in (place, place / FOLDER):
+            for path in sorted(inside.glob("*")) if inside.is_dir() else ():
+                if suffix(path.name) == ".csv" and path.is_file() and path not in data and path not in seen:
+                    seen.add(path)
+                    yield path
+
+
+def _names_it(path: Path, column: str) -> bool:
+    """Return whether a file is named after a column: ``age.csv``, ``age-2.csv``, ``hierarchy_age.csv``."""
+    mine, theirs = (re.sub(r"\W+|_+", "_", name.lower()) for name in (column, path.stem))
+    before = theirs.removesuffix(f"_{mine}")
+    return re.fullmatch(rf"{re.escape(mine)}(_[0-9]+)?", theirs) is not None or (before != theirs and "hierarch" in before)
+
+
+def _used(front: OpenSource, one: Proposal, beside: Sequence[Path], folder: Path) -> Proposal | None:
+    column = one.profile.name
+    for path in (path for path in beside if _names_it(path, column)):
+        domain = _domain(front, one)
+        relative = os.path.relpath(path, folder.resolve())
+        for delimiter in DELIMITERS:
+            spec = CsvHierarchy(csv=Path(relative), delimiter=delimiter)
+            try:
+                table = read_table(column, spec, folder)
+                if len(table.columns) > 1 and table_levels(column, domain, table):
+                    return replace(one, hierarchy=_spec(relative, delimiter), hint="a file that was there")
+            except HierarchyError:
+                continue
+    return None
+
+
+def _wants_groups(one: Proposal) -> bool:
+    """Return whether a text column has few enough values to draft groups of values for it.
+
+    A prefix would only keep or withhold such texts; codes are grouped if they are few enough to be bands.
+    """
+    most = MOST_BANDS if _is_code(one) else MOST_VALUES
+    return one.profile.kind == "text" and 2 < one.profile.distinct <= most
+
+
+def _is_code(one: Proposal) -> bool:
+    return "," in (one.hierarchy or "")
+
+
+def _made(front: OpenSource, one: Proposal, folder: Path) -> tuple[Proposal | None, Path | None]:
+    try:
+        draft = draft_hierarchy(_domain(front, one))
+    except HierarchyError:
+        return None, None
+    # What looks like a code has a ladder, which is the better one unless these are bands, such as 20-29.
+    if len(draft.groups) < 3 or (_is_code(one) and draft.how != RANGES):
+        return None, None
+    place = folder / FOLDER
+    if not place.is_dir():
+        private_folder(place)
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", one.profile.name).strip("-") or "column"
+    # One that is there is somebody's, and does not fit these values.
+    path = next(path for number in count(1) if not (path := place / f"{name}{f'-{number}' if number > 1 else ''}.csv").exists())
+    write_listed(path, draft.rows)
+    return replace(one, hierarchy=_spec(f"{FOLDER}/{path.name}", ";"), hint=f"{draft.how}; edit the file"), path
+
+
+def _spec(path: str, delimiter: str) -> str:
+    said = "" if delimiter == ";" else f", delimiter: {yaml_name(delimiter)}"
+    return f"{{csv: {yaml_name(path)}{said}}}"
+
+
+def _domain(front: OpenSource, one: Proposal) -> Domain:
+    return counted_values(front.connection, "everything", one.profile.name, one.profile.kind if front.texts else None)

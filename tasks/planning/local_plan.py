@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from core.lattice.lattice import most_cells
 from core.mondrian.recoding import Codes
 from schemas.job.job import Job
-from schemas.job.mondrian import MondrianMethod
+from schemas.job.record_methods import MondrianMethod
 from tasks.counting.coding import Coding
 from tasks.engine.runs import Run
 from tasks.mondrian import cells as mondrian

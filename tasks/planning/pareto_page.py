@@ -1,4 +1,7 @@
-"""Page of the Pareto front of a job's lattice nodes."""
+"""A job's lattice searched without a release: for its picture, and the page of its Pareto front.
+
+The artefacts of the job's run are used, and only what is missing is counted.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from core.charts.chart import DARK_STYLE, ChartStyle
 from core.charts.scatter import ChartPoint, scatter_chart
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.lattice import BYTES_PER_CELL, LARGEST, Lattice
+from core.lattice.map import LatticeMap
 from core.lattice.objectives import prices_of
 from core.lattice.pareto_front import ParetoNode, find_pareto_nodes
 from core.lattice.search import Search
 from schemas.errors.methods import NoLatticeError
-from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.job import Job
-from schemas.job.method import full_domain
+from schemas.job.method import SkaldMethod, full_domain
+from schemas.registry.hierarchies import HierarchySpec
+from schemas.registry.hierarchy_kinds import entry_of
 from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
@@ -24,7 +28,7 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.lattice.optimum import Sought, memory_for_cells
 from tasks.lattice.promises import promise_of, searched_axes
-from tasks.lattice.recodings import check_hierarchies, check_persons, choose_root
+from tasks.lattice.recodings import check_hierarchies, check_persons, choose_root, read_map, search_lattice
 from tasks.report.page import page, percent
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
@@ -118,7 +122,7 @@ def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> Pa
 
 def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
     """Return a short mark of a level for a table: its width, unit, number of characters or number."""
-    if hierarchy.is_suppressed_label(level):
+    if hierarchy.is_suppressed_level(level):
         return "*"
     steps = entry_of(spec).marks(spec)
     # A first step that merges nothing is no level of its own.
@@ -137,3 +141,21 @@ def render_pareto_page(front: ParetoFront) -> str:
         ]
         drawn.append(scatter_chart(title, "GCP upwards: less is better, and so is further left", points, axis, percent).inline())
     return page(TEMPLATE, front=front, charts=drawn, dark=DARK_STYLE)
+
+
+def lattice_of(job: Job) -> LatticeMap:
+    """Return the lattice map of a job, from its run's artefacts or a new search; publish nothing."""
+    if not isinstance(job.method, SkaldMethod):
+        raise NoLatticeError.other_method(job.method.name)
+    check_hierarchies(job)
+    with open_run(job) as run:
+        source = read_source(run)
+        domain = merge_domains(run, source, count_domains(run, source, cells=True))
+        root = choose_root(job, load_coding(job, domain, run.store))
+        pairs = count_pairs(run, source)
+        parts = count_histograms(run, source)
+        found = search_lattice(run, domain, root, merge_histograms(run, domain, root, parts), parts, pairs)
+        drawn = read_map(found.outcome, run.store)
+    if drawn is None:
+        raise NoLatticeError.without_nodes()
+    return drawn

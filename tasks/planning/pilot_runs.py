@@ -17,7 +17,7 @@ from core.columns.domains import Domain
 from core.formats.proposals import Kind, Proposal
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
-from core.order.records import record_hashes
+from core.recoding.release_order import record_hashes
 from schemas.errors.base import SkaldError, SourceError, nearest
 from schemas.job.job import Job, load_job
 from schemas.reading.given_jobs import GivenJob

@@ -11,10 +11,9 @@ from core.lattice.lattice import Lattice, bins, most_cells
 from core.privacy.risk import Figures
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.job.method import METHODS, SkaldMethod
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import METHODS, OBJECTIVES, SkaldMethod
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.privacy.publish import treatment_sentence
+from schemas.job.publish import treatment_sentence
 from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.manifest import Manifest, pseudonym_sentence
 from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms, count_pairs
@@ -24,13 +23,12 @@ from tasks.counting.repeats import find_repeating_identifiers
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
 from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, uniqueness
+from tasks.counting.untreated import check_published, measure_untreated_columns
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root
-from tasks.passthrough.untreated import check_published, measure_untreated_columns
 from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan, make_local_plan
-from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.staging import release_id
 from tasks.publication.target import job_target
 from tasks.report.sentences import TRIED_NEXT, proofs
@@ -41,6 +39,7 @@ from tasks.source.locations import find_names
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
+from tasks.writing.pseudonyms import in_prefect, with_keys
 
 
 class Uniqueness(NamedTuple):

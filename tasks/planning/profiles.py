@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from core.formats.names import words
+from core.formats.concept_names import words
 from core.formats.proposals import ColumnProfile, Kind
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError

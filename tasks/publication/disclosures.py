@@ -15,11 +15,11 @@ import duckdb
 from core.composition.pseudonym_sets import disclosed_sql, pseudonym_owners_sql
 from core.recount.classes import Recount
 from core.recount.linked import discloses_people, exposing_links
-from schemas.attacks.figures import AttackBasis, AttackSettings, attacks_sentence
 from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
+from schemas.job.attacks import AttackBasis, AttackSettings, attacks_sentence
 from schemas.job.job import Job
-from schemas.policy.policy import Policy
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.job.policy import Policy
+from schemas.registry.treatment_kinds import treatment_kind
 from schemas.release.figures import reported_sentence
 from schemas.release.manifest import Manifest, published_qids
 from tasks.composition.pseudonym_families import Disclosed

@@ -11,15 +11,15 @@ import pyarrow as pa
 from core.columns.column_types import working_type
 from core.columns.numbers import as_numbers
 from core.lattice.map import LatticeMap
-from core.losses.losses import united_losses
 from core.privacy.risk import ClassSizes, Figures, journalist, marketer, release_risk, without_masked
 from core.recount.classes import Recount
 from core.recount.linked import is_accepted
 from core.recount.people import share_at_most
+from core.units.losses import united_losses
 from schemas.job.job import Job
 from schemas.release.claimed_levels import endpoints_of
+from schemas.release.evidence import PublishedFile
 from schemas.release.figures import Kind, PopulationRisk, Remainder, Together, tellable
-from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_sentence
 from schemas.release.terms import NOT_FOR_NODES, Unreported
 from tasks.counting.source_sizes import Sizes

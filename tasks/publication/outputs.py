@@ -27,8 +27,7 @@ from core.hierarchies.levels import as_text
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import ObjectStoreError, OutputError
 from schemas.job.job import Job
-from schemas.release.evidence import MANIFEST
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import MANIFEST, PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms

@@ -16,7 +16,7 @@ from core.recount.groups import with_replaced_values_sql
 from core.recount.people import combinations_sql, persons_by_records_sql
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import published_qids
 from tasks.publication.outputs import fetched_files, scratch
 from tasks.recount.original import Original, normalised_relation

@@ -49,7 +49,7 @@ from tasks.recount.recount import ReleaseCounts, recount_by, with_person_counts
 from tasks.recount.rows import WRONG_COLUMNS, ReleaseRows, Side
 from tasks.recount.shares import DividedMembers, DividedRelease, counts_from_text, files_sql
 from tasks.recount.spreads import models_counted, needs_source_values, source_values_relation
-from tasks.recount.verdict import AdditionalCounts, RecountBasis
+from tasks.recount.verdict import CrossClassCounts, RecountBasis
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal
@@ -298,14 +298,14 @@ class CountsInTasks(ReleaseCounts):
         self._counted = [(one.share, one.counts.records) for one in shares]
         return self._with_everybody(apart, merge_share_counts(shares, [kind.least for kind, *_ in models]))
 
-    def additional(self) -> AdditionalCounts:
+    def additional(self) -> CrossClassCounts:
         """Count the figures that need all classes in one task, if there are any."""
         job = self._tasks.job
         if not (job.columns.links or job.population or job.columns.ways or self._kept.people):
-            return AdditionalCounts()
+            return CrossClassCounts()
         records = tuple(one for piece in self._pieces for one in piece)
         [text] = self._tasks.each(count_additional_of, "beside classes", [(self._written.what, records, self._kept)], keyed=False)
-        return counts_from_text(AdditionalCounts, text)
+        return counts_from_text(CrossClassCounts, text)
 
     def control_faults(self, found: Recount) -> list[str]:
         """Return faults of control totals: shares or source with other records than expected."""

@@ -10,8 +10,7 @@ from core.recount.classes import Recount
 from core.recount.labels.label_losses import DIGITS
 from schemas.errors.base import counted
 from schemas.job.job import Job
-from schemas.job.method import full_domain
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import OBJECTIVES, full_domain
 from schemas.release.figures import PassedColumn, RepeatedColumn, tellable
 from schemas.release.increments import Increment, SourceDigest
 from schemas.release.terms import OWN_NODE

@@ -14,8 +14,7 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.evidence import LargeManifestError, ListedReportError
 from schemas.job.job import Job, job_digest
 from schemas.relational.manifest import TablesManifest
-from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, listing
-from schemas.release.files import Document
+from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Document, listing
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
 from schemas.release.terms import Terms

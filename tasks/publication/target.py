@@ -23,8 +23,7 @@ from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import ObjectStoreError, PointerError
 from schemas.job.job import Job
 from schemas.relational.manifest import TablesManifest
-from schemas.release.evidence import MANIFEST, SIGNATURE, Signable, has_valid_digest
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import MANIFEST, SIGNATURE, PublishedFile, Signable, has_valid_digest
 from schemas.release.manifest import FORMAT, Manifest
 from tasks.engine.runs import Run
 from tasks.publication.outputs import csv_layout, deliver_files, numbered, stage_output, unpublished
@@ -34,7 +33,7 @@ from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_
 from tasks.store.keys import fingerprint_of
 from tasks.store.place import Bucket, target_of, work_of
 from tasks.store.store import Artifact
-from tasks.store.target_folder import CURRENT, clear_staging, staging_prefix
+from tasks.store.work_folder import CURRENT, clear_staging, staging_prefix
 
 Published = TypeVar("Published", Manifest, TablesManifest)
 

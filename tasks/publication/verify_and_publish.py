@@ -12,7 +12,7 @@ from core.recount.classes import Recount
 from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError, PeopleLostError
 from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms, Unreported
@@ -23,14 +23,13 @@ from tasks.composition.registry import ReleaseRegistry, open_registry
 from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
 from tasks.counting.coding import forget_large_coding
 from tasks.counting.repeats import find_repeating_identifiers
+from tasks.counting.untreated import check_published, measure_untreated_columns
 from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
+from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed_manifest
-from tasks.lineage.events import lineage_of
-from tasks.passthrough.untreated import check_published, measure_untreated_columns
-from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.disclosures import attack_written, check_linked, check_untreated, disclosed_by, with_attacks
 from tasks.publication.outputs import check_output, examples_delivered
 from tasks.publication.recount_calls import Written, WrittenMembers
@@ -47,6 +46,7 @@ from tasks.store.files import write_atomically
 from tasks.store.store import Artifact
 from tasks.store.work_folder import UNTOLD
 from tasks.writing.people import NO_PERSONS, WrittenPersons
+from tasks.writing.pseudonyms import give_tokens, with_keys
 
 
 @dataclass
@@ -165,7 +165,7 @@ def _verified_and_published(
     with run.phase("identifiers"):
         repeats = find_repeating_identifiers(run, source)
         known = KnownRecords(run, source)
-        known.read_linkage_keys()
+        known.compute_sketches()
     with run.phase("verify"):
         staging = target.staging_folder(release)
         try:

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.columns.coding import Coder
-from core.mondrian.axes import Order, axis_of
-from core.mondrian.ranks import CutAxes
-from core.order.records import canonical_record_order, record_hashes
-from core.persons.digests import Digests
-from core.units.rows import EVERY_RECORD, unit_of_records
+from core.mondrian.ranks import CutAxes, Order, axis_of
+from core.recoding.release_order import canonical_record_order, record_hashes
+from core.units.digests import Digests
+from core.units.persons import EVERY_RECORD, unit_of_records
 from core.units.unit import Unit
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
@@ -26,11 +25,11 @@ from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
 from tasks.lattice.promises import check_at_least_k, source_value_counts
-from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import digests_in
+from tasks.writing.pseudonyms import read_published
 
 BYTES_PER_RECORD, BYTES_PER_CODE, BYTES_PER_PERSON = 72, 14, 24
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.mondrian.recoding import PublishedClasses
-from core.order.records import record_hashes
-from core.persons.digests import Digests
 from core.recoding.classes import Sets
+from core.recoding.release_order import record_hashes
+from core.units.digests import Digests
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
-from schemas.job.mondrian import Fragments
+from schemas.job.record_methods import Fragments
 from tasks.counting.coding import Coding
 from tasks.lattice.promises import check_intervals, check_promise, source_value_counts
 from tasks.records.coding import JobRecords, bytes_of_records

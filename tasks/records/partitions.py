@@ -15,15 +15,22 @@ from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.numbers import is_numerical
 from core.kmember.partition import FEW, Effort, Members
 from core.recoding.prices import LabelPrices
-from core.units.rows import EVERY_RECORD
+from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.job.method import METHODS
-from schemas.job.mondrian import Generalisation, Generalising
-from schemas.job.record_methods import CanonMethod, ClusteringMethod, KMemberMethod, MondrianCofMethod, RaydenMethod
+from schemas.job.record_methods import (
+    CanonMethod,
+    ClusteringMethod,
+    Generalisation,
+    Generalising,
+    KMemberMethod,
+    MondrianCofMethod,
+    RaydenMethod,
+)
 from tasks.counting.coding import Coding
-from tasks.counting.endpoints import ends_of
+from tasks.counting.source_domains import ends_of
 from tasks.records.coding import axes_of
 
 Codes = NDArray[np.unsignedinteger]

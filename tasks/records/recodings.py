@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.clustering.gower import gower_points
-from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
+from core.clustering.merged_classes import Criteria, merge_failing, merge_unsafe_classes, without_failing
 from core.clustering.recoding import ClassPublication, RecordRecoding, recode_records
-from core.order.records import combination_numbers
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
+from core.recoding.release_order import combination_numbers
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, DomainTable
-from tasks.counting.endpoints import ends_of
+from tasks.counting.source_domains import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import one, remote_takes_all_chunks
@@ -116,7 +116,7 @@ def satisfy_models(found: Partitioned, records: JobRecords, coding: Coding, crit
     if criteria is None:
         return found
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
-    pool = partial(merge_small_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.fails)
+    pool = partial(merge_unsafe_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.fails)
     classes, merged = pool(points, found.classes)
     # Pooled classes have other numbers, and no level of their own.
     least = None if merged else found.least

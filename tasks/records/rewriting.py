@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from schemas.errors.base import SourceError
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.pseudonyms.pseudonyms import read_published
 from tasks.records.recodings import LabelledClasses, load_classes, read_record_classes
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.people import Assigned, WrittenPersons
-from tasks.writing.rewriting import ChunkPosition, Rewriting, count_additional_columns, rewrite, write_class_records
+from tasks.writing.pseudonyms import read_published
+from tasks.writing.rewriting import ChunkPosition, Rewriting, additional_columns, rewrite, write_class_records
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class RecordRewriting(Rewriting):
         classes = self.classes(place)
         if not self.source.payload:
             return classes, {}
-        return classes, count_additional_columns(self.job, self.source, self.labels, *_published(self, classes, place.chunk))
+        return classes, additional_columns(self.job, self.source, self.labels, *_published(self, classes, place.chunk))
 
     def write_run(self, place: ChunkPosition, path: Path) -> int:
         """Write a chunk's released records grouped by output file; return their number."""

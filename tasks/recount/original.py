@@ -1,9 +1,9 @@
-"""The source of a release for the recount, if it is available and unchanged."""
+"""The source of a release for the recount, if it is available and unchanged, and its own figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.recount.groups import RECORDS, Groups, bounded_sql, without_spellings_sql
+from core.recount.groups import RECORDS, Groups, bounded_sql, withheld_sql, without_spellings_sql
+from core.recount.people import somebody_sql
 from core.recount.truth import DigestPart
 from schemas.errors.base import JobError, SourceError, listed
 from schemas.job.formats import FORMATS
@@ -21,10 +22,10 @@ from schemas.job.source import is_address
 from schemas.release.manifest import MASK, Manifest, published_qids
 from tasks.recount.rows import ReleaseRows
 from tasks.release.manifest import hierarchies_as_in, is_of_files
-from tasks.source.bounds.unpacked import UNIT
 from tasks.source.listing import source_digest
 from tasks.source.locations import find_files, partitions, relation, with_partition
-from tasks.store.database import quote
+from tasks.source.unpacked import UNIT
+from tasks.store.database import connect, quote
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import FolderSecret, read_secrets
 
@@ -184,7 +185,7 @@ class ReleaseAndSource:
         source = f"s.{column}" if self.types[name] == self.published[name] else f"TRY_CAST(s.{column} AS {self.published[name]})"
         return DigestPart(f"r.{column}", source)
 
-    def missing_columns(self, job: Job) -> list[str]:
+    def missing_column_faults(self, job: Job) -> list[str]:
         """Return a fault that names the release's columns that are missing in the source, if any."""
         wanted = [*(qid.name for qid in job.columns.quasi_identifiers), *self.names]
         absent = [name for name in wanted if name not in self.types]
@@ -211,3 +212,46 @@ def _unmasked(job: Job, rows: ReleaseRows) -> str:
     counts = Groups(f"{release} AS r", counts=((f"count(*) FILTER ({starred})", "masked"), *RECORDS))
     [(masked, records)] = rows.connection.execute(f"FROM {rows.grouped('release', counts)}").fetchall()
     return f"(SELECT * FROM {release} AS r WHERE NOT ({starred}))" if 0 < masked < records else release
+
+
+@dataclass(frozen=True)
+class SourceFigures:
+    """Counts of the source's classes, persons and withheld records.
+
+    Attributes:
+        sizes: Number of classes of the source as it is by records.
+        persons: How many persons it has; None where the job names none.
+        withheld: Records that ``columns.most_records`` withholds, and of how many persons; None where it does not bound them.
+    """
+
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    persons: int | None = None
+    withheld: tuple[int, int] | None = None
+
+
+def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
+    """Count the classes and persons of a release's source, and the records withheld per person.
+
+    Args:
+        job: The job that made it.
+        original: The source, as it was.
+        spill: Folder for DuckDB's spill files.
+    """
+    with connect(job, spill, last=True) as connection:
+        names = ", ".join(quote(qid.name) for qid in job.columns.quasi_identifiers)
+        grouped = f"(SELECT count(*) AS records FROM {original.relation} GROUP BY {names})"
+        [(sizes,)] = connection.execute(f"SELECT coalesce(histogram(records), MAP {{}}) FROM {grouped}").fetchall()
+        withheld = None
+        if original.source_relation:
+            statement = withheld_sql(original.source_relation, original.relation, list(map(quote, job.columns.person)))
+            [withheld] = connection.execute(statement).fetchall()
+        return SourceFigures(sizes, _persons(job, connection, original), withheld)
+
+
+def _persons(job: Job, connection: duckdb.DuckDBPyConnection, original: Original) -> int | None:
+    if not job.columns.person:
+        return None
+    persons = original.persons(job)
+    statement = f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(persons)} FROM {original.relation} WHERE {somebody_sql(persons)})"
+    [(count,)] = connection.execute(statement).fetchall()
+    return int(count)

@@ -19,9 +19,9 @@ from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_scales import texts_with_nulls
 from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
-from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
+from schemas.registry.hierarchies import WidthsHierarchy
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.manifest import MASK, published_columns
 from tasks.recount.original import ReleaseAndSource, fetch_columns, with_source_types

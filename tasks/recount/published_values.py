@@ -18,11 +18,11 @@ from core.recount.labels.published_values import ValueCount, ValuePublication, a
 from core.recount.people import somebody_sql
 from core.recount.truth import label_groups, untreated_values_sql
 from schemas.errors.base import counted
-from schemas.hierarchies.hierarchy import CsvHierarchy, PrefixHierarchy
-from schemas.hierarchies.kinds import TreeHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
+from schemas.job.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
+from schemas.registry.hierarchies import CsvHierarchy, PrefixHierarchy
+from schemas.registry.hierarchy_kinds import TreeHierarchy
 from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import MASK, published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types

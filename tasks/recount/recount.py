@@ -23,12 +23,11 @@ from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import release_memory
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
-from tasks.recount.people_of_source import PeopleOfSource, people_of_source
-from tasks.recount.population import count_in_population
+from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source
 from tasks.recount.published_values import few_people_faults, published_source
 from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_faults
 from tasks.recount.spreads import count_spreads, source_values_relation
-from tasks.recount.verdict import AdditionalCounts, RecountBasis, verdict_of
+from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.source.duckdb_objects import register_objects
@@ -54,7 +53,7 @@ class ReleaseCounts(ABC):
         """
 
     @abstractmethod
-    def additional(self) -> AdditionalCounts:
+    def additional(self) -> CrossClassCounts:
         """Count linked persons, population rows and combinations, over all classes at once.
 
         It is called after ``classes``.
@@ -87,7 +86,7 @@ class CountsHere(ReleaseCounts):
         release_memory()
         return found
 
-    def additional(self) -> AdditionalCounts:
+    def additional(self) -> CrossClassCounts:
         """Make the counts that need all classes, with the classes' persons in the database."""
         return count_additional(self._job, self.rows.connection, self.rows.release, self._people)
 
@@ -207,7 +206,7 @@ def count_in_classes(
     return ShareClasses(counts, spreads, unexpected)
 
 
-def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: str, people: PeopleFiles | None) -> AdditionalCounts:
+def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: str, people: PeopleFiles | None) -> CrossClassCounts:
     """Count linked persons, population rows, combinations and values of few people.
 
     Args:
@@ -219,7 +218,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
     together = count_together_of_people(job, connection, people)
     linked = count_linked(job, connection, source, [quote(name) for name in published_qids(job)], people)
     population = count_in_population(job, connection, source)
-    return AdditionalCounts(linked, population, together, tuple(few_people_faults(connection, job, source, people)))
+    return CrossClassCounts(linked, population, together, tuple(few_people_faults(connection, job, source, people)))
 
 
 def with_person_counts(classes: Recount, persons: PersonCount) -> Recount:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.recount.classes import column_faults
-from core.recount.groups import Groups, RecordRelation, distinct_records_sql, distinct_share_sql, with_replaced_values_sql
+from core.recount.groups import Groups, RecordRelation, distinct_count_sql, distinct_records_sql, with_replaced_values_sql
 from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
@@ -103,7 +103,7 @@ class RowsHere(ReleaseRows):
         """
         if self.wide:
             return
-        [(records, different)] = self.connection.execute(distinct_share_sql(parts, SAMPLED)).fetchall()
+        [(records, different)] = self.connection.execute(distinct_count_sql(parts, SAMPLED)).fetchall()
         if records < COPIES * different:
             return
         # Names know no case.

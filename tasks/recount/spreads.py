@@ -15,9 +15,9 @@ from core.recount.groups import Groups
 from core.recount.labels.group_levels import group_levels
 from core.recount.shares import ShareClasses, ShareSpread
 from core.recount.spreads import holder_classes_sql
-from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
-from schemas.privacy.kinds import PrivacyKind
+from schemas.registry.hierarchies import HierarchySpec
+from schemas.registry.privacy_kinds import PrivacyKind
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import persons_by_value_sql, unexpected_values, values_of_people
 from tasks.recount.rows import ReleaseRows

@@ -11,9 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.recount.coverage import unmatched_records
-from core.recount.groups import Groups
-from core.recount.sampled_classes import (
+from core.recount.coverage import (
     MOST,
     covered_groups,
     least_digests,
@@ -23,7 +21,9 @@ from core.recount.sampled_classes import (
     sample_faults,
     sample_groups,
     sample_sql,
+    unmatched_records,
 )
+from core.recount.groups import Groups
 from core.recount.truth import (
     DigestPart,
     digests_sql,
@@ -70,7 +70,7 @@ def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels
 def _parts_of(one: PublishedLabels) -> int:
     parts = PARTS
     # Fewer parts tell less, but the table of counts must not grow with the source.
-    while parts * (len(one.source) + len(one.released) + one.spans.members) > MOST_COUNTS:
+    while parts * (len(one.source) + len(one.released) + one.spans.positions_in_sets) > MOST_COUNTS:
         parts //= 2
     return parts
 
@@ -190,7 +190,7 @@ def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: 
         claim: The levels that labels are said to be of, where they are of any.
     """
     sides = release_and_source(job, rows, original)
-    if lacking := sides.missing_columns(job):
+    if lacking := sides.missing_column_faults(job):
         return Truth(lacking)
     if retyped := _wrong_types(job, sides):
         return Truth([f"{listed(retyped)} is of another type than in the source"])

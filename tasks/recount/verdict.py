@@ -16,7 +16,7 @@ from core.recount.groups import Groups
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import texts_with_nulls, value_scale
-from core.recount.linked import LinkCount, form_groups, is_compared, mismatching_links, pseudonym_faults, shared_sql
+from core.recount.linked import LinkCount, form_groups, is_compared, link_mismatch_faults, pseudonym_faults, shared_sql
 from core.recount.people import somebody_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.shares import ShareClasses
@@ -24,14 +24,14 @@ from core.recount.together import TogetherCount
 from core.recount.truth import distinct_groups, value_groups
 from schemas.errors.base import counted, listed
 from schemas.job.columns import QuasiIdentifier
+from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
-from schemas.pseudonyms.identifiers import Identifier
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import columns_of_job, combined_pairs, count_together, not_counted
-from tasks.recount.population import Fitting
+from tasks.recount.people_of_source import Fitting
 from tasks.recount.published_values import column_losses, passed_columns
 from tasks.recount.rows import ReleaseRows
 from tasks.recount.spreads import spread_faults
@@ -105,7 +105,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
     return values.take(pa.array(order)), people[order]
 
 
-class AdditionalCounts(NamedTuple):
+class CrossClassCounts(NamedTuple):
     """The counts that need all classes at once.
 
     Attributes:
@@ -140,7 +140,7 @@ class RecountBasis(NamedTuple):
 
 
 def verdict_of(
-    job: Job, rows: ReleaseRows, classes: ShareClasses, beside: AdditionalCounts, original: Original | None, basis: RecountBasis
+    job: Job, rows: ReleaseRows, classes: ShareClasses, beside: CrossClassCounts, original: Original | None, basis: RecountBasis
 ) -> tuple[Recount, list[str]]:
     """Compare the counts with job and source; return the completed recount and all faults.
 
@@ -169,7 +169,7 @@ def verdict_of(
         # Where all records are published, what was counted of the source is what the files hold.
         passed = passed_columns(job, rows) if basis.untreated and found.records < (records or found.records) else {}
         found = replace(found, losses=column_losses(job, rows, original), passed=passed)
-    return found, promise_faults(job, found) + mismatching_links(linked) + unexpected + spread + hidden + truth.faults
+    return found, promise_faults(job, found) + link_mismatch_faults(linked) + unexpected + spread + hidden + truth.faults
 
 
 def _expect(job: Job, rows: ReleaseRows) -> None:

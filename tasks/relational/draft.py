@@ -16,7 +16,7 @@ from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft import drafted_k, with_guessed_quasi_identifiers
 from tasks.planning.draft_text import yaml_name
-from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
+from tasks.planning.listed_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft
 from tasks.planning.profiles import planning_connection, profile_columns
 from tasks.relational.row_bounds import RowsOfPersons

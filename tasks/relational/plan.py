@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from core.relational.histories import failing_persons
-from schemas.privacy.publish import EXACT, treatment_sentence
+from schemas.job.publish import EXACT, treatment_sentence
 from schemas.relational.table_jobs import unit_key_words
 from schemas.relational.tables_job import TablesJob
 from tasks.publication.target import job_target

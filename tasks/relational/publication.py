@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.recount.relational.history_counts import TablesRecount
-from schemas.attacks.figures import attacks_sentence, broken_attacks
+from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
+from schemas.job.attacks import attacks_sentence, broken_attacks
 from schemas.relational.manifest import ReleasedPersons, TablesManifest
 from schemas.relational.table_jobs import lasting_key, table_job, tables_digest, unit_key_words
 from schemas.relational.tables_job import TablesJob
-from schemas.release.files import PublishedFile
+from schemas.release.evidence import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.composition.release_history import forget_older, oldest_release_kept
 from tasks.engine.peak_memory import peak_rss, release_memory
@@ -27,17 +27,14 @@ from tasks.publication.disclosures import refusing
 from tasks.publication.staging import write_signed_documents
 from tasks.publication.target import job_target
 from tasks.recount.original import Original, normalised_relation
-from tasks.recount.relational.tables import WrittenTables, recount_tables
-from tasks.relational.earlier.comparing import ComparedTables, compared_tables
-from tasks.relational.earlier.contents import NumberedHistories
-from tasks.relational.earlier.disclosed import ShownTables
-from tasks.relational.earlier.known_persons import ComparablePersons
-from tasks.relational.figures import loss_of_tables, rows_of_tables
+from tasks.recount.tables import WrittenTables, recount_tables
+from tasks.relational.contents import NumberedHistories
+from tasks.relational.earlier_releases import ComparablePersons, ComparedTables, ShownTables, compared_tables
 from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
 from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
-from tasks.relational.verified import read_tables_manifest, written_manifest
+from tasks.relational.verified import loss_of_tables, read_tables_manifest, rows_of_tables, written_manifest
 from tasks.source.sources import check_unchanged
 from tasks.store.files import flush, open_up
 from tasks.store.secret import secret_of

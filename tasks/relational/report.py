@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from schemas.errors.base import counted
-from schemas.privacy.publish import ColumnPublication, treatment_sentence
+from schemas.job.publish import ColumnPublication, treatment_sentence
 from schemas.relational.manifest import ReleasedTable, TablesManifest
 from tasks.store.keys import code_of
 

@@ -64,7 +64,7 @@ class RowsOfPersons:
         [(persons,)] = self._connection.execute(f"SELECT count(*) FROM {_rows(self._tree.unit)}").fetchall()
         return int(persons)
 
-    def count_unique_persons(self, most: int, k: int) -> int:
+    def count_rare_persons(self, most: int, k: int) -> int:
         """Count the persons whose row counts fewer than k share, if tables keep ``most`` rows per person.
 
         Numbers of rows are those below each row too, as a history shows them.
@@ -93,7 +93,7 @@ class RowsOfPersons:
         needed.
         """
         most = share * self.persons
-        found = next((bound for bound in (EVERY_ROW, *bounds) if self.count_unique_persons(bound, k) <= most), EVERY_ROW)
+        found = next((bound for bound in (EVERY_ROW, *bounds) if self.count_rare_persons(bound, k) <= most), EVERY_ROW)
         return None if found == EVERY_ROW else found
 
 

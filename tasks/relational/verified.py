@@ -6,24 +6,72 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from core.recount.relational.history_counts import TablesRecount
+from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
 from schemas.reading.regular_files import content_of
-from schemas.relational.manifest import TablesManifest
+from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import table_job, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from tasks.recount.original import Original
-from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
-from tasks.relational.figures import loss_of_tables
+from tasks.recount.tables import WrittenTables, originals_of, recount_tables
+from tasks.relational.making.linking import ORPHAN
+from tasks.relational.making.writing import ReleasedTables
 from tasks.release.files import DATA, SUFFIXES, is_listed
 from tasks.release.manifest import check_names, check_no_links, tables_manifest_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import read_secrets
 from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.entries import entry_faults
+
+BATCH_ROWS = 1 << 17
+DIGITS = 12
+"""Decimal places of a published loss."""
+
+
+def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
+    """Count the released, withheld, suppressed and orphan rows of each table.
+
+    Released rows are those of the recounted files.
+    """
+    found, published = {}, np.zeros(given.persons, np.bool_)
+    published[given.persons_kept()] = True
+    for table in given.job.tables:
+        levels = given.published_levels(table)
+        rows, released = given.tables[table].rows, counted.records[table]
+        orphans, suppressed = 0, rows - released
+        if given.chain(table):
+            orphans = suppressed = 0
+            with pq.ParquetFile(given.store.path(given.linked[table])) as file:
+                for batch in file.iter_batches(BATCH_ROWS, columns=["a0", "status"]):
+                    known = batch.column("status").to_numpy() != ORPHAN
+                    orphans += int((~known).sum())
+                    suppressed += int((~published[batch.column("a0").fill_null(0).to_numpy()[known]]).sum())
+        beyond = rows - released - orphans - suppressed
+        found[table] = ReleasedTable(
+            records=rows, released=released, withheld=beyond, suppressed=suppressed, orphans=orphans, levels=levels
+        )
+    return found
+
+
+def loss_of_tables(tables: Mapping[str, ReleasedTable], penalties: Mapping[str, Mapping[str, float]]) -> TablesLoss:
+    """Return the mean certainty penalty per value, of all tables and of each table.
+
+    A value that is not published costs 1. Orphans belong to no person and are no loss. Penalties are of the published grid
+    (`core.recount.labels.label_losses`), so that two sources whose labels are the same have the same losses.
+    """
+    lost, values = {}, {}
+    for name, table in tables.items():
+        values[name] = (table.records - table.orphans) * len(table.levels)
+        gone = (table.withheld + table.suppressed) * len(table.levels)
+        lost[name] = sum(penalties.get(name, {}).values()) + gone
+    by_table = {name: round(lost[name] / many, DIGITS) for name, many in values.items() if many}
+    return TablesLoss(gcp=round(sum(lost.values()) / max(sum(values.values()), 1), DIGITS), by_table=by_table)
+
 
 MOST_BYTES = 64_000_000
 NEVER = 1 << 62

@@ -5,8 +5,8 @@ No maximum risk is claimed where untreated columns single people out.
 
 from __future__ import annotations
 
-from schemas.attacks.figures import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
 from schemas.errors.base import counted
+from schemas.job.attacks import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
 from schemas.release.figures import KINDS, Together, together_warning, unclaimed_because, unclaimed_together
 from schemas.release.manifest import Manifest
 from schemas.release.report import ReportedAttack

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 
 from schemas.errors.base import counted, listed
-from schemas.job.objectives import OBJECTIVES
-from schemas.privacy.kinds import models_in_job
+from schemas.job.method import OBJECTIVES
+from schemas.registry.privacy_kinds import models_in_job
 from schemas.release.figures import KINDS, identifying_columns, population_sentences
 from schemas.release.manifest import Manifest
 from schemas.release.report import Criterion, Proof

@@ -8,11 +8,10 @@ from typing import Any
 
 from core.recount.spreads import SLACK as RECOUNT_SLACK
 from schemas.errors.base import counted, listed
-from schemas.job.method import METHODS
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.privacy.kinds import models_in_job
 from schemas.reading.model import plain
+from schemas.registry.privacy_kinds import models_in_job
 from schemas.release.claimed_levels import endpoint_sentences
 from schemas.release.figures import passthrough_warnings, population_sentences
 from schemas.release.manifest import Linked, Manifest, OneValue

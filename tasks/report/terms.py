@@ -14,14 +14,13 @@ from core.columns.domains import Node
 from core.lattice.map import STATUSES, DrawnNode, LatticeMap
 from core.privacy.risk import THRESHOLD, least_class, preset_met
 from schemas.errors.base import counted
-from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.job.method import SkaldMethod
-from schemas.job.objectives import OBJECTIVES
-from schemas.privacy.publish import treatment_sentence
+from schemas.job.method import OBJECTIVES, SkaldMethod
+from schemas.job.publish import treatment_sentence
 from schemas.reading.model import plain
+from schemas.registry.hierarchies import HierarchySpec
+from schemas.registry.hierarchy_kinds import entry_of
 from schemas.release.figures import RepeatedColumn, repeating_identifiers_sentence
 from schemas.release.manifest import Manifest, published_columns
 from schemas.release.report import Limit, PublishedColumn, Report

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 from pyarrow import ipc
@@ -13,8 +16,8 @@ from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
+from tasks.source.apart import survived
 from tasks.source.batches import schema_of_columns, write_batches
-from tasks.source.bounds.apart import MAGIC, batch_sizes, bytes_behind, survived
 from tasks.source.locations import Located, Readable
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
@@ -25,6 +28,13 @@ BATCH_SHARE = 2
 STREAM_END = b"\xff\xff\xff\xff" + bytes(4)
 ALIGNED = 64
 """Bytes between the end of the messages of a file and its footer, at most."""
+MAGIC, BLOCK = b"ARROW1", 24
+"""What a file begins and ends with, and the bytes in which its footer says where a batch is."""
+MOST_DESCRIPTION = 64_000_000
+"""Bytes of a description: that of a batch of a million columns, about."""
+_CONTINUED = 0xFFFFFFFF
+_DICTIONARY, _RECORDS = 2, 3
+"""Kinds of messages that have a body, as the schema of Arrow's messages numbers them."""
 
 
 def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
@@ -95,3 +105,165 @@ def _to_the_end(stream: Iterator[pa.RecordBatch], opened: pa.NativeFile, name: s
     opened.seek(max(end - len(mark), 0))
     if end != opened.size() or opened.read() != mark:
         raise FileError.cut_off(name, "Arrow")
+
+
+def batch_sizes(file: BinaryIO) -> Iterator[int]:
+    """Yield the unpacked bytes of each batch of an Arrow file, dictionaries included.
+
+    Args:
+        file: In Arrow's file or stream format, open for reading.
+    """
+    end = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if file.read(len(MAGIC)) == MAGIC:
+        # A reader goes where the footer leads, and nowhere else.
+        for place in _listed(file, end):
+            _, size = _message(file, place, end)
+            yield size or 0
+        return
+    place = 0
+    while place < end:
+        place, size = _message(file, place, end)
+        if size is not None:
+            yield size
+
+
+def bytes_behind(file: BinaryIO) -> int:
+    """Return the number of bytes between the last listed batch and the footer; 0 in a stream.
+
+    Also 0 where no batch is listed.
+
+    Args:
+        file: In Arrow's file or stream format, open for reading.
+    """
+    end = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC:
+        return 0
+    last = max((_message(file, place, end)[0] for place in _listed(file, end)), default=None)
+    return 0 if last is None else _footer(file, end) - last
+
+
+def _footer(file: BinaryIO, end: int) -> int:
+    """Return the offset of the footer of a file."""
+    tail = 4 + len(MAGIC)
+    file.seek(max(end - tail, 0))
+    size = _number(file.read(4), "<I")
+    if size > min(MOST_DESCRIPTION, end - tail):
+        raise ValueError
+    return end - tail - size
+
+
+def _listed(file: BinaryIO, end: int) -> list[int]:
+    """Return the offsets of the batches that a file's footer lists."""
+    start = _footer(file, end)
+    file.seek(start)
+    footer = _Table.root(file.read(end - 4 - len(MAGIC) - start))
+    return [place for field in (2, 3) for place in footer.places(field)]
+
+
+def _message(file: BinaryIO, place: int, end: int) -> tuple[int, int | None]:
+    """Return where the message at an offset ends, and its unpacked bytes; None if it is no batch."""
+    if not 0 <= place < end:
+        raise ValueError
+    file.seek(place)
+    size = _number(file.read(4), "<I")
+    place += 4
+    if size == _CONTINUED:
+        size = _number(file.read(4), "<I")
+        place += 4
+    if size == 0:
+        # So a stream ends, whatever comes behind it.
+        return end, None
+    if size > min(MOST_DESCRIPTION, end - place):
+        raise ValueError
+    message = _Table.root(file.read(size))
+    place += size
+    body, kind = message.number(3, "<q"), message.number(1, "<B")
+    if body < 0 or body > end - place:
+        raise ValueError
+    if kind not in (_DICTIONARY, _RECORDS):
+        return place + body, None
+    batch = message.table(2)
+    return place + body, _unpacked(file, batch.table(1) if kind == _DICTIONARY else batch, place, body)
+
+
+def _unpacked(file: BinaryIO, batch: _Table, place: int, body: int) -> int:
+    """Return the unpacked bytes of the buffers of a batch whose body begins at an offset."""
+    packed, total = batch.has(3), 0
+    for start, length in batch.pairs(2):
+        if start < 0 or length < 0 or start + length > body:
+            raise ValueError
+        said = length
+        if packed and length >= 8:
+            file.seek(place + start)
+            # One that would not shrink is left as it is, and says so by -1.
+            said = max(_number(file.read(8), "<q"), length)
+        total += said
+    return total
+
+
+def _number(content: bytes, form: str, place: int = 0) -> int:
+    try:
+        [number] = struct.unpack_from(form, content, place)
+    except struct.error:
+        raise ValueError from None
+    return int(number)
+
+
+class _Table:
+    """A table of FlatBuffers, whose fields are found by number."""
+
+    def __init__(self, content: bytes, place: int) -> None:
+        self.content, self.place = content, place
+        self.fields = place - _number(content, "<i", place)
+        if not 0 <= self.fields < len(content):
+            raise ValueError
+        self.width = _number(content, "<H", self.fields)
+
+    @classmethod
+    def root(cls, content: bytes) -> _Table:
+        """Return the root table of a buffer."""
+        return cls(content, _number(content, "<I"))
+
+    def _place(self, field: int) -> int:
+        entry = 4 + 2 * field
+        return _number(self.content, "<H", self.fields + entry) if entry + 2 <= self.width else 0
+
+    def has(self, field: int) -> bool:
+        """Return whether a field is present."""
+        return self._place(field) > 0
+
+    def number(self, field: int, form: str) -> int:
+        """Return the number in a field; 0 if the field is left out."""
+        place = self._place(field)
+        return _number(self.content, form, self.place + place) if place else 0
+
+    def table(self, field: int) -> _Table:
+        """Return the table in a field."""
+        place = self._place(field)
+        if not place:
+            raise ValueError
+        start = self.place + place
+        return _Table(self.content, start + _number(self.content, "<I", start))
+
+    def places(self, field: int) -> list[int]:
+        """Return the offsets of the blocks that a field lists."""
+        found = self._list(field, BLOCK)
+        return [int(place) for place, *_ in struct.iter_unpack("<qiiq", found)]
+
+    def pairs(self, field: int) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of 64-bit numbers that a field lists."""
+        yield from struct.iter_unpack("<qq", self._list(field, 16))
+
+    def _list(self, field: int, width: int) -> bytes:
+        """Return the bytes of a list of records of one width; no bytes if the field is left out."""
+        place = self._place(field)
+        if not place:
+            return b""
+        start = self.place + place
+        first = start + _number(self.content, "<I", start)
+        many = _number(self.content, "<I", first)
+        if first + 4 + width * many > len(self.content):
+            raise ValueError
+        return self.content[first + 4 : first + 4 + width * many]

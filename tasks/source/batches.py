@@ -17,7 +17,7 @@ from core.columns.column_types import plain_type, to_working_type
 from schemas.errors.base import StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.errors.values import ValuesError
-from tasks.source.bounds.unpacked import MOST_VALUE
+from tasks.source.unpacked import MOST_VALUE
 
 # DuckDB's own size of row groups, so that files of all origins are cut alike.
 GROUP_ROWS = 122_880
@@ -84,10 +84,10 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
                 write(min(held, GROUP_ROWS))
         if rows:
             write(sum(part.num_rows for part in waiting))
-    return count_held_rows(path, rows)
+    return check_row_count(path, rows)
 
 
-def count_held_rows(path: Path, rows: int) -> int:
+def check_row_count(path: Path, rows: int) -> int:
     """Return a number of rows, after a check that a Parquet file has as many."""
     if pq.read_metadata(path).num_rows != rows:
         raise StorageError.malformed("converted", ["number of rows"])

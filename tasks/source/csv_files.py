@@ -21,9 +21,9 @@ from schemas.job.job import Job
 from schemas.job.source import UTF8, Source
 from schemas.reading.regular_files import MOST_HEADER, lines_within
 from schemas.reading.typed_texts import accepted_words, typed_sql
-from tasks.source.batches import count_held_rows
-from tasks.source.bounds.unpacked import MOST_VALUE
+from tasks.source.batches import check_row_count
 from tasks.source.locations import Located, Readable
+from tasks.source.unpacked import MOST_VALUE
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
@@ -139,7 +139,7 @@ def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Art
             connection.execute("SET preserve_insertion_order = true")
             connection.register("joined", reader)
             _copy(connection, "(FROM joined)", part)
-        return count_held_rows(part, sum(one.rows for one in parts))
+        return check_row_count(part, sum(one.rows for one in parts))
 
     return store.make("converted", key, ".parquet", write)
 

@@ -17,8 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.types as pt
 
-from schemas.errors.base import SourceError, counted
-from schemas.errors.shown import shown_path
+from schemas.errors.base import SourceError, counted, shown_path
 from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.formats import FORMATS

@@ -1,31 +1,40 @@
-"""Inspection of objects by tasks: each is read once for its digest and converted to Parquet.
+"""Inspection of objects by tasks, each read once; large CSV objects are converted a range at a time.
 
 The flow, which listed them, gets their digests, columns and sizes of row groups, and no byte of a record. What was found of an object is
 kept under its address and what the listing said of it; so is its digest, apart, because a change of our code is no reason to read it again.
+
+For a large CSV object tasks first look through ranges of equal length for quotes and ends of lines; what they found, taken together, says
+where records end. A file that quotes do not decide, or any of whose rows do not fit, is read by one task as any other is, which tells what
+is wrong with it.
 """
 
 from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from schemas.errors.base import StorageError
+from core.formats.record_ends import ScannedRange, record_starts, records_of, scan_range
+from schemas.errors.base import SourceError, StorageError
 from schemas.job.formats import CSV, FORMATS
 from schemas.job.job import Job
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.job.source import UTF8
+from schemas.registry.treatment_kinds import treatment_kind
+from tasks.engine.calls import Call, tasks_for
+from tasks.engine.guard import Result
 from tasks.engine.runs import Run
-from tasks.engine.steps import count_remote_workers, map_groups
-from tasks.source.bounds.value_lengths import check_header, unpacked_of
-from tasks.source.csv_files import join_csv
-from tasks.source.csv_ranges import RANGES, convert_ranges, is_cut, joined_key
+from tasks.engine.steps import count_remote_workers, map_groups, map_step
+from tasks.source.apart import check_header, unpacked_of
+from tasks.source.csv_files import convert_rows, converted_key, join_csv
 from tasks.source.locations import Located, Readable
-from tasks.source.pinned import copy_object, pinned
+from tasks.source.pinned import BLOCK, copy_object, pinned
 from tasks.source.reading import Footer, footer_of, read_footer
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
@@ -69,7 +78,7 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
     for one in objects:
         _forget_lost(store, inspection_key(job, one))
     try:
-        large = [one for one in objects if is_cut(job, one) and not store.find("looks", inspection_key(job, one))]
+        large = [one for one in objects if is_readable_in_ranges(job, one) and not store.find("looks", inspection_key(job, one))]
         parts = convert_ranges(run, large) if large else {}
         found = (
             map_groups(run, "objects", _look_at_some, objects, lambda one: inspection_key(job, one), job, store, parts) if objects else []
@@ -189,3 +198,117 @@ def _spooled(store: Store, one: Located) -> Iterator[tuple[Path, str]]:
         yield path, copy_object(one.name, one.stat, path)
     finally:
         path.unlink(missing_ok=True)
+
+
+RANGES, JOINED = StepCode("ranges", __name__), StepCode("converted", __name__)
+LEAST = 64_000_000
+"""Bytes of a range: a task that reads fewer takes longer to be asked."""
+PLAIN = {".csv", ".tsv", ".txt"}
+
+
+def is_readable_in_ranges(job: Job, one: Located) -> bool:
+    """Return whether a CSV object may be read in ranges: uncompressed, and large enough for two tasks."""
+    delimiter = job.source.delimiter
+    plain = job.source.format == "csv" and job.source.encoding == UTF8 and PurePosixPath(one.name).suffix.lower() in PLAIN
+    parted = len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n'
+    return bool(plain and parted and one.stat and int(one.stat[0]) >= 2 * LEAST and count_remote_workers())
+
+
+def joined_key(job: Job, digest: str) -> Key:
+    """Return the key of the Parquet file that a CSV file becomes by ranges."""
+    return JOINED.key(converted_key(job, digest))
+
+
+def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Artifact, ...]]:
+    """Convert the ranges of several objects to Parquet by tasks, all at the same time.
+
+    Args:
+        run: The run.
+        objects: Such as ``is_readable_in_ranges`` tells.
+
+    Returns:
+        What became of the ranges of each object, by its name and in the order of the records; nothing of one that cannot be cut.
+    """
+    cut = {one.name: (one, starts) for one, starts in zip(objects, _starts(objects), strict=True) if len(starts) > 1}
+    looked = _each(run, "look through range", _scan, {name: _ranges(run, one, starts) for name, (one, starts) in cut.items()})
+    calls = {}
+    for name, (one, starts) in cut.items():
+        found = record_starts(list(zip(starts, looked[name], strict=True)))
+        # The first record is the header.
+        whole = [both for both in _between(found or [], one) if both[0] < both[1]]
+        calls[name] = [(run.job.with_task_memory(), one, (found or [0])[0], *both, run.store) for both in whole]
+    made = _each(run, "convert range", _convert, calls)
+    return {name: _together(parts, looked[name]) for name, parts in made.items()}
+
+
+def _together(parts: Sequence[Artifact | None], looked: Sequence[ScannedRange]) -> tuple[Artifact, ...]:
+    """Return the converted ranges of an object; nothing if one failed or records are missing."""
+    there = tuple(part for part in parts if part is not None)
+    whole = len(there) == len(parts) and 1 + sum(part.rows for part in there) == records_of(looked)
+    return there if whole else ()
+
+
+def _starts(objects: Sequence[Located]) -> list[list[int]]:
+    """Return the offsets at which the ranges of each object begin."""
+    sizes = [_size(one) for one in objects]
+    tasks, total = tasks_for(count_remote_workers()), sum(sizes)
+    counts = [min(size // LEAST, -(-tasks * size // total)) for size in sizes]
+    return [[size * number // count for number in range(count)] for size, count in zip(sizes, counts, strict=True)]
+
+
+def _ranges(run: Run, one: Located, starts: Sequence[int]) -> list[tuple[Any, ...]]:
+    return [(run.job, one, *both) for both in _between(starts, one)]
+
+
+def _between(starts: Sequence[int], one: Located) -> list[tuple[int, int]]:
+    return list(zip(starts, [*starts[1:], _size(one)], strict=True)) if starts else []
+
+
+def _size(one: Located) -> int:
+    assert one.stat is not None
+    return int(one.stat[0])
+
+
+def _each(
+    run: Run, label: str, function: Callable[..., Result], arguments: Mapping[str, Sequence[tuple[Any, ...]]]
+) -> dict[str, list[Result]]:
+    """Call a function for each of some arguments, with the key of its artefact; results are by object."""
+    once, calls = secrets.token_hex(16), list[Call]()
+    many = sum(map(len, arguments.values()))
+    for number, those in enumerate(chain.from_iterable(arguments.values()), start=1):
+        key, name = RANGES.key(once, number), f"{label} {number} of {many} ({once[:8]})"
+        calls.append(Call(key, name, (*those, key), may_leave_process=True))
+    made = iter(map_step(run, "objects", function, calls))
+    return {name: list(islice(made, len(mine))) for name, mine in arguments.items()}
+
+
+def _scan(job: Job, one: Located, first: int, last: int, _key: Key) -> ScannedRange:
+    before = max(first - 2, 0)
+    ends = b"".join(_read(one, before, first)), b"".join(_read(one, last, last + 1))
+    return scan_range(_read(one, first, last), *ends, job.source.delimiter)
+
+
+def _convert(job: Job, one: Located, header: int, first: int, last: int, store: Store, key: Key) -> Artifact | None:
+    """Convert the records of a range; return nothing if some do not fit or cannot be read."""
+    folder = private_folder(store.folder.parent / "spill" / "objects")
+    path = folder / f"{secrets.token_hex(8)}.csv"
+    try:
+        with path.open("wb") as copied:
+            # The header too: by its end the kind of all ends of lines is known, which the first one within quotes may not be of.
+            for block in chain(_read(one, 0, header), _read(one, first, last)):
+                copied.write(block)
+        return store.make(RANGES.name, key, ".parquet", lambda part: convert_rows(job, path, one.name, part, store))
+    except SourceError:
+        return None
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _read(one: Located, first: int, last: int) -> Iterator[bytes]:
+    """Yield the bytes of a range in parts."""
+    assert one.stat is not None
+    with pinned(one.name, one.stat) as file:
+        file.seek(first)
+        while first < last and (block := file.read(min(BLOCK, last - first))):
+            first += len(block)
+            yield block

@@ -18,11 +18,11 @@ from core.columns.column_types import inclusive_moments, normalised, plain_type,
 from core.formats.published import PublishedValues, read_published_values
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
-from tasks.source.bounds.unpacked import UNIT, Unpacked, rows_of_long
 from tasks.source.chunks import Chunk, Piece, SourceFile, batches
 from tasks.source.listing import while_stable
 from tasks.source.locations import partition_column
 from tasks.source.pinned import pinned
+from tasks.source.unpacked import UNIT, Unpacked, rows_of_long
 
 
 class Unreadable:

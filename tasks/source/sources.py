@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from core.columns.column_types import is_text, plain_type, type_differences, working_type
-from core.pseudonyms.treatments import has_text
+from core.privacy.pseudonyms import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.errors.values import ValuesError
@@ -16,17 +16,17 @@ from schemas.job.columns import REST
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.source import is_address
-from schemas.pseudonyms.kinds import treatment_kind
+from schemas.registry.treatment_kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
-from tasks.source.bounds.person_records import Bounded, bound_records
-from tasks.source.bounds.published_columns import publish_columns
-from tasks.source.bounds.value_lengths import LengthInspection, lengths_unpacked
+from tasks.source.apart import LengthInspection, lengths_unpacked
 from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, differences, evolved
 from tasks.source.listing import stat_of, while_stable
 from tasks.source.locations import Located, Readable, is_object, located, partitions, with_partition
 from tasks.source.object_inspection import inspect_objects, is_read_here
+from tasks.source.person_records import Bounded, bound_records
 from tasks.source.pinned import check_all_as_listed
+from tasks.source.published_columns import publish_columns
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.store.files import write_atomically
 from tasks.store.keys import fingerprint_of

@@ -18,8 +18,8 @@ from typing import Any
 
 from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
-from schemas.pseudonyms.treatments import is_strong
 from schemas.reading.regular_files import content_of
+from schemas.registry.treatments import is_strong
 from tasks.store.files import flush, write_atomically
 
 VARIABLE = "SKALD_SECRET"

@@ -70,30 +70,20 @@ def _failures(table: pa.Table, schema: TableSchema) -> list[str]:
     return ["columns"]
 
 
-def write_table(path: Path, table: pa.Table, schema: TableSchema, step: str, ascending: str | None = None) -> int:
+def write_table(path: Path, table: pa.Table, schema: TableSchema | pa.Schema, step: str, ascending: str | None = None) -> int:
     """Write a checked table and return its number of rows.
 
     Args:
         path: Where to.
         table: What.
-        schema: What it must satisfy.
+        schema: What it must satisfy, or its columns, for a table of one chunk.
         step: Names it in a message.
         ascending: A column of ascending integers, if there is one: written as differences it takes a quarter of time and space.
     """
-    return _write(path, checked(table, schema, step), ascending)
-
-
-def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, ascending: str | None = None) -> int:
-    """Write a table of one chunk and return its number of rows.
-
-    Args:
-        path: Where to.
-        table: What.
-        types: Its columns.
-        step: Names it in a message.
-        ascending: As in ``write_table``.
-    """
-    return _write(path, checked(table, types, step), ascending)
+    table = checked(table, schema, step)
+    with opened_table(path, table.schema, ascending) as writer:
+        writer.write_table(table)
+    return len(table)
 
 
 def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) -> pq.ParquetWriter:
@@ -106,12 +96,6 @@ def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) ->
 def write_plain(table: pa.Table, path: Path) -> int:
     """Write a table as Parquet with columns of its own, not of a declared schema; return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
-    return len(table)
-
-
-def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
-    with opened_table(path, table.schema, ascending) as writer:
-        writer.write_table(table)
     return len(table)
 
 

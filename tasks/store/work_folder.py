@@ -1,4 +1,4 @@
-"""Work folder of a job: marked as ours when it is made; folders of others are never changed.
+"""Work folder of a job and folder of its releases: marked as ours; folders of others are never changed.
 
 A folder that carries the mark, is empty, or holds nothing but what an earlier version left is ours: its mode is made private, and what we
 made in it is removed by name. Every other folder stays as it is, whatever a job calls it.
@@ -22,6 +22,7 @@ from schemas.errors.folders import FolderError, WorkError
 from schemas.job.job import Job
 from schemas.job.source import is_address
 from tasks.store.files import PRIVATE_FILE, clear_temporary_folders, private_folder, real_path, temporary_folder
+from tasks.store.keys import fingerprint_of
 from tasks.store.place import Place, target_of, work_of
 from tasks.store.store import Store
 
@@ -212,3 +213,29 @@ def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
             # Whoever only looks at a release leaves no trace, unless a run has begun meanwhile.
             with suppress(OSError):
                 folder.rmdir()
+
+
+CURRENT = "CURRENT"
+"""The file of a target that names its newest release."""
+
+
+def clear_staging(job: Job) -> None:
+    """Remove the staging files of killed runs of a job from its target."""
+    for left in job.target_path.glob(f"{staging_prefix(job)}*"):
+        # Whoever may write in the target may have laid a link there: it goes, and what it leads to stays.
+        if left.is_symlink() or left.is_file():
+            left.unlink(missing_ok=True)
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def check_pointer(job: Job) -> None:
+    """Refuse a target in which a folder has the name of the pointer to the newest release."""
+    target = target_of(job).folder
+    if target and (pointer := target / CURRENT).is_dir() and not pointer.is_symlink():
+        raise FolderError.pointer_is_a_folder(str(target))
+
+
+def staging_prefix(job: Job) -> str:
+    """Return the prefix of the names of all files that a job's runs stage."""
+    # The run folder is locked, so whatever staging carries its mark is nobody else's.
+    return f".staging-{fingerprint_of(job.work_location)[:8]}-"

@@ -8,13 +8,12 @@ from typing import Any
 
 from core.formats.proposals import ColumnProfile, hierarchy_of
 from schemas.errors.base import JobError
-from schemas.hierarchies.hierarchy import DATE_UNITS
 from schemas.job.columns import REST, ROLES
 from schemas.job.job import Job
-from schemas.job.method import METHODS
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.reading.yaml_reading import parse
+from schemas.reading.job_files import parse
+from schemas.registry.hierarchies import DATE_UNITS
 from tasks.studio.job_text import Way, comments_behind, read_data, with_entry, with_value, without_value
 
 LISTS = {

@@ -22,14 +22,13 @@ from core.lattice.pareto_front import find_pareto_nodes
 from core.lattice.search import Search
 from core.mondrian.classes import recode_cells
 from core.mondrian.recoding import total_losses
-from core.order.records import record_hashes
 from core.recoding.recoding import recode
+from core.recoding.release_order import record_hashes
 from core.units.class_table import table_at
 from schemas.errors.base import PrivacyError, SkaldError
 from schemas.job.job import Job
 from schemas.job.method import METHODS, full_domain
-from schemas.job.mondrian import MondrianMethod
-from schemas.job.record_methods import KMemberMethod
+from schemas.job.record_methods import KMemberMethod, MondrianMethod
 from tasks.counting.coding import CellCoder, Coding
 from tasks.lattice.promises import named_node, promise_of, searched_axes
 from tasks.mondrian.cells import cutting_of

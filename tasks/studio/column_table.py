@@ -21,9 +21,9 @@ from core.evaluation.singled_out import (
 from core.formats.proposals import ColumnProfile, propose_role
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from schemas.errors.base import SkaldError
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import REST, ROLES, QuasiIdentifier
 from schemas.job.job import Job
+from schemas.registry.hierarchy_kinds import entry_of
 from tasks.planning.pareto_page import level_mark
 from tasks.studio.job_text import comments_behind
 from tasks.studio.sample import PeopleSample, value_text

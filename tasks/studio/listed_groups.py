@@ -20,11 +20,10 @@ from core.hierarchies.levels import spellings
 from core.hierarchies.table import checked_table, read_table, table_levels
 from schemas.errors.base import StorageError
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.job import Job
-from tasks.planning.drafted_hierarchies import DELIMITERS, FOLDER
-from tasks.planning.listed_hierarchies import write_listed
+from schemas.registry.hierarchies import CsvHierarchy, HierarchySpec
+from schemas.registry.hierarchy_kinds import entry_of
+from tasks.planning.listed_hierarchies import DELIMITERS, FOLDER, write_listed
 from tasks.store.files import private_folder
 from tasks.studio.sample import PeopleSample
 

@@ -27,7 +27,7 @@ from core.formats.proposals import ColumnProfile
 from schemas.errors.base import SourceError
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.reading.spellings import standard_sql
+from schemas.reading.typed_texts import standard_sql
 from tasks.planning.open_sources import read_like_a_run
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_columns
 from tasks.planning.samples import Sample, files_in_utf8, parquet_sample

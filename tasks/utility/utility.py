@@ -27,7 +27,7 @@ from core.evaluation.utility import SANITY, Floats, draw_queries, exact_meaning,
 from core.recount.groups import without_spellings_sql
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
-from schemas.privacy.publish import ColumnPublication
+from schemas.job.publish import ColumnPublication
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.release.files import data_files, layout_of, relation_of

@@ -17,7 +17,7 @@ from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, has_valid_d
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES, is_listed
 from tasks.store.place import Place, place_of, target_of
-from tasks.store.target_folder import CURRENT
+from tasks.store.work_folder import CURRENT
 from tasks.verification.published_releases import place_above
 
 MOST_BYTES = 1_000

@@ -22,8 +22,8 @@ from core.recount.together import together_claims
 from schemas.errors.base import JobError, VerificationError, listed
 from schemas.job.job import Job
 from schemas.job.method import full_domain
-from schemas.privacy.kinds import PrivacyKind, models_in_job
-from schemas.privacy.sensitive import DiversitySpec
+from schemas.registry.privacy_kinds import PrivacyKind, models_in_job
+from schemas.registry.sensitive import DiversitySpec
 from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures, Terms
 from tasks.recount.people import Counts, columns_together, count_together

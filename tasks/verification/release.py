@@ -23,16 +23,14 @@ from schemas.release.figures import tellable
 from schemas.release.manifest import FORMAT, Manifest, Persons
 from schemas.release.terms import Terms
 from tasks.engine.runs import versions
-from tasks.recount.original import Original, original_of
+from tasks.recount.original import Original, original_of, source_figures
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import file_faults, verify_against, verify_release
-from tasks.recount.source_figures import source_figures
 from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import MOST_BYTES, check_names, manifest_of
 from tasks.report.page import render, report_code
-from tasks.report.rebuilt_report import rebuilt_report_faults, recount_release_files
-from tasks.report.report import bands, make_report
+from tasks.report.report import bands, make_report, rebuilt_report_faults, recount_release_files
 from tasks.store.database import database
 from tasks.store.place import place_of
 from tasks.store.work_folder import temporary_folder_of

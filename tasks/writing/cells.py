@@ -10,25 +10,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.order.release_order import assign_files
-from core.persons.set_tree import withhold
 from core.recoding.recoding import SUPPRESSED, Recoding
+from core.recoding.release_order import assign_files
+from core.units.set_tree import withhold
 from schemas.errors.base import SourceError
 from tasks.counting.coding import CellCoder
 from tasks.counting.domains import qid_names
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding, load_withheld
-from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
-from tasks.writing.people import AdditionalCounts, Assigned, WrittenPersons, digests_in, write_members, write_people_of
+from tasks.writing.people import AdditionalColumns, Assigned, WrittenPersons, digests_in, write_members, write_people_of
+from tasks.writing.pseudonyms import read_published
 from tasks.writing.rewriting import (
     MEMBERS,
     PEOPLE,
     ChunkPosition,
     Rewriting,
+    additional_columns,
     assign_classes,
-    count_additional_columns,
     rewrite,
     without_masked_pseudonyms,
 )
@@ -92,9 +92,9 @@ def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: R
     return rewrite(run, CellRewriting(run.job, domain, run.store, run.spill, source, recoding, most))
 
 
-def _beside(given: CellRewriting, classes: NDArray[np.int32], payload: pa.RecordBatch) -> AdditionalCounts:
+def _beside(given: CellRewriting, classes: NDArray[np.int32], payload: pa.RecordBatch) -> AdditionalColumns:
     """Return the additional columns of a batch's released records."""
-    return count_additional_columns(given.job, given.source, given.labels, classes[classes >= 0], payload)
+    return additional_columns(given.job, given.source, given.labels, classes[classes >= 0], payload)
 
 
 def _together(found: Sequence[Assigned]) -> Assigned:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.persons.digests import Digests, digests_of
+from core.units.digests import Digests, digests_of
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
@@ -39,10 +39,10 @@ class WrittenPersons(NamedTuple):
     classes: tuple[Artifact, ...] = ()
 
 
-AdditionalCounts = Mapping[str, pa.Array]
+AdditionalColumns = Mapping[str, pa.Array]
 """What released records publish beside labels, by what it is called where it is kept: linking pseudonyms as ``link_0`` …, and by kind of
 column a digest of all values together; arrays of shape (released,)."""
-Assigned = tuple[NDArray[np.int32], AdditionalCounts]
+Assigned = tuple[NDArray[np.int32], AdditionalColumns]
 """The class of each of n records, shape (n,), negative for one that is not released, and what those that are publish beside it."""
 
 NO_PERSONS = WrittenPersons()
@@ -90,7 +90,7 @@ def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
 
 
 def people_table(
-    classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), beside: AdditionalCounts = MappingProxyType({})
+    classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), beside: AdditionalColumns = MappingProxyType({})
 ) -> pa.Table:
     """Return a table of released records by class, person, sensitive values and additional columns.
 

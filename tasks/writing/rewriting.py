@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.composition.contents import contents_of
-from core.order.release_order import assign_files, first_files, in_canonical_order
 from core.recoding.recoding import SUPPRESSED, Assigner, take_labels
+from core.recoding.release_order import assign_files, first_files, in_canonical_order
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from schemas.release.manifest import MASK
@@ -35,7 +35,7 @@ from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import (
     NO_PERSONS,
-    AdditionalCounts,
+    AdditionalColumns,
     Assigned,
     Part,
     WrittenPersons,
@@ -48,9 +48,9 @@ from tasks.writing.shared_values import with_shared_values
 from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs
 
 
-def count_additional_columns(
+def additional_columns(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
-) -> AdditionalCounts:
+) -> AdditionalColumns:
     """Return released records' columns besides labels: linking pseudonyms and digests of other columns.
 
     There is a digest for the untreated, the sensitive and the treated columns.

@@ -21,7 +21,7 @@ from pyarrow import ipc
 from core.columns.coding import smallest_type
 from core.columns.column_types import is_text, plain_type, to_published_type, to_working_type, working_type
 from core.columns.numbers import positions
-from core.order.release_order import entry_ranks
+from core.recoding.release_order import entry_ranks
 from schemas.errors.values import ValuesError
 from tasks.source.chunks import ChunkedSource
 

@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.formats.published import PublishedValues, read_published_values
-from core.persons.digests import Digests
+from core.units.digests import Digests
 from schemas.job.job import Job
 from tasks.engine.runs import Run
-from tasks.source.bounds.published_columns import (
+from tasks.source.chunks import Chunk, ChunkedSource, Piece
+from tasks.source.published_columns import (
     as_typed,
     fewest_people,
     make_value_table,
@@ -28,7 +29,6 @@ from tasks.source.bounds.published_columns import (
     rows_of_people,
     shared_columns,
 )
-from tasks.source.chunks import Chunk, ChunkedSource, Piece
 from tasks.source.reading import read_chunk
 from tasks.store.database import connect
 from tasks.store.keys import StepCode

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.lots import tickets
+from data.patients import tickets
 
 
 @given(st.lists(st.integers(1, 1_000), min_size=1, max_size=60))

@@ -14,8 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.medical import FILE_ROWS, QIDS, make_medical
-from data.patients import BLOCK, draw_block
-from data.pin_codes import pin_codes
+from data.patients import BLOCK, draw_block, pin_codes
 from tests.laws import tried
 from tests.patience import SECONDS
 from tests.places import ROOT

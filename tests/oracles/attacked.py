@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.clustering.gower import gower_points
-from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
+from core.clustering.merged_classes import Criteria, merge_failing, merge_unsafe_classes, without_failing
 from core.clustering.outlier_step import MondrianCut, OutlierStep, handle_outliers
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
@@ -31,7 +31,7 @@ from core.privacy.promise import Promise
 from core.recoding.prices import LabelPrices
 from core.recoding.recoding import SUPPRESSED, Treatment
 from core.units.class_table import exact_hierarchy
-from core.units.rows import EVERY_RECORD, RowPersons
+from core.units.persons import EVERY_RECORD, RowPersons
 from core.units.unit import Unit
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
@@ -180,5 +180,5 @@ def by_records(people: People, values: Values, method: str, *, nearest: bool = F
         every = np.arange(len(values))
         classes = handle_outliers(points, cut(every, np.zeros(len(values), np.int32)), OutlierStep(people.k, 0.5), cut, unit).classes
     criteria = Criteria(promise, {"x": codes}, {"x": whole}, unit)
-    made = merge_failing(points, classes, criteria.fails)[0] if nearest else merge_small_classes(points, classes, criteria)[0]
+    made = merge_failing(points, classes, criteria.fails)[0] if nearest else merge_unsafe_classes(points, classes, criteria)[0]
     return by_class(without_failing(made, criteria.fails))

@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 
 from core.privacy.models import Spread
 from docs.reference_pages import job_page
-from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.job import job_json_schema
-from schemas.job.method import METHODS
-from schemas.job.objectives import OBJECTIVES
-from schemas.privacy.kinds import DIVERSITIES
+from schemas.job.method import METHODS, OBJECTIVES
+from schemas.registry.hierarchy_kinds import HIERARCHIES
+from schemas.registry.privacy_kinds import DIVERSITIES
 from tests.conftest import Anonymise
 from tests.jobs import QIDS, class_sizes, job_of, people, people_job, released
 from tests.places import ROOT

@@ -16,15 +16,14 @@ from core.columns.domains import Domain
 from core.privacy.kernels import demands_of, is_compiled
 from core.privacy.promise import Promise
 from docs.reference_pages import job_page
-from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.formats import FORMATS
 from schemas.job.job import job_json_schema
-from schemas.job.method import METHODS
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS, Privacy
-from schemas.privacy.kinds import DISTANCES, DIVERSITIES
-from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Code, Registry
+from schemas.registry.hierarchy_kinds import HIERARCHIES
+from schemas.registry.privacy_kinds import DISTANCES, DIVERSITIES
+from schemas.registry.treatment_kinds import TREATMENTS
 from tests.places import ROOT, tree
 
 REGISTRIES: Mapping[str, Registry[Any]] = {

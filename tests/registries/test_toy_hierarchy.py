@@ -18,10 +18,10 @@ from core.recount.labels.label_readers import LabelAxis
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.hierarchies.kinds import HIERARCHIES, HierarchyKind
 from schemas.job.job import job_json_schema, load_job
 from schemas.reading.registry import Code
+from schemas.registry.hierarchies import HierarchySpec
+from schemas.registry.hierarchy_kinds import HIERARCHIES, HierarchyKind
 from tasks.recount.recount import verify_release
 from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise

@@ -19,8 +19,7 @@ from flows.records import record_flow
 from flows.terminal.plans import plan_summary
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import Job, job_json_schema, load_job
-from schemas.job.method import METHODS, MethodEntry
-from schemas.job.objectives import OBJECTIVES, Objective
+from schemas.job.method import METHODS, OBJECTIVES, MethodEntry, Objective
 from schemas.reading.model import MethodSpec
 from schemas.reading.registry import Code, CodeAtHand
 from tasks.planning.plan import make_plan

@@ -20,10 +20,10 @@ from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import job_json_schema, load_job
 from schemas.job.method import METHODS
-from schemas.privacy.kinds import DISTANCES, DIVERSITIES, DistanceKind, DiversityKind, Wording
-from schemas.privacy.sensitive import ClosenessSpec, DiversitySpec, from_0_to_1
 from schemas.reading.model import ExactDecimal
 from schemas.reading.registry import Code
+from schemas.registry.privacy_kinds import DISTANCES, DIVERSITIES, DistanceKind, DiversityKind, Wording
+from schemas.registry.sensitive import ClosenessSpec, DiversitySpec, from_0_to_1
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import class_sizes, data_files, people, people_job, released

@@ -11,17 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from core.pseudonyms.kinds import TreatmentInputs
-from core.pseudonyms.treatments import texts
+from core.privacy.pseudonyms import TreatmentInputs, texts
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import job_json_schema, load_job
-from schemas.pseudonyms.kinds import TREATMENTS, TreatmentKind
-from schemas.pseudonyms.treatments import TreatmentSpec
 from schemas.reading.model import StrictModel
 from schemas.reading.registry import Code
-from tasks.pseudonyms.revealing import reveal
+from schemas.registry.treatment_kinds import TREATMENTS, TreatmentKind
+from schemas.registry.treatments import TreatmentSpec
 from tasks.recount.recount import verify_release
+from tasks.writing.pseudonyms import reveal
 from tests.conftest import Anonymise
 from tests.jobs import data_files, people, people_job, released
 from tests.registries.shown import shown_plan, shown_report
@@ -60,7 +59,7 @@ TOY = TreatmentKind(
     schema=BackwardsTreatment,
     words="text from its end",
     form=lambda spec: f"(?s){spec.backwards.mark}.*",
-    published=Code("core.pseudonyms.kinds:type_of_text"),
+    published=Code("core.privacy.pseudonyms:type_of_text"),
     fitting="make it text",
     pseudonyms=Code("tests.registries.test_toy_treatment:turned"),
     originals=Code("tests.registries.test_toy_treatment:turned_again"),

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from schemas.release.evidence import listing
-from schemas.release.files import Document
+from schemas.release.evidence import Document, listing
 from schemas.release.manifest import Manifest
 from tasks.release.examples import examples_of
 from tasks.report.page import render, report_code
-from tasks.report.rebuilt_report import recount_release_files
-from tasks.report.report import make_report
+from tasks.report.report import make_report, recount_release_files
 from tasks.store.files import file_digest
 
 Layout = Literal["parquet", "csv", "duckdb", "hive"]

@@ -16,9 +16,9 @@ import numpy as np
 
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.value_scales import calendar_days
-from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.hierarchies.kinds import TreeHierarchy, entry_of
 from schemas.job.columns import QuasiIdentifier
+from schemas.registry.hierarchies import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.registry.hierarchy_kinds import TreeHierarchy, entry_of
 from schemas.release.claimed_levels import NULL_MEMBER
 from schemas.release.manifest import MASK
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from core.recount.labels.value_scales import local_moments, value_texts
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy, decimals
-from schemas.hierarchies.kinds import TreeHierarchy, entry_of
+from schemas.registry.hierarchies import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy, decimals
+from schemas.registry.hierarchy_kinds import TreeHierarchy, entry_of
 from schemas.release.manifest import MASK
 
 Row = tuple[str, ...]

@@ -2,7 +2,7 @@
 
 Normalised certainty penalty (Xu et al., KDD 2006) with the published grid in the place of the source's range. Two sources with the same
 labels have the same losses, however far a value behind a label lies from the others. Here it is defined what a release says under
-``ncp`` and ``gcp``; what the search minimises may divide by what the source holds (`core.losses.losses`).
+``ncp`` and ``gcp``; what the search minimises may divide by what the source holds (`core.units.losses`).
 
 - A value that is published as it is costs 0, and so does a null. ``*`` costs 1.
 - A range of numbers or dates costs its length over that of the grid, from the least to the greatest end in any label of the column. A range

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import group_levels, rows_of_lists
 from core.recount.labels.value_scales import Span, ValueScale, value_scale, value_texts
-from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec, PrefixHierarchy
-from schemas.hierarchies.kinds import TreeHierarchy, entry_of
 from schemas.job.columns import QuasiIdentifier
+from schemas.registry.hierarchies import CsvHierarchy, HierarchySpec, PrefixHierarchy
+from schemas.registry.hierarchy_kinds import TreeHierarchy, entry_of
 
 _RANGE = re.compile(r"\[(.+?) - (.+)([\])])")
 _BEYOND = re.compile(r"(>=|<=|<) (.+)")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.label_readers import LabelAxis
 from core.recount.labels.value_scales import Span
-from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
+from schemas.registry.hierarchies import WidthsHierarchy, decimals
 from schemas.release.claimed_levels import NULL_MEMBER
 from schemas.release.manifest import MASK
 
@@ -77,7 +77,7 @@ class Spans:
         return np.repeat(np.append(labels, -1).astype(np.int32), np.diff(edges, prepend=0, append=size))
 
     @property
-    def members(self) -> int:
+    def positions_in_sets(self) -> int:
         """The number of positions in all sets together."""
         return sum(map(len, self.sets.values()))
 

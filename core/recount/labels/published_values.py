@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from core.recount.shared_ends import step_lines
-from schemas.privacy.publish import OTHER, Publishing, Way
+from schemas.job.publish import OTHER, Publishing, Way
 
 
 class ValueCount(NamedTuple):

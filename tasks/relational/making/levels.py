@@ -15,18 +15,65 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.domains import Node
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import ROUNDING, Pricing, objective_of
-from core.relational.histories import class_of_each, combine_profiles, failing_persons
-from core.relational.kernels import NOWHERE, cost_of_lost
+from core.relational.histories import BYTES_EACH, class_of_each, combine_profiles, failing_persons, kept_persons, number_of_choices
+from core.relational.kernels import NOWHERE, Lanes, cost_of_lost, digests_of_numbers, digests_of_rows
 from core.relational.search import NodeCost, best_node
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from schemas.job.job import privacy_content
 from tasks.engine.steps import one
-from tasks.relational.making.known_rows import kept_by_known_rows
-from tasks.relational.making.profiles import BranchNode, HistoryTables, ProfileAxis, joined_columns, person_profiles, read_profile
+from tasks.relational.making.profiles import (
+    BranchNode,
+    HistoryTables,
+    ProfileAxis,
+    branch_node,
+    flat_groups,
+    joined_columns,
+    lanes_below,
+    person_profiles,
+    read_profile,
+    seeds_of,
+)
 from tasks.relational.making.published_values import privacy_ways
 from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
+
+
+def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[np.bool_]:
+    """Return which persons are published at a node if an intruder knows few rows, shape (persons,).
+
+    Args:
+        given: The tables.
+        node: The level of each quasi-identifier.
+        most: Rows of each table that an intruder knows.
+    """
+    tables = [rows for branch in given.job.tree.branches for rows in _rows_right_below(given, node, branch)]
+    choices = number_of_choices([starts for starts, _ in tables], most)
+    if choices * BYTES_EACH > given.job.memory:
+        raise HistoryError.too_many_choices(choices, choices * BYTES_EACH)
+    of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
+    return kept_persons(of_unit, tables, most, given.job.privacy.k)
+
+
+def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tuple[NDArray[np.int64], Lanes]]:
+    """Return the row digests, and each person's offset into them, of each table of a branch.
+
+    Only tables with rows right below the persons are returned.
+    """
+    of_branch, found = branch_node(given, node, branch), []
+    below = lanes_below(given, of_branch)
+    for table in given.job.tree.branch_tables(branch):
+        numbers = given.numbers(table)
+        mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0))
+        if not len(mine):
+            continue
+        groups, starts = flat_groups(given.codings.get(table), dict(of_branch.levels)[table])
+        lanes = below.get(table, np.zeros((0, 2), np.uint64))
+        digests = digests_of_rows(numbers[3:], groups, starts, lanes, mine, seeds_of(given, table, 0))
+        persons = numbers[2][mine].astype(np.int64)
+        order = np.argsort(persons, kind="stable")
+        found.append((np.searchsorted(persons[order], np.arange(given.persons + 1)).astype(np.int64), digests[order]))
+    return found
 
 
 class TablesOutcome(BaseModel):

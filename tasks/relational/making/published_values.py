@@ -12,12 +12,12 @@ import pyarrow.types as pt
 
 from core.columns.column_types import working_type
 from core.formats.published import PublishedValues, read_published_values
-from core.persons.digests import Digests, digests_of
 from core.recoding.publishing import published_values
+from core.units.digests import Digests, digests_of
 from schemas.errors.base import SourceError
-from schemas.privacy.publish import Way, canonical_way, counts_people
+from schemas.job.publish import Way, canonical_way, counts_people
 from tasks.relational.making.linking import ORPHAN, Linking
-from tasks.source.bounds.published_columns import BYTES_PER_VALUE, count_values, is_mean, make_value_table
+from tasks.source.published_columns import BYTES_PER_VALUE, count_values, is_mean, make_value_table
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact

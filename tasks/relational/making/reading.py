@@ -20,7 +20,6 @@ from tasks.counting.domains import ChunkReading, axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.runs import Run, locked_run, policy_in_force
 from tasks.engine.steps import each
-from tasks.pseudonyms.pseudonyms import with_keys
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import fixed_extract
 from tasks.source.reading import read_chunk
@@ -28,6 +27,7 @@ from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import check_folders_disjoint
+from tasks.writing.pseudonyms import with_keys
 
 
 @dataclass(frozen=True)

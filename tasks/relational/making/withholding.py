@@ -19,8 +19,15 @@ from core.relational.kernels import NOWHERE, digests_of_numbers, digests_of_rows
 from core.relational.withholding import FailingRows, rows_to_withhold
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import one
-from tasks.relational.making.known_rows import kept_by_known_rows
-from tasks.relational.making.levels import TablesOutcome, failing_classes, history_numbers, keeps_promises, search_levels, search_settings
+from tasks.relational.making.levels import (
+    TablesOutcome,
+    failing_classes,
+    history_numbers,
+    keeps_promises,
+    kept_by_known_rows,
+    search_levels,
+    search_settings,
+)
 from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, profile_sums, seeds_of
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.store.step import FileStep

@@ -21,10 +21,9 @@ from core.columns.column_types import working_type
 from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
-from schemas.pseudonyms.identifiers import Identifier
+from schemas.job.identifiers import Identifier
 from schemas.relational.table_jobs import lasting_key, persons_job
 from tasks.engine.steps import one
-from tasks.pseudonyms.pseudonyms import give_tokens, pseudonyms_of_key
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.published_values import (
@@ -41,6 +40,7 @@ from tasks.relational.making.published_values import (
 from tasks.store.database import connect, literal, quote
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
+from tasks.writing.pseudonyms import give_tokens, pseudonyms_of_key
 
 DIGITS = 24
 """Hexadecimal digits of a pseudonym: 96 bits, of which no two are alike in 10^9 but with a chance of 10^-11."""

@@ -43,7 +43,7 @@ from core.attacks.record_attacks import (
     with_one_wrong_qid,
 )
 from core.recount.labels.label_spans import Spans
-from schemas.privacy.sensitive import DistinctSpec, EntropySpec, RecursiveSpec
+from schemas.registry.sensitive import DistinctSpec, EntropySpec, RecursiveSpec
 
 releases = st.integers(1, 60).flatmap(
     lambda records: st.tuples(
@@ -70,7 +70,7 @@ def test_classes_are_those_of_a_dictionary(drawn: tuple[list[tuple[int, int]], l
     sizes = Counter(labels for labels, _ in rows_of(release))
     assert {tuple(labels): size for labels, size in zip(release.labels.tolist(), release.sizes.tolist(), strict=True)} == sizes
     # A null stands last within its class, as in the files of a release.
-    assert [value for _, value in rows_of(release)] == [drawn[1][place] for place in release.class_codes]
+    assert [value for _, value in rows_of(release)] == [drawn[1][place] for place in release.file_positions]
     ordered = [(owner, value < 0, value) for owner, (_, value) in zip(release.owners.tolist(), rows_of(release), strict=True)]
     assert ordered == sorted(ordered)
 
@@ -146,7 +146,7 @@ def test_an_order_of_records_is_noticed_whichever_way_it_goes(order: range, righ
     values = np.random.default_rng(5).permutation(200)
     release = release_of_codes(np.zeros((200, 1), np.int64), {"value": values})
     # The record at place i of the files is that of row order[i].
-    rows = np.array(order)[release.class_codes]
+    rows = np.array(order)[release.file_positions]
     people = people_known_by_labels(release, np.arange(200))
     found = linkage_by_order(release, people, rows)
     assert (found.guesses, found.right) == (199, right)

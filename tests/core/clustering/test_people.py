@@ -19,7 +19,7 @@ from core.mondrian.ranks import CutAxis
 from core.privacy.models import DistinctDiversity, EntropyDiversity
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED
-from core.units.rows import RowPersons
+from core.units.persons import RowPersons
 from tests.core.clustering.test_rayden import steps
 from tests.oracles import rayden as oracle
 from tests.oracles.clustering import generate_clusters

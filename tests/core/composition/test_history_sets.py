@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.composition.history_sets import ShownTable, disclosed_persons_sql, row_digests_sql
+from core.composition.pseudonym_sets import ShownTable, disclosed_persons_sql, row_digests_sql
 
 UNIT = ShownTable("person", "persons", ("m.age",), ("m.income",), ("id",), ())
 VISIT = ShownTable("visit", "visits", ("m.ward",), (), ("no",), (("person", ("id",)),))

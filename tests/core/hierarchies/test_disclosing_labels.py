@@ -17,8 +17,8 @@ from core.hierarchies.disclosing_labels import count_disclosing_labels
 from core.hierarchies.hierarchy import build_hierarchy
 from core.lattice.lattice import Lattice
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import OF_2020
 from schemas.job.columns import QuasiIdentifier
+from schemas.registry.hierarchies import OF_2020
 from tests.oracles.hierarchies import bin_edges, built, domain_of, exact, published
 
 AGES = st.lists(st.integers(-20, 130), min_size=1, max_size=60, unique=True).map(sorted)

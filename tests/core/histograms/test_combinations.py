@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from core.columns.coding import Packing
 from core.columns.data_parallel import limit_threads
-from core.histograms.combinations import Combinations
 from core.histograms.histogram import count_cells
-from core.histograms.projections import Bundles
+from core.histograms.projections import Bundles, Combinations
 from tests.house.replaced import COMBINATIONS_LEAST_ROWS, COMBINATIONS_PARTS, COMBINATIONS_SMALL
 
 

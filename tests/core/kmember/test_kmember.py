@@ -25,7 +25,7 @@ from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise
 from core.recoding.price_kernels import SIZE, UNIT, Prices
 from core.recoding.prices import MOST_IN_TABLE, LabelPrices, label_prices
-from core.units.rows import EVERY_RECORD, RowPersons
+from core.units.persons import EVERY_RECORD, RowPersons
 from tests.house.replaced import PRICES_MOST_IN_TABLE
 from tests.laws import tried
 from tests.oracles import clustering as oracle

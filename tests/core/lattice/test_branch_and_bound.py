@@ -17,10 +17,10 @@ from core.lattice.bounded_evaluations import Evaluations
 from core.lattice.branch_and_bound import BranchAndBound, improve_by_walks
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
-from core.losses.losses import Loss
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy
+from core.units.losses import Loss
 from tests.house.replaced import (
     BOUNDED_EVALUATIONS_KEPT_NODES,
     BOUNDED_EVALUATIONS_MOST_READ_AGAIN,

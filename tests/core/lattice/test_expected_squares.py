@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.lattice.bounded_evaluations import ExpectedSquareSums
 from core.lattice.branch_and_bound import BranchAndBound
-from core.lattice.expected_squares import ExpectedSquareSums
 from core.privacy.promise import Promise
 from tests.laws import tried
 from tests.oracles.hierarchies import built

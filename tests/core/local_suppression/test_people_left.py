@@ -21,8 +21,7 @@ from core.local_suppression.residual import Residual
 from core.local_suppression.suppressed_records import treat_suppressed
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.class_table import exact_hierarchy
-from core.units.members import SourceMembers
+from core.units.class_table import SourceMembers, exact_hierarchy
 from tests.core.local_suppression.test_cell_suppression import MODELS, slow
 from tests.core.local_suppression.test_suppressed_records import Case, Made, as_text, cases, found_in, made_of, published
 from tests.core.units.tables_of_people import People

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.losses.losses import c_avg, certainty_penalty, dm, group_penalties, loss_of, sum_of_squares
 from core.privacy.promise import Promise
+from core.units.losses import c_avg, certainty_penalty, dm, group_penalties, loss_of, sum_of_squares
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.lattice import losses
 from tests.oracles.tables import examples, nodes_of

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.mondrian.axes import Order, axis_of, is_order_free
+from core.mondrian.ranks import Order, axis_of, is_order_free
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 
 LEAVES = ["Italy", "France", "Spain", "USA", "Canada", "China", "Japan"]

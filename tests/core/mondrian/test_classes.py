@@ -15,7 +15,7 @@ from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
-from core.units.rows import RowPersons
+from core.units.persons import RowPersons
 from tests.core.mondrian.test_replay import cutting_of
 from tests.laws import tried
 from tests.oracles.persons import values_of

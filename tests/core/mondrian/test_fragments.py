@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.axes import axis_of
 from core.mondrian.fragments import LEAF, CutTree, Group, cut_tree_by_mondrian, cut_tree_by_quantiles, merge_thin, sampled
 from core.mondrian.partition import Rules
+from core.mondrian.ranks import axis_of
 from core.mondrian.recoding import Cutting
 from core.privacy.promise import Promise
 from schemas.job.columns import QuasiIdentifier

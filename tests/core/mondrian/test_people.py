@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from core.columns.data_parallel import limit_threads
 from core.mondrian.partition import MODES, SCORES, Mode, Partition, Rules, Score, partition
-from core.persons.pairs import Pairs
 from core.privacy.models import PrivacyModel, Spread
 from core.privacy.promise import Promise
-from core.units.rows import EVERY_RECORD, RowPersons
+from core.units.pairs import Pairs
+from core.units.persons import EVERY_RECORD, RowPersons
 from tests.core.mondrian.test_partition import KS, MADE, Table, axes_of, models, tables
 from tests.house.replaced import PARTITION_FEW
 from tests.laws import tried

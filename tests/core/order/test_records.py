@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.order.records import canonical_record_order, record_hashes
+from core.recoding.release_order import canonical_record_order, record_hashes
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["a", "b", None])), max_size=40), st.randoms())

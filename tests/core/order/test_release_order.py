@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.order.release_order import assign_files, canonical_order, dense_ranks, first_files, in_canonical_order
+from core.recoding.release_order import assign_files, canonical_order, dense_ranks, first_files, in_canonical_order
 from tests.laws import tried
 from tests.oracles.columns import TYPES, encodings, values_of
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from core.order import sorting
-from core.order.sorting import ascending, ascending_digests, insertion_sort_order, order_of, order_of_digests
+from core.columns import sorting
+from core.columns.sorting import ascending, ascending_digests, insertion_sort_order, order_of, order_of_digests
 
 FEW = 512
 """Fewer than a run leaves to NumPy, so that both ways are tried on little."""

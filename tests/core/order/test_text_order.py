@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.order import release_order as order
+from core.recoding import release_order as order
 
 TEXTS = st.lists(st.text(alphabet="ab\0é€", max_size=20) | st.text(max_size=3), max_size=40)
 

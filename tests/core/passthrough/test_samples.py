@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.passthrough import samples
-from core.passthrough.samples import ValueCounter, value_digests
+from core.formats import samples
+from core.formats.samples import ValueCounter, value_digests
 
 VALUES = st.lists(st.one_of(st.none(), st.text("abc", max_size=3)), max_size=60)
 

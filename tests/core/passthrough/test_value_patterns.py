@@ -13,8 +13,8 @@ from stdnum.de import idnr
 from stdnum.fr import nir
 from stdnum.gb import nhs
 
-from core.passthrough.rules import RULES
-from core.passthrough.value_patterns import NUMBERS, identifying_patterns
+from core.formats.rules import RULES
+from core.formats.value_patterns import NUMBERS, identifying_patterns
 
 RANDOM = random.Random(7)
 Draw = Callable[[], str]

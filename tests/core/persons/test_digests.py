@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.persons.digests import NOBODY, digests_of
+from core.units.digests import NOBODY, digests_of
 
 TEXTS = st.lists(st.none() | st.text(max_size=20), max_size=30)
 WHOLE = st.lists(st.none() | st.integers(-(2**31), 2**31 - 1), max_size=30)

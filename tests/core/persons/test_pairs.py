@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.persons.digests import NOBODY
-from core.persons.pairs import Pairs, merge_pairs
+from core.units.digests import NOBODY
+from core.units.pairs import Pairs, merge_pairs
 
 DIGESTS = st.sampled_from([0, 1, 2, 3, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]) | st.integers(0, 2**64 - 1)
 RECORDS = st.lists(st.tuples(DIGESTS, st.integers(0, 5)), max_size=40)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.persons import repeats
-from core.persons.digests import NOBODY, Digests, digests_of
-from core.persons.repeats import MOST_VALUES, NOTHING, ValueCounts, merge_value_counts
+from core.units import repeats
+from core.units.digests import NOBODY, Digests, digests_of
+from core.units.repeats import MOST_VALUES, NOTHING, ValueCounts, merge_value_counts
 
 VALUES = st.lists(st.none() | st.integers(0, 30), max_size=200)
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.persons.pairs import Pairs
-from core.persons.set_tree import SetTree, pairs_withheld, withhold
+from core.units.pairs import Pairs
+from core.units.set_tree import SetTree, pairs_withheld, withhold
 
 SETS = st.lists(st.frozensets(st.integers(0, 6), min_size=1), min_size=1, max_size=60)
 

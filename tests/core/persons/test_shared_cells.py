@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.persons.pairs import ALONE, count_different, positions_of_repeated_keys
+from core.units.pairs import ALONE, count_different, positions_of_repeated_keys
 
 
 @given(st.lists(st.integers(-(2**61), 2**61) | st.integers(0, 5), max_size=60))

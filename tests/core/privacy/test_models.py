@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise, ordered_closeness
-from schemas.privacy.sensitive import OrderedSpec
+from schemas.registry.sensitive import OrderedSpec
 from tests.laws import tried
 from tests.oracles.tables import observed
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pseudonyms.keyed_hash import day_shifts, derive_key, digests, fingerprint, keyed_hash
-from schemas.pseudonyms.treatments import is_strong
+from core.privacy.pseudonyms import day_shifts, derive_key, digests, fingerprint, keyed_hash
+from schemas.registry.treatments import is_strong
 
 KEYS = st.binary(min_size=16, max_size=200)
 VALUES = st.lists(st.text(), max_size=20)

@@ -16,12 +16,10 @@ from ffx import FF1
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pseudonyms.keyed_hash import derive_key
-from core.pseudonyms.kinds import TreatmentInputs
-from core.pseudonyms.treatments import covered_text, decrypted, encrypted, shifted, texts
+from core.privacy.pseudonyms import TreatmentInputs, covered_text, decrypted, derive_key, encrypted, shifted, texts
 from schemas.errors.signals import UnfitError
-from schemas.pseudonyms.kinds import treatment_kind
-from schemas.pseudonyms.treatments import EncryptSettings, EncryptTreatment, HashTreatment, MaskSettings, MaskTreatment, full_match_pattern
+from schemas.registry.treatment_kinds import treatment_kind
+from schemas.registry.treatments import EncryptSettings, EncryptTreatment, HashTreatment, MaskSettings, MaskTreatment, full_match_pattern
 
 KEY = bytes(range(32))
 WHERE = {"env": "KEY"}

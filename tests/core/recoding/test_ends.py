@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from core.columns.domains import Domain
 from core.hierarchies.levels import as_text
 from core.recoding.ends import Ends, grid_of, shared_ends
-from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.columns import QuasiIdentifier
+from schemas.registry.hierarchies import HierarchySpec
 from tests.oracles.shared_ends import parts
 
 BINS = {"widths": [1, 2, 4, 8]}

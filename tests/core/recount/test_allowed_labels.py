@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from core.hierarchies.disclosing_labels import count_disclosing_labels
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import OF_2020
 from schemas.job.columns import QuasiIdentifier
+from schemas.registry.hierarchies import OF_2020
 from tests.oracles.hierarchies import built, domain_of
 
 TREE = {"*": {"Clinical": ["nurse", "Clinical"], "Office": ["clerk"]}}

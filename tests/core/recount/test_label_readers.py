@@ -27,8 +27,8 @@ from core.recount.labels.group_levels import group_levels
 from core.recount.labels.label_readers import axis_of_levels, label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_scales import value_scale, value_texts
-from schemas.hierarchies.hierarchy import WidthsHierarchy
-from schemas.job.mondrian import Generalisation
+from schemas.job.record_methods import Generalisation
+from schemas.registry.hierarchies import WidthsHierarchy
 from tests.core.recount.test_group_levels import DATE_ENDS, DAYS, ENDS, LISTED, MOMENTS, NUMBERS, SPELT, TEXTS, UNITS, WIDTHS
 from tests.house.replaced import VALUE_SCALES_KEPT_ENDS
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier

@@ -6,7 +6,7 @@ import duckdb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.relational.history_counts import ReadTable, owner_view, persons_of_rows_sql, unit_owners_sql
+from core.recount.histories import ReadTable, owner_view, persons_of_rows_sql, unit_owners_sql
 
 KEYS = st.none() | st.integers(0, 3)
 """Of persons and visits there are 0 and 1 alone; what is more finds nobody."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.recount.linked import SAMPLE, SPARSE, pseudonym_faults
-from schemas.pseudonyms.identifiers import Identifier
+from schemas.job.identifiers import Identifier
 
 
 def identifier(treatment: dict[str, object]) -> Identifier:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from core.recount.sampled_classes import MOST, least_digests, sample_groups
+from core.recount.coverage import MOST, least_digests, sample_groups
 
 CLASSES = "(SELECT n // 3 AS a, n % 3 AS b FROM range(150) AS t(n))"
 COLUMNS = [["a"], ["b"]]

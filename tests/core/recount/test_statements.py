@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.recount.classes import recount_sql
+from core.recount.coverage import masked_sql
 from core.recount.figures import nodes_by_height
+from core.recount.histories import ReadTable, below_view, choices_sql, history_values_sql, owner_faults_sql, owner_view
 from core.recount.linked import LinkCount, form_groups, shared_sql
 from core.recount.people import (
     combinations_sql,
@@ -22,9 +24,6 @@ from core.recount.people import (
     source_persons_sql,
     unexpected_values_sql,
 )
-from core.recount.relational.history_counts import ReadTable, below_view, history_values_sql, owner_faults_sql, owner_view
-from core.recount.relational.known_rows import choices_sql
-from core.recount.sampled_classes import masked_sql
 from core.recount.spreads import holder_classes_sql, one_value_sql
 from core.recount.together import together_sql
 from core.recount.truth import (
@@ -36,7 +35,7 @@ from core.recount.truth import (
     source_digests,
     source_parts_sql,
 )
-from schemas.pseudonyms.identifiers import Identifier
+from schemas.job.identifiers import Identifier
 from tests.laws import tried
 
 Rows = Sequence[tuple[Any, ...]]

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.relational.known_rows import kept_persons, number_of_choices
+from core.relational.histories import kept_persons, number_of_choices
 from tests.oracles.relational.histories import rare_choices
 
 KINDS = np.array([[3, 5], [1_000_003, 7], [11, 1_000_033]], np.uint64)

@@ -12,7 +12,7 @@ from core.columns.coding import Coder, single_word
 from core.columns.domains import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
-from core.persons.pairs import Pairs
+from core.units.pairs import Pairs
 from core.units.persons import CellPersons, share_of
 from tests.oracles.tables import Example, examples
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from core.privacy.models import DistinctDiversity, Spread
 from core.privacy.promise import Promise
-from core.units.class_table import ClassTable
-from core.units.members import ClassMembers, SourceMembers
-from core.units.rows import EVERY_RECORD, RowPersons
+from core.units.class_table import ClassMembers, ClassTable, SourceMembers
+from core.units.persons import EVERY_RECORD, RowPersons
 from core.units.unit import Records, Unit
 
 VALUES = 3

@@ -9,9 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.persons.pairs import Pairs
-from core.units.persons import CellPersons, share_of
-from core.units.rows import RowPersons
+from core.units.pairs import Pairs
+from core.units.persons import CellPersons, RowPersons, share_of
 
 RECORDS = st.lists(st.tuples(st.none() | st.integers(0, 6), st.integers(0, 9)), max_size=60)
 CLASSES = st.lists(st.integers(0, 4), min_size=10, max_size=10)

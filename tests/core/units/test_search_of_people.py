@@ -23,7 +23,7 @@ from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel, Spread
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy
-from core.units.rows import RowPersons
+from core.units.persons import RowPersons
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.house.replaced import ROLLUPS_LARGE, ROLLUPS_SHRINK
 from tests.oracles.lattice import all_nodes, class_sizes

@@ -14,11 +14,19 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.formats.persons import person_candidates, propose_person
-from core.formats.proposals import ColumnProfile, Kind, Proposal, bin_widths, code_bin_sizes, propose_role
-from schemas.hierarchies.hierarchy import WidthsHierarchy
+from core.formats.proposals import (
+    ColumnProfile,
+    Kind,
+    Proposal,
+    bin_widths,
+    code_bin_sizes,
+    person_candidates,
+    propose_person,
+    propose_role,
+)
 from schemas.job.job import load_job
-from schemas.reading.yaml_reading import parse
+from schemas.reading.job_files import parse
+from schemas.registry.hierarchies import WidthsHierarchy
 from tasks.planning.draft_text import yaml_name
 from tests.conftest import CommandLine
 from tests.jobs import people, write_csv, write_parquet

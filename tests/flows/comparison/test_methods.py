@@ -20,8 +20,8 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
-from tasks.comparison.method_page import render_methods
-from tasks.comparison.method_runs import Ended, MethodRequest, _sentence
+from tasks.utility.method_runs import Ended, MethodRequest, _sentence
+from tasks.utility.methods import render_methods
 from tests.conftest import CommandLine
 from tests.jobs import job_of, people, people_job, released
 
@@ -203,7 +203,7 @@ def test_what_an_interrupted_comparison_measured_is_not_measured_again(tmp_path:
             raise KeyboardInterrupt
         return MethodRun(method=method, k=k, figures=figures)
 
-    monkeypatch.setattr("tasks.comparison.method_phases.run_method", run_method)
+    monkeypatch.setattr("tasks.utility.method_runs.run_method", run_method)
     arguments = (small_job(tmp_path), (), ("rayden", "clustering"), (8, 4))
     with pytest.raises(KeyboardInterrupt):
         getattr(flow, "fn", flow)(*arguments)

@@ -12,7 +12,7 @@ from rich.console import Console
 from flows.terminal.methods import methods_summary
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import MethodComparison
-from tasks.comparison.method_page import render_methods
+from tasks.utility.methods import render_methods
 from tests.conftest import CommandLine
 from tests.flows.lattice.test_persons import TABLE, WHOSE, K, columns, job, ladders, people_in, rows
 from tests.oracles.persons import best_node, losses

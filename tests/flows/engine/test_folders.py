@@ -161,7 +161,7 @@ def test_a_link_in_the_place_of_staging_leads_no_record_out_of_the_target(
     (outside / "mine").write_text("mine")
     shutil.rmtree(made.folder)
     from schemas.job.job import load_job
-    from tasks.store.target_folder import staging_prefix
+    from tasks.store.work_folder import staging_prefix
 
     staging = made.folder.with_name(f"{staging_prefix(load_job(job))}{release}")
     staging.symlink_to(outside)

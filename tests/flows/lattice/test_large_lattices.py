@@ -13,7 +13,7 @@ import pytest
 from core.lattice.branch_and_bound import BranchAndBound
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import load_job
-from tasks.lattice.lattice_search import lattice_of
+from tasks.planning.pareto_page import lattice_of
 from tasks.planning.plan import make_plan
 from tests.conftest import Anonymise, CommandLine
 from tests.house.replaced import ROOTS_BYTES_PER_CELL

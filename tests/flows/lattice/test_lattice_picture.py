@@ -15,7 +15,7 @@ import pytest
 from core.lattice.map import LatticeMap
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import load_job
-from tasks.lattice.lattice_search import lattice_of
+from tasks.planning.pareto_page import lattice_of
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.house.replaced import ROOTS_BYTES_PER_BIN, ROOTS_BYTES_PER_CELL
 from tests.jobs import LEVELS, generalise, job_of, people, people_job

@@ -19,7 +19,7 @@ from core.histograms.cells import Cells
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import SuppressionPenalties, suppression_penalty_at
 from core.lattice.objectives import Pricing, objective_of, prices_of
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.method import OBJECTIVES
 from tests.conftest import Anonymise
 from tests.covering import each_pair
 from tests.house.replaced import ROOTS_BYTES_PER_CELL

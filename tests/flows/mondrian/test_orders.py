@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.job.method import METHODS
-from schemas.job.mondrian import MondrianMethod
+from schemas.job.record_methods import MondrianMethod
 from tasks.publication.verify_and_publish import PublishedRelease
 from tests.jobs import digests, two_column_job
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors.base import JobError, VerificationError
-from schemas.hierarchies.hierarchy import OF_2020, SPARSE_ZIP_CODES
 from schemas.job.job import job_digest, load_job
+from schemas.registry.hierarchies import OF_2020, SPARSE_ZIP_CODES
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import people_job, released

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.release.figures import tellable
-from tasks.lineage.events import without_counts
+from tasks.engine.lineage import without_counts
 from tasks.publication.verify_and_publish import PublishedRelease
 from tests.jobs import write_job
 

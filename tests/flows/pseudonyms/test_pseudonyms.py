@@ -26,9 +26,9 @@ from schemas.errors.base import SkaldError, SourceError, VerificationError
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from tasks.pseudonyms.revealing import reveal, write_originals
 from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
+from tasks.writing.pseudonyms import reveal, write_originals
 from tests.conftest import CommandLine
 from tests.jobs import data_files, digests, released, write_parquet
 

@@ -22,7 +22,7 @@ from schemas.errors.base import JobError, SourceError, StorageError, Verificatio
 from schemas.errors.storage import OutputError
 from schemas.job.job import job_digest, load_job
 from tasks.recount.recount import verify_release
-from tasks.report.rebuilt_report import rebuild_report
+from tasks.report.report import rebuild_report
 from tasks.utility.utility import measure_utility
 from tests.conftest import Anonymise, CommandLine
 from tests.corpus.columns_of_types import FAMILIES, columns_of, table_of

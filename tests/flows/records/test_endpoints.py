@@ -17,7 +17,7 @@ from core.recoding.ends import observed_ends
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from tasks.counting import endpoints
+from tasks.counting import source_domains
 from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.verification.release import VerificationContext, verify_published
 from tests.covering import each_value
@@ -84,7 +84,7 @@ def test_observed_ends_are_published_where_the_job_asks_for_them(tmp_path: Path,
 @pytest.mark.parametrize("method", ["mondrian", "canon"])
 def test_the_recount_refuses_observed_ends(tmp_path: Path, method: str, intervals: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if what makes releases had forgotten the promise."""
-    monkeypatch.setattr(endpoints, "shared_ends", lambda domain, spec, k: observed_ends(domain))
+    monkeypatch.setattr(source_domains, "shared_ends", lambda domain, spec, k: observed_ends(domain))
     with pytest.raises(VerificationError, match="ranges of 'income' end where fewer than 5 people do"):
         run(job_file(tmp_path, method, intervals=intervals))
 

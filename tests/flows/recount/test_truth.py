@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.order.release_order import in_canonical_order
+from core.recoding.release_order import in_canonical_order
 from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
 from schemas.errors.hierarchies import HierarchyError

@@ -22,7 +22,7 @@ from schemas.errors.base import VerificationError
 from schemas.errors.refusals import OverlapError
 from schemas.relational.tables_job import load_tables_job
 from schemas.release.increments import PersonsOverlap
-from tasks.relational.earlier.known_persons import FEW_ROWS
+from tasks.relational.earlier_releases import FEW_ROWS
 from tasks.relational.publication import PublishedTables
 from tests.conftest import Anonymise
 from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables, read_release

@@ -14,7 +14,7 @@ import pytest
 from flows.tables import tables
 from schemas.errors.base import SourceError, VerificationError
 from schemas.relational.tables_job import TablesJob, load_tables_job
-from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
+from tasks.recount.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.verified import verify_tables
 from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables, read_release
 from tests.flows.relational.test_tables import check_release

@@ -12,7 +12,7 @@ import pytest
 from flows.tables import tables
 from schemas.errors.base import VerificationError
 from schemas.relational.tables_job import TablesJob, load_tables_job
-from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
+from tasks.recount.tables import WrittenTables, originals_of, recount_tables
 from tests.flows.relational.hospital import QIDS, hospital_job, hospital_tables
 
 pytestmark = pytest.mark.ci

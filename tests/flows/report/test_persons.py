@@ -23,7 +23,7 @@ from schemas.release.terms import Unreported
 from tasks.composition.release_history import people_of_release
 from tasks.engine.prefect_pages import summary
 from tasks.recount.recount import verify_release
-from tasks.report.rebuilt_report import rebuild_report
+from tasks.report.report import rebuild_report
 from tasks.store.store import Store
 from tasks.utility.utility import measure_utility
 from tests.conftest import Anonymise, CommandLine

@@ -23,7 +23,7 @@ from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
 from schemas.release.report import Report
 from tasks.publication.staging import write_report
-from tasks.report.rebuilt_report import rebuild_report
+from tasks.report.report import rebuild_report
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import JOB, QIDS, class_sizes, generalise, people, people_job, released
 from tests.oracles.contrast import contrast

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors.base import SourceError
-from tasks.source import csv_ranges
+from tasks.source import object_inspection
 from tests.conftest import Anonymise
 from tests.jobs import CSV_TYPES, digests, people, people_job, write_csv
 from tests.servers import objects, s3_bucket
@@ -39,7 +39,7 @@ def put(folder: Path, name: str, rows: int = 600) -> Path:
 
 def in_ranges(monkeypatch: pytest.MonkeyPatch, least: int = 5_000) -> list[int]:
     """Let small objects be cut, as if there were workers; return how many parts each became, as they are made."""
-    made, convert = list[int](), csv_ranges.convert_ranges
+    made, convert = list[int](), object_inspection.convert_ranges
 
     def noted(*arguments: Any) -> Any:
         parts = convert(*arguments)
@@ -47,8 +47,8 @@ def in_ranges(monkeypatch: pytest.MonkeyPatch, least: int = 5_000) -> list[int]:
         return parts
 
     monkeypatch.setattr("tasks.source.object_inspection.convert_ranges", noted)
-    monkeypatch.setattr(csv_ranges, "LEAST", least)
-    monkeypatch.setattr(csv_ranges, "count_remote_workers", lambda: 2)
+    monkeypatch.setattr(object_inspection, "LEAST", least)
+    monkeypatch.setattr(object_inspection, "count_remote_workers", lambda: 2)
     return made
 
 
@@ -76,13 +76,13 @@ def test_objects_are_cut_side_by_side_and_a_small_one_not_at_all(
         put(tmp_path, f"{number}.csv", rows)
         objects().copy(f"bucket/{number}.csv", f"bucket/several/{number}.csv")
     whole = anonymise(job_in(tmp_path / "whole", "several/*.csv"))
-    made, asked, step = in_ranges(monkeypatch), list[tuple[str, int]](), csv_ranges.map_step
+    made, asked, step = in_ranges(monkeypatch), list[tuple[str, int]](), object_inspection.map_step
 
     def mapped(run: Any, phase: str, function: Any, calls: Any) -> Any:
         asked.append((function.__name__, len(calls)))
         return step(run, phase, function, calls)
 
-    monkeypatch.setattr(csv_ranges, "map_step", mapped)
+    monkeypatch.setattr(object_inspection, "map_step", mapped)
     parts = anonymise(job_in(tmp_path / "parts", "several/*.csv"))
     assert [name for name, _ in asked] == ["_scan", "_convert"]
     assert (len(made), sum(made)) == (3, asked[1][1])

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tasks.passthrough import untreated
+from tasks.counting import untreated
 from tasks.source import chunks
 from tasks.verification.file_forms import parquet_faults
 from tasks.writing import cells

@@ -8,9 +8,9 @@ import pytest
 
 from core.lattice.map import DrawnNode, LatticeMap
 from core.recount.classes import Recount
+from core.recount.histories import TablesRecount
 from core.recount.linked import LinkCount
 from core.recount.people import PersonCount
-from core.recount.relational.history_counts import TablesRecount
 from flows.verification import NOT_PLAIN
 
 VERIFIED = "records classes min_class failing exposed masked measured withheld source unproved unverified sampled one_value published"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import JobError
 from schemas.job.job import Job, job_digest, load_job, quasi_identifiers_digest
-from schemas.reading.yaml_reading import parse
+from schemas.reading.job_files import parse
 from tests.schemas.job.test_job import CONTRACT, write
 
 _BLOOD = "A+;A\nA-;A\nB+;B\n"

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors.base import JobError
-from schemas.hierarchies.hierarchy import DATE_UNITS, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.hierarchies.kinds import TreeHierarchy
 from schemas.job.job import Job, job_digest, job_json_schema, load_job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.source import suffix
+from schemas.reading.job_files import parse
 from schemas.reading.model import LEAST_MEMORY, memory_bytes
-from schemas.reading.yaml_reading import parse
+from schemas.registry.hierarchies import DATE_UNITS, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.registry.hierarchy_kinds import TreeHierarchy
 
 CONTRACT = """\
 version: 1

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.errors.base import JobError
 from schemas.job.job import job_digest, load_job
-from schemas.job.mondrian import MondrianMethod
+from schemas.job.record_methods import MondrianMethod
 from tests.jobs import job_of, write_job
 
 

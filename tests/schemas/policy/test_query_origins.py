@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from schemas.policy.policy import UNTOLD, Policy, origins
+from schemas.job.policy import UNTOLD, Policy, origins
 from tasks.store.database import syntax_of
 
 POLICY = Policy.model_validate({"version": 1, "never_published": ["ssn", "*_secret"]})

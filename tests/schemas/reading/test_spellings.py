@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.job.source import date_order
-from schemas.reading.spellings import ISO, Spelling
-from schemas.reading.typed_texts import accepted_words, typed_sql
+from schemas.reading.typed_texts import ISO, Spelling, accepted_words, typed_sql
 
 SPELLINGS = [Spelling(decimal, thousands) for decimal in ".," for thousands in ("", ".", ",", " ", "'") if decimal != thousands]
 BLANKS = {" ": " \u00a0\u2009\u202f", "'": "'\u2019"}

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
-from schemas.attacks.figures import AttackFigures, AttackSettings
+from schemas.job.attacks import AttackFigures, AttackSettings
 from schemas.job.job import load_job
 from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_release
 from tasks.recount.original import Original

@@ -12,7 +12,7 @@ import pytest
 
 from core.columns.domains import Domain
 from core.composition.joint_classes import RecordMatching, joined_sql, sets_table_sql
-from core.persons.digests import NOBODY, digests_of
+from core.units.digests import NOBODY, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition import joint_values

@@ -13,12 +13,12 @@ import pytest
 from schemas.job.job import load_job
 from schemas.release.figures import RepeatedColumn
 from tasks.composition.earlier import KnownRecords
-from tasks.counting import bundles
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
 from tasks.counting.repeats import find_repeating_identifiers
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
+from tasks.engine import steps
 from tasks.engine.calls import FEWEST_TASKS, MOST_TASKS, tasks_for
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
@@ -47,8 +47,8 @@ def merged(path: Path, level: int, *settings: str) -> tuple[Any, ...]:
 def test_a_tree_of_merges_gives_the_bytes_of_one_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: int) -> None:
     job = people_job(tmp_path, people(200), files=2)
     expected, none = merged(job, level, "work=here")
-    monkeypatch.setattr(bundles, "count_remote_workers", lambda: 2)
-    monkeypatch.setattr(bundles, "FAN", 3)
+    monkeypatch.setattr(steps, "count_remote_workers", lambda: 2)
+    monkeypatch.setattr(steps, "FAN", 3)
     found, some = merged(job, level, "work=tree")
     assert (found, none) == (expected, 0)
     # Of twenty chunks: seven, three, one of each kind.
@@ -68,7 +68,7 @@ def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, Rep
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run.store, "path", told)
-            patch.setattr(bundles, "each_alone", lambda _run, step, given, items: step(replace(given, store=tasks), items))
+            patch.setattr(steps, "each_alone", lambda _run, step, given, items: step(replace(given, store=tasks), items))
             sketches, repeats = (
                 KnownRecords(run, source).sketches((("age", "whole"), ("zip", "text"))),
                 find_repeating_identifiers(run, source),
@@ -90,8 +90,8 @@ def test_what_is_known_and_what_repeats_is_merged_by_tasks_and_the_same(
     job = people_job(tmp_path, table, files=2, columns=columns)
     expected, repeated, read = known(job, "work=here")
     assert read >= {"contents"}
-    monkeypatch.setattr(bundles, "count_remote_workers", lambda: 2)
-    monkeypatch.setattr(bundles, "FAN", 3)
+    monkeypatch.setattr(steps, "count_remote_workers", lambda: 2)
+    monkeypatch.setattr(steps, "FAN", 3)
     found, again, read = known(job, "work=tree")
     assert (found, again) == (expected, repeated)
     assert read == {"bundles"}

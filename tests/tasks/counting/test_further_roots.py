@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from schemas.job.job import load_job
-from tasks.counting import bundles, histograms
+from tasks.counting import histograms
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
+from tasks.engine import steps
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import choose_root, read_outcome, search_lattice
@@ -56,7 +57,7 @@ def watched(run: Run) -> set[str]:
         return replace(given, store=others) if given.store is run.store else given
 
     run.store.path = path  # type: ignore[method-assign]
-    histograms.map_step, bundles.each_alone = mapped, each_alone  # type: ignore[assignment]
+    histograms.map_step, steps.each_alone = mapped, each_alone  # type: ignore[assignment]
     return read
 
 
@@ -65,13 +66,13 @@ def watched(run: Run) -> set[str]:
 def test_tasks_count_further_roots_and_the_search_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     path = job(tmp_path, method={"name": "skald", "roots": 100}, privacy={"k": 60}, suppression={"limit": 0.01})
     monkeypatch.setattr(histograms, "map_step", histograms.map_step)
-    monkeypatch.setattr(bundles, "each_alone", bundles.each_alone)
+    monkeypatch.setattr(steps, "each_alone", steps.each_alone)
     with room_for(cells, path):
         expected, digests, read = searched(path, "work=here")
         assert (len(expected.roots) > 1, "histograms" in read) == (True, True)
-        monkeypatch.setattr(bundles, "count_remote_workers", lambda: 2)
+        monkeypatch.setattr(steps, "count_remote_workers", lambda: 2)
         monkeypatch.setattr(histograms, "count_remote_workers", lambda: 2)
-        monkeypatch.setattr(bundles, "FAN", 3)
+        monkeypatch.setattr(steps, "FAN", 3)
         found, again, read = searched(path, "work=tasks")
     assert (found, again) == (expected, digests)
     assert read <= {"bundles", "domain", "histogram", "outcome"}

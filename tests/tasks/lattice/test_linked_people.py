@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.persons.pairs import Pairs
 from core.privacy.promise import Promise
-from core.units.members import SourceMembers
+from core.units.class_table import SourceMembers
+from core.units.pairs import Pairs
 from schemas.job.job import Job
 from tasks.lattice import linked_people
 from tasks.lattice.linked_people import LinkedPeople, best_linked_node, linked_people_at, write_withheld

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pytest
 
 from core.lattice.search import SearchResult
-from core.losses.losses import Loss, loss_of
 from core.privacy.models import Closeness, DistinctDiversity
 from core.privacy.promise import Promise
+from core.units.losses import Loss, loss_of
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.lattice import replay
-from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.linked_people import LinkedPeople
 from tasks.lattice.promises import promise_of
+from tasks.lattice.recodings import has_map, keep_map
 from tasks.store.store import Store
 from tests.core.recount.test_classes import manifest
 from tests.jobs import job_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from schemas.job.job import load_job
 from schemas.release.report import Report
+from tasks.engine.lineage import asset_address, lineage_of, sources_of
 from tasks.engine.prefect_pages import figures, summary
-from tasks.lineage.events import asset_address, lineage_of, sources_of
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from schemas.job.job import load_job
-from tasks.passthrough import untreated
-from tasks.passthrough.untreated import measure_untreated_columns
+from tasks.counting import untreated
+from tasks.counting.untreated import measure_untreated_columns
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tests.house.replaced import FIGURES_MOST_LOOKED_AT

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.job.job import load_job
-from tasks.planning.draft import draft_job
-from tasks.planning.guarded_columns import count_values_kept
+from tasks.planning.draft import count_values_kept, draft_job
 from tasks.planning.open_sources import SourceOptions
 
 ROWS = 240

@@ -9,7 +9,7 @@ import pytest
 
 from core.formats.concept_names import concept_names
 from core.formats.proposals import ColumnProfile, Kind, propose_role
-from tasks.planning.questions import questions_of
+from tasks.planning.draft_text import questions_of
 
 LOOKS: list[tuple[str, ...]] = [(), ("free text",), ("nearly unique",), ("dates of birth",), ("coordinates",), ("telephone numbers",)]
 

@@ -14,10 +14,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.reading.spellings import Spelling
+from schemas.reading.typed_texts import Spelling
 from tasks.planning.draft import draft_job
 from tasks.planning.open_sources import SourceOptions
-from tasks.planning.spellings import MOST_LOOKED_AT, detect_spelling
+from tasks.planning.samples import MOST_LOOKED_AT, detect_spelling
 
 COMMA = {"decimal": ","}
 

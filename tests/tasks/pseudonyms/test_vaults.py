@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job, load_job
-from schemas.pseudonyms.treatments import Secret
-from tasks.pseudonyms.keys import read_key
-from tasks.pseudonyms.vaults import issue_tokens, tokens_of, values_of, vault_id, vault_path
+from schemas.registry.treatments import Secret
+from tasks.writing.vaults import issue_tokens, read_key, tokens_of, values_of, vault_id, vault_path
 from tests.jobs import job_of, write_job
 from tests.laws import tried
 from tests.places import ROOT
@@ -71,7 +70,7 @@ import sys, itertools
 from pathlib import Path
 import pyarrow as pa
 from schemas.job.job import load_job
-from tasks.pseudonyms.vaults import issue_tokens
+from tasks.writing.vaults import issue_tokens
 job, path = load_job(Path(sys.argv[1])), Path(sys.argv[2])
 for turn in itertools.count(int(sys.argv[3])):
     issue_tokens(job, path, [pa.array([f"{turn}-{row}" for row in range(3000)], pa.large_string())], path.parent / "spill")

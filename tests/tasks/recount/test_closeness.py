@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.recount.spreads import hierarchical_sql, ordered_sql
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
-from schemas.privacy.sensitive import HierarchicalSpec, OrderedSpec
+from schemas.registry.sensitive import HierarchicalSpec, OrderedSpec
 from tasks.recount.original import Original
 from tasks.recount.spreads import make_source_distribution, source_value_groups
 from tests.jobs import job_of

@@ -13,7 +13,7 @@ import pytest
 from core.recount.risk import population_risk_of_files
 from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job, load_job
-from tasks.recount.population import count_in_population
+from tasks.recount.people_of_source import count_in_population
 from tests.jobs import write_job, write_parquet
 
 QIDS: list[dict[str, Any]] = [

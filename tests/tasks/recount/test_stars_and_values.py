@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.job.job import Job
-from tasks.recount import published_labels, source_figures
+from tasks.recount import original as originals
+from tasks.recount import published_labels
 from tasks.recount.original import Original
 from tasks.recount.rows import WRONG_COLUMNS, column_faults_of
 from tests.jobs import job_of
@@ -49,5 +50,5 @@ def test_persons_of_a_source_are_counted_once_and_nobody_is_none() -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE source AS SELECT unnest([1, 1, 2, NULL, 3, 2]) AS who")
         original = Original("source", pa.schema([("who", pa.int32())]))
-        assert source_figures._persons(job, connection, original) == 3
-        assert source_figures._persons(Job.model_validate(job_of(columns=COLUMNS)), connection, original) is None
+        assert originals._persons(job, connection, original) == 3
+        assert originals._persons(Job.model_validate(job_of(columns=COLUMNS)), connection, original) is None

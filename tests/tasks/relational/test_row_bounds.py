@@ -47,7 +47,7 @@ def test_persons_are_set_apart_by_the_rows_below_each_row(whose: list[int], held
         )
         for person in range(6)
     )
-    assert rows_of(whose, held).count_unique_persons(100, k) == sum(persons for persons in shapes.values() if persons < k)
+    assert rows_of(whose, held).count_rare_persons(100, k) == sum(persons for persons in shapes.values() if persons < k)
 
 
 @pytest.mark.parametrize(("share", "bound"), [(0.0, 2), (0.2, None), (1.0, None)])

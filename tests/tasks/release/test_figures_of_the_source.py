@@ -16,7 +16,7 @@ from core.recount.risk import risk_of_files
 from schemas.errors.base import VerificationError
 from schemas.release.evidence import MANIFEST
 from tasks.engine.runs import versions
-from tasks.recount.source_figures import SourceFigures
+from tasks.recount.original import SourceFigures
 from tasks.release.files import Csv
 from tasks.report.report import bands
 from tasks.verification import release

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from schemas.attacks.figures import AttackFigures
+from schemas.job.attacks import AttackFigures
 from tasks.report.claims import attack_meaning, attack_warning, first_warning, reported_attacks
 from tests.core.recount.test_classes import manifest
 

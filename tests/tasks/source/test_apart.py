@@ -10,7 +10,7 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
-from tasks.source.bounds.apart import survived, survived_each
+from tasks.source.apart import survived, survived_each
 
 
 def size_of(path: Path) -> int:

@@ -15,10 +15,9 @@ from pyarrow import ipc
 
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
-from tasks.source.arrow_files import convert_arrow
+from tasks.source.arrow_files import batch_sizes, convert_arrow
 from tasks.source.batches import check_values
-from tasks.source.bounds.apart import batch_sizes
-from tasks.source.bounds.unpacked import MOST_VALUE
+from tasks.source.unpacked import MOST_VALUE
 from tasks.store.store import Store
 
 ROWS = 1_000

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
-from tasks.source.bounds import unpacked as bounds
-from tasks.source.bounds.unpacked import MOST_VALUE, SHORT, Unpacked, pages_of, rows_of_long, unpacked
-from tasks.source.bounds.value_lengths import unpacked_of
+from tasks.source import unpacked as bounds
+from tasks.source.apart import unpacked_of
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.reading import read_chunk, read_footer
+from tasks.source.unpacked import MOST_VALUE, SHORT, Unpacked, pages_of, rows_of_long, unpacked
 
 MEMORY = 512_000_000
 FORMS: list[dict[str, Any]] = [

@@ -27,10 +27,10 @@ PLACES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path 
 MODULES = sorted(name for name in PLACES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
     "tasks.relational.verified",
-    "tasks.counting.coding", "tasks.lineage.events", "tasks.composition.release_history", "tasks.publication.target",
-    "tasks.source.bounds.person_records",
+    "tasks.counting.coding", "tasks.engine.lineage", "tasks.composition.release_history", "tasks.publication.target",
+    "tasks.source.person_records",
     "tasks.source.chunks", "tasks.source.extracts", "tasks.source.sources",
-    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.target_folder",
+    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.work_folder",
     "tasks.writing.rewriting",
 }  # fmt: skip
 """Modules that fingerprint something which is no result of a step: a source, a release, a folder, a hierarchy, a list of runs."""
@@ -148,7 +148,7 @@ def test_what_no_key_sees_cannot_change_a_result() -> None:
         ("tasks.counting.histograms", {"core.histograms.cells", "tasks.counting.coding"}, {"core.histograms.rollups", "core.recoding"}),
         ("tasks.lattice.recodings", {"core.lattice.search", "core.recoding.recoding"}, {"tasks.writing", "core.mondrian"}),
         ("tasks.mondrian.cells", {"core.mondrian.cuts", "core.recoding.recoding"}, {"core.lattice.search"}),
-        ("tasks.writing.cells", {"core.order.release_order", "core.pseudonyms.treatments"}, {"core.lattice"}),
+        ("tasks.writing.cells", {"core.recoding.release_order", "core.privacy.pseudonyms"}, {"core.lattice"}),
         ("tasks.source.listing", set(), {"schemas.job"}),
     ],
 )  # fmt: skip

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from schemas.reading.yaml_reading import parse
-from tasks.studio.hidden_text import full_text, hidden_text
-from tasks.studio.job_text import flow_text
+from schemas.reading.job_files import parse
+from tasks.studio.job_text import flow_text, full_text, hidden_text
 
 NAMES = some.sampled_from(["Alder", "it's", "a: b", "[x]", "ä", "no", "007", "Birch # not"])
 TREES = some.recursive(some.lists(NAMES, min_size=1, max_size=3), lambda inner: some.dictionaries(NAMES, inner, min_size=1, max_size=2))

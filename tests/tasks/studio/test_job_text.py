@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from schemas.errors.base import JobError
-from schemas.reading.yaml_reading import parse
+from schemas.reading.job_files import parse
 from tasks.studio.job_text import flow_text, read_data, with_entry, with_value, without_value
 
 TEXT = """\

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tasks.writing.rewriting import count_additional_columns
+from tasks.writing.rewriting import additional_columns
 
 NAMES = ["score", "disease", "ssn"]
 
@@ -21,7 +21,7 @@ def test_a_null_and_what_is_no_number_are_two_values_and_masked_records_have_no_
     job: Any = SimpleNamespace(columns=columns, suppression=SimpleNamespace(masks=True))
     source: Any = SimpleNamespace(payload=NAMES, treatments={"ssn": "hash"})
     labels, classes = pa.table({"q": ["a", "*"]}), np.array([0, 0, 1, 0, 0, 1], np.int32)
-    found = count_additional_columns(job, source, labels, classes, payload)
+    found = additional_columns(job, source, labels, classes, payload)
     assert set(found) == {"link_0", "insensitive", "sensitive", "pseudonyms"}
     assert found["link_0"].to_pylist() == ["p", "p", None, "q", "r", None]
     numbers = {name: np.unique(found[name].to_numpy(), return_inverse=True)[1].tolist() for name in set(found) - {"link_0"}}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from core.formats.published import PublishedValues
-from tasks.source.bounds.published_columns import make_value_table
+from tasks.source.published_columns import make_value_table
 from tasks.writing import shared_values
 from tasks.writing.shared_values import values_of_few, with_shared_values
 

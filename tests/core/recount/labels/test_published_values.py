@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.recount.labels.published_values import ValueCount, ValuePublication, publication_of
-from schemas.privacy.publish import Publishing
+from schemas.job.publish import Publishing
 
 
 def means_of(values: dict[int, int], least: int) -> ValuePublication:

@@ -13,7 +13,7 @@ import pytest
 from schemas.errors.base import VerificationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.recount.original import Original
-from tasks.recount.relational.tables import WrittenTables, recount_tables
+from tasks.recount.tables import WrittenTables, recount_tables
 from tests.flows.relational.hospital import JOB, hospital_job
 
 Rows = dict[str, list[dict[str, Any]]]

@@ -1,1 +1,0 @@
-"""The recount of several tables: SQL statements that join the written files and count persons."""

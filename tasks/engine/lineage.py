@@ -1,0 +1,204 @@
+"""OpenLineage events: start and end of a run, sources and figures of the release, but no cell value.
+
+They are sent where the environment names an endpoint, by the variables of OpenLineage's own client. So the person who runs the program
+decides that, and not the author of the job. If the endpoint cannot be reached, there is a warning. The run neither stops nor waits,
+because a release does not depend on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from schemas.errors.base import SkaldError
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from tasks.engine.lineage_sending import LOG, SECONDS, SECONDS_INTERRUPTED, Sender
+
+MOST_CHARACTERS = 500
+QUERY = "postgresql://query"
+_UNFIT = re.compile(r"[\s\0#?&%\"'<>\[\]{}|\\^`]")
+
+
+class Lineage(NamedTuple):
+    """Addresses of a release and its sources, and figures of its manifest.
+
+    Attributes:
+        release: Address of its folder.
+        sources: Addresses of the folders or files that the job names, each once.
+        facts: Figures of the manifest.
+    """
+
+    release: str
+    sources: tuple[str, ...]
+    facts: dict[str, str | int]
+
+
+def lineage_of(job: Job, manifest: Manifest) -> Lineage:
+    """Return the lineage of a release; a pattern counts as the folder above its first wildcard."""
+    facts: dict[str, str | int] = {
+        "release": manifest.release,
+        "method": manifest.method,
+        "job": manifest.job,
+        "inputs": manifest.inputs,
+        "k": job.privacy.k,
+        "records": manifest.records,
+        "released": manifest.released,
+        "suppressed": manifest.suppressed,
+        "classes": manifest.classes,
+        "min_class": manifest.min_class,
+        "optimal": manifest.optimal,
+    }
+    return Lineage(asset_address(job.release_location(manifest.release)), sources_of(job), facts)
+
+
+def sources_of(job: Job) -> tuple[str, ...]:
+    """Return the addresses of the folders or files that a job reads, each once."""
+    # Of a database neither address nor statement: a statement may hold values.
+    plain = [_plain_part(path, hive=job.source.hive) for path in job.source.path or [QUERY]]
+    return tuple(dict.fromkeys(asset_address(path if "://" in path else str(job.folder / path)) for path in plain))
+
+
+def asset_address(path: str) -> str:
+    """Return a path as an address for Prefect, of at most 500 characters.
+
+    Prefect's asset keys know no escapes, so unfit characters become ``_``. A longer address ends in a digest.
+    """
+    text = _UNFIT.sub("_", path if "://" in path else f"file://{PurePath(path).as_posix()}")
+    # Paths that are long differ at the end most of all, which is cut off: the digest tells them apart.
+    digest = hashlib.sha256(path.encode(errors="surrogatepass")).hexdigest()[:32]
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 33]}~{digest}"
+
+
+def _plain_part(pattern: str, *, hive: bool) -> str:
+    """Return a path up to its first wildcard, or up to its first partition folder (``name=value``)."""
+    parts = pattern.split("/")
+    ends = re.compile(r"[*?\[=]" if hive else r"[*?\[]")
+    plain = next((number for number, part in enumerate(parts) if ends.search(part)), len(parts))
+    return "/".join(parts[:plain])
+
+
+if TYPE_CHECKING:
+    from openlineage.client import OpenLineageClient
+
+Client = TypeVar("Client")
+URL, CONFIGURATION, TRANSPORT = "OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT"
+INTERRUPTED = 130
+_COUNT = re.compile(r"(?<![\w.'/-])[0-9][0-9,]*(\.[0-9]+)?(?![\w'/-])")
+
+
+def events_are_enabled() -> bool:
+    """Return whether the environment names an endpoint, unless ``OPENLINEAGE_DISABLED`` is true or 1."""
+    if os.environ.get("OPENLINEAGE_DISABLED", "").lower() in {"true", "1"}:
+        return False
+    return any(name in {URL, CONFIGURATION} or name.startswith(TRANSPORT) for name in os.environ)
+
+
+class RunEvents:
+    """The OpenLineage events of one run.
+
+    Args:
+        job: The job that is run.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._run = job, ""
+        client = _client() if events_are_enabled() else None
+        self._sender = Sender(client) if client else None
+
+    def send_start(self) -> None:
+        """Send the event START."""
+        self._send("START", {}, {})
+
+    def send_complete(self, manifest: Manifest, *, new: bool) -> None:
+        """Send the event COMPLETE with the release, be it new or an existing one."""
+        release: dict[str, Any] = {
+            "release": manifest.release,
+            "new": new,
+            "k": manifest.privacy["k"],
+            "unit": manifest.unit,
+            "smallestClass": manifest.min_class,
+            "classes": manifest.classes,
+            "records": manifest.records,
+            "released": manifest.released,
+            "suppressed": manifest.suppressed,
+            "optimal": manifest.optimal,
+            "policy": manifest.policy,
+        }
+        self._send("COMPLETE", {"exit": 0}, release, manifest)
+        self._close(SECONDS)
+
+    def send_end(self, error: SkaldError | None) -> None:
+        """Send the event FAIL with an error's exit code and message, or ABORT after an interruption."""
+        told = {"exit": error.exit_code, "sentence": without_counts(str(error))} if error else {"exit": INTERRUPTED}
+        self._send("FAIL" if error else "ABORT", told, {})
+        self._close(SECONDS if error else SECONDS_INTERRUPTED)
+
+    def _send(self, state: str, ending: dict[str, Any], release: dict[str, Any], manifest: Manifest | None = None) -> None:
+        if self._sender is None:
+            return
+        try:
+            from tasks.engine.openlineage import event  # noqa: PLC0415 - loads what most runs have no use for
+
+            said = {"method": self._job.method.name, "k": self._job.privacy.k} | ending
+            made = event(state, self._run, self._job.name, said, release, manifest, self._places())
+            self._run = str(made.run.runId)
+        except Exception as error:
+            self._sender.failed(error)
+        else:
+            self._sender.send(made)
+
+    def _close(self, seconds: float) -> None:
+        if self._sender is not None:
+            self._sender.close(seconds)
+
+    def _places(self) -> tuple[list[tuple[str, str]], tuple[str, str]]:
+        return [dataset_of(source) for source in sources_of(self._job)], dataset_of(asset_address(self._job.target_location))
+
+
+def without_counts(sentence: str) -> str:
+    """Replace the numbers in an error message by "some", as they could disclose small counts."""
+    return _COUNT.sub("some", sentence)
+
+
+def dataset_of(address: str) -> tuple[str, str]:
+    """Return OpenLineage's namespace and name of an address: ``file`` and path, or bucket and key."""
+    parts = urlsplit(address)
+    if parts.scheme == "file":
+        return "file", parts.path
+    return f"{parts.scheme}://{parts.netloc}", parts.path.strip("/") or "/"
+
+
+def _unaliased(client: Callable[[], Client]) -> Client:
+    """Create an OpenLineage client and restore the environment variables that it adds.
+
+    They would outlive this run and enable the events of later ones.
+    """
+    before = {name for name in os.environ if name.startswith(TRANSPORT)}
+    try:
+        return client()
+    finally:
+        for name in [name for name in os.environ if name.startswith(TRANSPORT) and name not in before]:
+            del os.environ[name]
+
+
+def _client() -> OpenLineageClient | None:
+    try:
+        from openlineage.client import OpenLineageClient  # noqa: PLC0415 - the package is an option
+
+        url = os.environ.get(URL, "")
+        if not url.startswith("file://"):
+            return _unaliased(OpenLineageClient)
+        # The client knows files by a configuration only, and one line of environment is what people write.
+        file = {"transport": {"type": "file", "log_file_path": urlsplit(url).path, "append": True}}
+        return _unaliased(lambda: OpenLineageClient(config=file))
+    except ImportError:
+        LOG.warning("Events of OpenLineage are asked for, and openlineage-python is not installed: pip install 'skald[openlineage]'.")
+    except Exception as error:
+        LOG.warning("The place of OpenLineage's events cannot be used (%s); the run goes on without.", type(error).__name__)
+    return None

@@ -1,1 +1,0 @@
-"""Recount of several tables from the written files, by DuckDB."""

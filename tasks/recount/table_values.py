@@ -1,0 +1,143 @@
+"""Recount of columns of several tables: published values and their persons, and promises on sensitive ones.
+
+In promises on sensitive columns each value of a person counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import duckdb
+import pyarrow as pa
+
+from core.recount.histories import (
+    ReadTable,
+    history_values_sql,
+    owner_view,
+    persons_of_rows_sql,
+    source_value_persons_sql,
+    unit_owners_sql,
+)
+from core.recount.spreads import holder_classes_sql
+from schemas.errors.base import counted
+from schemas.job.job import Job
+from schemas.job.publish import counts_people
+from schemas.relational.table_jobs import table_job
+from schemas.relational.tables_job import TablesJob
+from tasks.recount.original import Original
+from tasks.recount.published_values import PublishedHolders, PublishedSource, published_source
+from tasks.recount.rows import RowsHere
+from tasks.recount.spreads import make_source_distribution
+from tasks.store.database import quote
+
+
+def source_owners(
+    job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
+) -> dict[str, ReadTable]:
+    """Join the rows of the sources to their persons, where values are counted by persons.
+
+    Returns:
+        The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.
+    """
+    if not any(table_job(job, table).privacy.columns or table_job(job, table).columns.ways for table in tables):
+        return {}
+    found = dict[str, ReadTable]()
+    for name, read in tables.items():
+        if (original := originals.get(name)) is None:
+            return {}
+        found[name] = replace(read, name=f"source {name}", relation=original.relation)
+    for read in found.values():
+        connection.execute(persons_of_rows_sql(read, found) if read.references else unit_owners_sql(read))
+    return found
+
+
+def published_table(
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, read: ReadTable, whole: ReadTable | None
+) -> PublishedSource | None:
+    """Compute the published values of a table's source, each counted by persons.
+
+    Orphans belong to no person.
+
+    Returns:
+        The source as it is published; None where nothing can be said, because another source is not at hand.
+
+    Args:
+        connection: The database; from here on the rows of ``whole`` have their values as they are published.
+        job: The table as a job of its own.
+        original: Its source.
+        read: The table as it is written.
+        whole: Its source as it is joined; None where another source is not at hand.
+    """
+    if not job.columns.ways:
+        return PublishedSource(original)
+    if whole is None:
+        return None
+    person = "person"
+    while quote(person) in whole.sensitive:
+        person += "*"
+    kept = {column: whole.at(column) for column in whole.sensitive}
+    named = ", ".join([*(f"{place} AS {column}" for column, place in kept.items()), f"person AS {quote(person)}"])
+    owned = f"(SELECT {named} FROM {owner_view(whole)})"
+    holders = PublishedHolders(f"(FROM {owned} WHERE {quote(person)} IS NOT NULL)", {quote(person): False})
+    published = published_source(job, RowsHere(connection, read.relation, original.relation), original, holders)
+    back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
+    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.of(owned)}')
+    connection.execute(f"DROP TABLE {owner_view(whole)}")
+    connection.execute(f'ALTER TABLE "as published" RENAME TO {owner_view(whole)}')
+    return published
+
+
+def few_persons_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> list[str]:
+    """Return faults for shared columns that publish values of fewer than k persons."""
+    k, faults = job.privacy.k, list[str]()
+    for table, read in tables.items():
+        for name, way in table_job(job, table).columns.ways.items():
+            if counts_people(way):
+                persons = f"SELECT count(DISTINCT person) AS persons FROM {owner_view(read)} GROUP BY {read.at(quote(name))}"
+                [(few,)] = connection.execute(f"SELECT count(*) FROM ({persons}) WHERE persons < {k:d}").fetchall()
+                faults += [f"column '{name}' of '{table}' publishes {counted(few, 'value')} of fewer than {k:,} persons"] if few else []
+    return faults
+
+
+EVERYWHERE, VALUES = "everywhere", "values_of_persons"
+
+
+def value_faults(
+    job: TablesJob,
+    originals: Mapping[str, Original | None],
+    connection: duckdb.DuckDBPyConnection,
+    tables: Mapping[str, ReadTable],
+    whole: Mapping[str, ReadTable],
+) -> list[str]:
+    """Return faults for histories that break a promise on sensitive values.
+
+    A history without a row of a table publishes no value of it, and is not asked.
+
+    Args:
+        job: Says what is promised.
+        originals: The sources; where one is not available, classes are compared with the release.
+        connection: The database, with the persons of rows and the texts of histories.
+        tables: The written tables.
+        whole: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.
+    """
+    asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}
+    faults = []
+    for table, of_table in asked.items():
+        for kind, column, spec in of_table.privacy.models:
+            quoted = '"' + column.replace('"', '""') + '"'
+            values = history_values_sql(tables[table], tables[job.tree.unit], quoted)
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values}")
+            everywhere = source_value_persons_sql(whole.get(table, tables[table]), quoted)
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS {everywhere}")
+            types = originals.get(table) or Original("", pa.schema([]))
+            levels = make_source_distribution(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
+            [(failing, classes, _)] = connection.execute(kind.statement(VALUES, ["combination"], "value", spec, levels)).fetchall()
+            if failing:
+                faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
+            if kind.held is not None:
+                nulls = kind.of_whole or spec.nulls == "value"
+                [(held,)] = connection.execute(holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, nulls=nulls)).fetchall()
+                if held:
+                    faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
+    return faults

@@ -1,0 +1,255 @@
+"""Recount of a release's written tables, which refuses a release that breaks the job's promise.
+
+It knows the job and the sources alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.recount.histories import (
+    ReadTable,
+    TablesRecount,
+    choices_sql,
+    histories_sql,
+    items_sql,
+    key_faults_sql,
+    owner_faults_sql,
+    persons_of_histories_sql,
+    persons_of_rows_sql,
+    row_texts_sql,
+    same_keys_sql,
+    unit_owners_sql,
+)
+from core.recount.labels.allowed_labels import count_disallowed_labels
+from schemas.errors.base import VerificationError, counted
+from schemas.job.columns import REST
+from schemas.job.job import Job
+from schemas.job.publish import ColumnPublication
+from schemas.registry.treatment_kinds import treatment_kind
+from schemas.relational.table_jobs import table_job
+from schemas.relational.tables_job import TablesJob
+from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
+from tasks.recount.original import Original, original_of
+from tasks.recount.published_values import column_losses
+from tasks.recount.rows import RowsHere
+from tasks.recount.table_values import few_persons_faults, published_table, source_owners, value_faults
+from tasks.recount.truth import compare_with_source
+from tasks.release.files import file_error
+from tasks.source.duckdb_objects import register_objects
+from tasks.store.database import connect, literal, quote
+
+
+@dataclass(frozen=True)
+class WrittenTables:
+    """The files of a release of several tables, with their job, sources and stated levels.
+
+    Attributes:
+        job: All that is known.
+        files: The data files of each table.
+        originals: The source of each table; None where it is not at hand.
+        levels: The level of each quasi-identifier that the release says, by table; empty or None where it says nothing.
+    """
+
+    job: TablesJob
+    files: Mapping[str, Sequence[Path]]
+    originals: Mapping[str, Original | None]
+    levels: Mapping[str, Mapping[str, int | None]]
+
+    def read(self, table: str) -> ReadTable:
+        """Return a table of the release as SQL: relation, columns, key and references."""
+        spec, chain = self.job.tables[table], self.job.tree.chains[table]
+        nearest_last = sorted(spec.referring, key=chain.index)
+        paths = ", ".join(literal(str(path)) for path in self.files[table])
+        return ReadTable(
+            table,
+            f"read_parquet([{paths}], hive_partitioning = false)",
+            tuple(quote(qid.name) for qid in spec.columns.quasi_identifiers),
+            tuple(map(quote, spec.key)),
+            {other: tuple(map(quote, spec.referring[other])) for other in nearest_last},
+            tuple(map(quote, dict.fromkeys([*table_job(self.job, table).privacy.columns, *spec.columns.ways]))),
+        )
+
+
+def originals_of(job: TablesJob) -> dict[str, Original | None]:
+    """Return the source of each table; None for sources that are not available."""
+    return {table: original_of(table_job(job, table)) for table in job.tables}
+
+
+def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Path | None = None) -> TablesRecount:
+    """Recount the histories of the written tables, and compare every table with its source.
+
+    Args:
+        written: The files, the job and the sources.
+        spill: Folder for DuckDB's spill files.
+        what: How the release is called in a message.
+        histories: Gets the number of each person's history with the published key, where the unit has one.
+    """
+    job, tree = written.job, written.job.tree
+    if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:
+        raise VerificationError(what, faults)
+    penalties: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, ColumnPublication]] = {}
+    with connect(table_job(job, tree.unit), spill, last=True) as connection, file_error(what):
+        tables = {table: written.read(table) for table in tree.tables}
+        for one in filter(None, written.originals.values()):
+            register_objects(connection, one.relation)
+        whole = source_owners(job, written.originals, connection, tables)
+        for table in tree.tables:
+            original = written.originals.get(table)
+            if original is not None:
+                published = published_table(connection, table_job(job, table), original, tables[table], whole.get(table))
+                original, figures[table] = (published.original, published.figures) if published else (None, {})
+            penalties[table], wrong = _held_against_source(written, connection, tables[table], original)
+            faults += wrong
+        most_rows, wrong = _joined(written, connection, tables)
+        found = _counted(written, connection, tables)
+        if histories is not None:
+            connection.execute(f"COPY ({persons_of_histories_sql(tables[tree.unit])}) TO {literal(str(histories))} (FORMAT parquet)")
+        wrong += value_faults(written.job, written.originals, connection, tables, whole)
+        wrong += few_persons_faults(job, connection, tables)
+        if job.privacy.known_rows is not None:
+            found, unexpected = _by_known_rows(job, connection, tables, found, job.privacy.known_rows)
+            wrong += unexpected
+    faults += wrong
+    if job.privacy.known_rows is None and (found.failing or found.smallest < job.privacy.k):
+        faults.append(
+            f"{counted(found.failing, 'person')} have a history that fewer than {job.privacy.k:,} share, the smallest {found.smallest:,}"
+        )
+    if faults:
+        raise VerificationError(what, faults)
+    return replace(found, most_rows=most_rows, penalties=penalties, published={name: one for name, one in figures.items() if one})
+
+
+def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> TablesRecount:
+    """Count histories, from the tables at the bottom of the tree upwards."""
+    tree = written.job.tree
+    for table in reversed(tree.tables):
+        children = [tables[child] for child in tree.tables_below(table) if table in tables[child].references]
+        connection.execute(row_texts_sql(tables[table], children))
+    [(persons, histories, smallest, failing)] = connection.execute(histories_sql(tables[tree.unit], written.job.privacy.k)).fetchall()
+    records = {table: int(connection.execute(f"SELECT count(*) FROM {read.relation}").fetchall()[0][0]) for table, read in tables.items()}
+    return TablesRecount(int(persons), int(histories), int(smallest), int(failing), records)
+
+
+def _by_known_rows(
+    job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], found: TablesRecount, most: int
+) -> tuple[TablesRecount, list[str]]:
+    """Count the persons of every choice of at most ``most`` rows.
+
+    Returned are the recount with the persons of the choice that fewest share as its smallest count, and faults.
+    """
+    unit = tables[job.tree.unit]
+    children = [table for table in tables.values() if unit.name in table.references]
+    if children:
+        connection.execute(items_sql(unit, children))
+    [(rare, choices, least)] = connection.execute(choices_sql(unit, len(children), most), {"k": job.privacy.k}).fetchall()
+    faults = [f"{rare:,} of {choices:,} choices of at most {most} rows are of fewer than {job.privacy.k:,} persons"] if rare else []
+    return replace(found, smallest=int(least)), faults
+
+
+def _joined(
+    written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
+) -> tuple[dict[str, int], list[str]]:
+    """Join every table to its persons; return the most rows of a person by table, and reference faults."""
+    faults, most_rows = [], {}
+    for table, read in tables.items():
+        if read.key:
+            [(lacking, repeated)] = connection.execute(key_faults_sql(read)).fetchall()
+            faults += [f"{counted(lacking, 'row')} of '{table}' have no whole key"] if lacking else []
+            faults += [f"{counted(repeated, 'key')} of '{table}' name several rows"] if repeated else []
+        connection.execute(persons_of_rows_sql(read, tables) if read.references else unit_owners_sql(read))
+        if read.references:
+            [(nobody, differing, most, *lost)] = connection.execute(owner_faults_sql(read)).fetchall()
+            faults += [
+                f"{counted(many, 'row')} of '{table}' refer to rows of '{other}' that are not there"
+                for other, many in zip(read.references, lost, strict=True)
+                if many
+            ]
+            faults += [f"{counted(nobody, 'row')} of '{table}' are nobody's"] if nobody else []
+            faults += [f"{counted(differing, 'row')} of '{table}' are of several persons"] if differing else []
+            bound, most_rows[table] = written.job.tables[table].rows, int(most)
+            if bound is not None and most > bound.most:
+                faults.append(f"a person has {counted(most, 'row')} of '{table}', and rows.most is {bound.most:,}")
+    return most_rows, faults
+
+
+def _column_faults(written: WrittenTables, table: str) -> list[str]:
+    """Return a fault if a table's files do not have the job's published columns in order."""
+    spec = written.job.tables[table]
+    linking = dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)])
+    before = [*linking, *(qid.name for qid in spec.columns.quasi_identifiers), *spec.columns.sensitive]
+    for path in written.files[table]:
+        try:
+            names = pq.read_schema(path).names
+        except (OSError, pa.ArrowException):
+            return [f"a data file of '{table}' cannot be read as Parquet"]
+        others = names[len(before) :]
+        known = (
+            not set(others) & set(spec.columns.columns_withheld) if spec.columns.insensitive == REST else others == spec.columns.insensitive
+        )
+        if names[: len(before)] != before or not known:
+            return [f"the columns of a data file of '{table}' are not those of the job, in its order"]
+    return [] if written.files[table] else [f"'{table}' has no data file"]
+
+
+def _held_against_source(
+    written: WrittenTables, connection: duckdb.DuckDBPyConnection, read: ReadTable, original: Original | None
+) -> tuple[dict[str, float], list[str]]:
+    """Compare the rows of a table with its source; return label losses and faults."""
+    table, of_table = read.name, table_job(written.job, read.name)
+    linking = list(dict.fromkeys([*read.key, *(column for columns in read.references.values() for column in columns)]))
+    without = f"(SELECT * EXCLUDE ({', '.join(linking)}) FROM {read.relation})" if linking else read.relation
+    faults = _hidden_faults(of_table, connection, read) + _pseudonym_faults(written.job, connection, read)
+    if original is None:
+        return {}, faults
+    if read.key:
+        [(same,)] = connection.execute(same_keys_sql(read, original.relation)).fetchall()
+        faults += [f"{counted(same, 'key')} of '{table}' are keys of the source"] if same else []
+    plain = [name for name in pq.read_schema(written.files[table][0]).names if quote(name) not in linking]
+    if not plain:
+        return {}, faults
+    rows = RowsHere(connection, without, original.relation)
+    truth = compare_with_source(of_table, rows, original, _claim(written, of_table, table))
+    faults += [f"'{table}': {fault}" for fault in truth.faults]
+    return {name: loss.penalty for name, loss in column_losses(of_table, rows, original).items()}, faults
+
+
+def _pseudonym_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:
+    """Return faults for published keys that lack the form of the job's pseudonyms."""
+    faults = []
+    for one in job.tables[read.name].columns.pseudonyms:
+        form = treatment_kind(one.treatment).form(one.treatment)
+        other = f"NOT regexp_full_match({quote(one.name)}::VARCHAR, {literal(form)})"
+        [(found,)] = connection.execute(f"SELECT count(*) FROM {read.relation} WHERE {other}").fetchall()
+        faults += [f"{counted(found, 'key')} of '{read.name}' are not of the form that its treatment publishes"] if found else []
+    return faults
+
+
+def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None:
+    """Return the levels that a table's labels must have: those stated, or any if levels differ by row.
+
+    None where the release does not state the level of every quasi-identifier.
+    """
+    names, levels = [qid.name for qid in job.columns.quasi_identifiers], written.levels.get(table, {})
+    if written.job.is_local:
+        return claimed_levels(names, [], starred=False)
+    said = [level for name in names if (level := levels.get(name)) is not None]
+    return claimed_levels(names, [said], starred=False) if len(said) == len(names) else None
+
+
+def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:
+    """Return faults for labels that disclose values the job hides."""
+    faults = []
+    for qid in job.columns.quasi_identifiers:
+        if qid.hides:
+            labels = connection.execute(f"SELECT DISTINCT {quote(qid.name)} FROM {read.relation}").fetchall()
+            if told := count_disallowed_labels(qid, (label for (label,) in labels), job.folder):
+                faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
+    return faults

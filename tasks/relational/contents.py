@@ -1,0 +1,325 @@
+"""Digests of each person's rows, and persons' histories, kept for comparisons and never published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from core.columns.column_types import working_type
+from core.composition.contents import RowSums, ValueSets, row_digests
+from core.formats.published import read_published_values
+from core.relational.kernels import NOWHERE
+from core.units.digests import NOBODY, Digests, digests_of
+from schemas.relational.table_jobs import column_of_persons
+from tasks.counting.contents import Digested
+from tasks.relational.making.linking import ORPHAN
+from tasks.relational.making.writing import ReleasedTables
+from tasks.store.step import FileStep
+from tasks.store.store import Store
+
+BATCH_ROWS = 1 << 17
+NOBODY_HERE = -1
+"""The number of no history: of persons who are not published."""
+
+
+class OfTable(NamedTuple):
+    """A table and one of its columns whose values are kept as digests."""
+
+    table: str
+    column: str
+
+
+class RowBatch(NamedTuple):
+    """A batch of rows of one table, with their persons and digests.
+
+    Attributes:
+        first: The number of the first.
+        whose: Shape (rows,), the person of each row, -1 for orphans.
+        digests: Shape (rows,) for each column that was asked for.
+    """
+
+    first: int
+    whose: NDArray[np.int64]
+    digests: list[Digests]
+
+    def released_rows(self, gone: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Return which rows belong to a person and are not withheld, shape (rows,).
+
+        ``gone`` marks the withheld rows among all rows of the table.
+        """
+        known = self.whose >= 0
+        return known if gone is None else known & ~gone[self.first : self.first + len(self.whose)]
+
+
+@dataclass(frozen=True)
+class PersonRows:
+    """The persons of a release with their rows in all tables.
+
+    Attributes:
+        given: The tables, and what is published of them.
+    """
+
+    given: ReleasedTables
+
+    @property
+    def store(self) -> Store:
+        """The artefact store."""
+        return self.given.store
+
+    @cached_property
+    def columns(self) -> Mapping[str, OfTable]:
+        """The table and column behind each column name of the persons' source."""
+        found = {}
+        for name, table in self.given.tables.items():
+            linking = table.table.linking if name == self.given.job.tree.unit else ()
+            for column in (*linking, *table.qids, *table.table.source.payload):
+                found[column_of_persons(self.given.job, name, column)] = OfTable(name, column)
+        return found
+
+    @property
+    def key(self) -> list[object]:
+        """The key of the persons and of all artefacts made of them."""
+        given = self.given
+        values = [[name, sorted((column, one.sha256) for column, one in made.items())] for name, made in given.values.items()]
+        linked = [artifact.sha256 for artifact in given.linked.values()]
+        return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, values]
+
+    def withheld(self) -> dict[str, NDArray[np.bool_]]:
+        """Return which rows of each table are not published even if their person is, shape (rows,)."""
+        given, chosen = self.given, pq.read_table(self.store.path(self.given.chosen))
+        gone = dict[str, NDArray[np.bool_]]()
+        for table in given.job.tree.tables:
+            numbers = given.numbers(table)
+            mine = numbers[1] == NOWHERE
+            if given.chain(table):
+                mine[chosen.filter(pc.field("table") == table)["row"].to_numpy()] = True
+            for depth, above in enumerate(given.chain(table)):
+                if depth:
+                    below = np.flatnonzero((numbers[0] == depth) & ~mine)
+                    mine[below] = gone[above][numbers[1][below]]
+            gone[table] = mine
+        return gone
+
+    def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False) -> Iterator[RowBatch]:
+        """Yield the rows of a table in batches, in their order.
+
+        Args:
+            table: The table.
+            columns: Of which columns there are digests.
+            published: Whether of what is published of their values; else of the source's values.
+        """
+        given, places = self.given, [self._place(table, column) for column in columns]
+        files = [given.linked[table]] if table in given.linked else given.tables[table].chunks
+        digested = [self._digester(table, column, published=published) for column in columns]
+        above, first = ["a0", "status"] if table in given.linked else [], 0
+        for artifact in files:
+            with pq.ParquetFile(self.store.path(artifact)) as file:
+                for batch in file.iter_batches(BATCH_ROWS, columns=[*above, *(places or ([] if above else file.schema_arrow.names[:1]))]):
+                    whose = np.arange(first, first + batch.num_rows)
+                    if above:
+                        nobody = batch.column("status").to_numpy() == ORPHAN
+                        whose = np.where(nobody, -1, batch.column("a0").fill_null(-1).to_numpy())
+                    yield RowBatch(first, whose, [make(batch.column(place)) for make, place in zip(digested, places, strict=True)])
+                    first += batch.num_rows
+
+    def _digester(self, table: str, column: str, *, published: bool) -> Callable[[pa.Array], Digests]:
+        """Return the function that computes digests of a column's carried values."""
+        given, own = self.given, self.given.tables[table]
+        if column in own.qids:
+            domain = given.codings[table].domains[own.qids.index(column)]
+            # Of each code, that of a null last.
+            entries = np.append(digests_of([domain.values], len(domain.values)), NOBODY)
+            return lambda codes: entries[codes.to_numpy()]
+        kind = working_type(own.table.source.columns.field(column).type)
+        decided = given.values.get(table, {}).get(column) if published else None
+        if decided is None:
+            return lambda values: digests_of([values.cast(kind)], len(values))
+        known = read_published_values(self.store.path(decided))
+        return lambda values: digests_of([known.apply(values.cast(kind))], len(values))
+
+    def _place(self, table: str, column: str) -> str:
+        own = self.given.tables[table]
+        if column in own.table.linking:
+            return own.place(column)
+        return f"q{own.qids.index(column)}" if column in own.qids else f"p{own.table.source.payload.index(column)}"
+
+    def persons(self, key: Sequence[str]) -> Digests:
+        """Return the digest of each person's key columns, shape (persons,).
+
+        It equals that of any release that names persons by the same columns.
+        """
+        own, parts = self.given.tables[self.given.job.tree.unit], []
+        places = [own.place(column) for column in key]
+        kinds = [working_type(own.table.source.columns.field(column).type) for column in key]
+        for artifact in own.chunks:
+            table = pq.read_table(self.store.path(artifact), columns=places)
+            columns = [table[place].combine_chunks().cast(kind) for place, kind in zip(places, kinds, strict=True)]
+            parts.append(digests_of(columns, len(table)))
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class KeptPersons:
+    """The tables of persons' digests, computed on request.
+
+    Attributes:
+        rows: The persons.
+        by: The columns.
+        key: The columns that name a person.
+    """
+
+    rows: PersonRows
+    by: Digested
+    key: Sequence[str]
+
+    def contents(self) -> pa.Table:
+        """Return each person's digests: ``content``, ``person``, ``untreated`` and ``value_0`` …, by unit row."""
+        found = {"content": self._together(self.by.names)}
+        if self.key:
+            found["person"] = self.rows.persons(self.key)
+        if self.by.untreated:
+            found["untreated"] = self._together(self.by.untreated, published=True)
+        found |= {f"value_{number}": self._value(number) for number in range(len(self.by.values))}
+        return pa.table(found)
+
+    def sets(self) -> pa.Table:
+        """Return ``column``, ``digest`` and ``value`` of each set of several values that persons have."""
+        nothing = np.empty(0, np.uint64)
+        parts = [(np.empty(0, np.int64), nothing, nothing)]
+        for number, held in self._sets.items():
+            digests, values = held.members()
+            parts.append((np.full(len(digests), number, np.int64), digests, values))
+        return pa.table(dict(zip(("column", "digest", "value"), map(np.concatenate, zip(*parts, strict=True)), strict=True)))
+
+    def _together(self, names: Sequence[str], *, published: bool = False) -> Digests:
+        """Return the digest of each person's values in some columns of all tables, shape (persons,).
+
+        The unit's columns come first, then those of each other table.
+        """
+        given = self.rows.given
+        unit, by_table = given.job.tree.unit, dict[str, list[str]]()
+        for name in names:
+            of_table = self.rows.columns[name]
+            by_table.setdefault(of_table.table, []).append(of_table.column)
+        batches = self.rows.rows_of(unit, by_table.pop(unit, []), published=published)
+        total = np.concatenate([row_digests(batch.digests, len(batch.whose)) for batch in batches])
+        gone = self._withheld if published else {}
+        for table in sorted(by_table):
+            sums = RowSums(given.persons)
+            for batch in self.rows.rows_of(table, by_table[table], published=published):
+                known = batch.released_rows(gone.get(table))
+                digests = row_digests(batch.digests, len(batch.whose))
+                sums.add(batch.whose[known], digests[known])
+            total = sums.of(total)
+        return total
+
+    @cached_property
+    def _withheld(self) -> Mapping[str, NDArray[np.bool_]]:
+        return self.rows.withheld()
+
+    @cached_property
+    def _sets(self) -> Mapping[int, ValueSets]:
+        """The value sets of columns with several values per person, by the number of the column."""
+        found = {}
+        for number, name in enumerate(self.by.values):
+            column = self.rows.columns[name]
+            if column.table != self.rows.given.job.tree.unit:
+                held = ValueSets(self.rows.given.persons)
+                for batch in self.rows.rows_of(column.table, [column.column], published=True):
+                    known = batch.released_rows(self._withheld[column.table])
+                    held.add(batch.whose[known], batch.digests[0][known])
+                found[number] = held
+        return found
+
+    def _value(self, number: int) -> pa.Array:
+        if held := self._sets.get(number):
+            return pa.array(held.sets, mask=~held.there)
+        table, column = self.rows.columns[self.by.values[number]]
+        return pa.array(np.concatenate([batch.digests[0] for batch in self.rows.rows_of(table, [column], published=True)]))
+
+
+class ByColumns(NamedTuple):
+    """The columns that are digested, and the columns that name a person."""
+
+    by: Digested
+    key: tuple[str, ...]
+
+
+def _contents(given: PersonRows, item: ByColumns, path: Path) -> int:
+    return write_digests(KeptPersons(given, *item).contents(), path)
+
+
+def _sets(given: PersonRows, item: ByColumns, path: Path) -> int:
+    return write_digests(KeptPersons(given, *item).sets(), path)
+
+
+def write_digests(table: pa.Table, path: Path) -> int:
+    """Write a table of digests to a Parquet file, uncompressed; return the number of rows."""
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
+    return len(table)
+
+
+PERSON_CONTENTS = FileStep(
+    "person_contents",
+    make=_contents,
+    reads=lambda given, item: [given.key, [list(part) for part in item.by], list(item.key)],
+    phase="overlaps",
+)
+"""By what the persons of a release are linked with those of others."""
+PERSON_SETS = FileStep(
+    "person_sets",
+    make=_sets,
+    reads=lambda given, item: [given.key, [list(part) for part in item.by], list(item.key)],
+    phase="overlaps",
+)
+"""Which values each set of a person's values in one column has."""
+
+
+class NumberedHistories(NamedTuple):
+    """The histories of a release as numbered by its recount.
+
+    Attributes:
+        path: Where they are, with the published keys of the unit.
+        files: Digests of the release's data files.
+    """
+
+    path: Path
+    files: tuple[str, ...]
+
+
+def _classes(given: PersonRows, item: NumberedHistories, path: Path) -> int:
+    """Write the history number of each person, in order of persons; -1 for persons not published."""
+    tables = given.given
+    keys = [f"k{place}" for place in range(len(tables.job.tables[tables.job.tree.unit].key))]
+    known = pq.read_table(given.store.path(tables.keys[tables.job.tree.unit]), columns=["row", *keys])
+    found = pq.read_table(item.path)
+    # Of both sides in order, so that each is looked up near the one before.
+    mine, theirs = (digests_of([side[key].combine_chunks() for key in keys], len(side)) for side in (known, found))
+    by_mine, by_theirs = np.argsort(mine), np.argsort(theirs)
+    rows = known["row"].to_numpy()[by_mine[np.searchsorted(mine[by_mine], theirs[by_theirs])]]
+    texts = np.full(tables.persons, NOBODY_HERE, np.int64)
+    texts[rows] = found["text"].to_numpy()[by_theirs]
+    there = np.flatnonzero(texts != NOBODY_HERE)
+    _, first, inverse = np.unique(texts[there], return_index=True, return_inverse=True)
+    classes = np.full(tables.persons, -1, np.int64)
+    classes[there] = np.argsort(np.argsort(first))[inverse]
+    pq.write_table(pa.table({"class": classes}), path, compression="lz4", use_dictionary=False, write_statistics=False)
+    return len(classes)
+
+
+PERSON_CLASSES = FileStep(
+    "person_classes",
+    make=_classes,
+    reads=lambda given, item: [given.key, given.given.release, list(item.files)],
+    phase="overlaps",
+)
+"""The history that each person has in a release."""

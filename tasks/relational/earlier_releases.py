@@ -1,0 +1,264 @@
+"""Comparison of a release of several tables with earlier ones: linkage keys, disclosed values, registry entry.
+
+The other releases may be of one table or of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.composition.pseudonym_sets import ShownTable, disclosed_persons_sql, row_digests_sql
+from schemas.errors.refusals import OverlapError
+from schemas.errors.signals import UnmeasuredError
+from schemas.job.job import Job, hierarchies_of
+from schemas.registry.treatment_kinds import treatment_kind
+from schemas.relational.manifest import TablesManifest
+from schemas.relational.table_jobs import column_of_persons, lasting_key, persons_job
+from schemas.relational.tables_job import TablesJob
+from schemas.release.increments import Overlap, PersonsOverlap
+from tasks.composition.earlier import Columns, KnownRecords
+from tasks.composition.overlaps import overlaps_of, register_release
+from tasks.composition.pseudonym_families import Disclosed, Joining, join_releases
+from tasks.composition.registry import Registered, ReleaseRegistry, open_registry
+from tasks.composition.release_history import STEP, Entry, keep_entry, promised_of
+from tasks.counting.contents import Digested, Sketches, sketches_of
+from tasks.counting.domains import axis_names
+from tasks.engine.runs import Run
+from tasks.relational.contents import (
+    PERSON_CLASSES,
+    PERSON_CONTENTS,
+    PERSON_SETS,
+    ByColumns,
+    KeptPersons,
+    NumberedHistories,
+    PersonRows,
+    write_digests,
+)
+from tasks.relational.making.writing import ReleasedTables
+from tasks.release.files import file_error
+from tasks.source.chunks import ChunkedSource
+from tasks.store.database import connect, literal, quote
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact, Store
+from tasks.writing.people import Part
+
+
+@dataclass
+class ComparedTables:
+    """A release of several tables and its comparison, while the release registry is locked.
+
+    Attributes:
+        known: Its persons.
+        registry: The registry; None for a release that is made to be counted and removed again.
+        joining: What its pseudonyms join it to.
+        said: What its manifest says of earlier releases.
+    """
+
+    known: ComparablePersons
+    registry: ReleaseRegistry | None
+    joining: Joining
+    said: dict[str, Any]
+
+    def enter(self, manifest: TablesManifest) -> Registered | None:
+        """Enter the release into the registry before its publication, as not yet published.
+
+        The entry counts only once the release is published. None is returned where there is no registry.
+        """
+        if self.registry is None:
+            return None
+        known, job = self.known, self.known.run.job
+        digested = tuple(map(known.with_kinds, known.digested))
+        entry = Entry(
+            release=manifest.release,
+            files=tuple((file.name, file.digest, file.rows) for file in known.source.files),
+            chunks=(),
+            names=tuple(axis_names(job)),
+            hierarchies=hierarchies_of(job),
+            settings="",
+            recoded=None,
+            code=STEP.key(),
+            parts=() if known.unmeasured else tuple(known.parts(known.digested)),
+            digested=(digested[0], digested[1], digested[2]),
+            promised=promised_of(job),
+            untold=known.unmeasured,
+            seal=manifest.seal,
+        )
+        keep_entry(entry, known.run.store)
+        return register_release(known, manifest.release, self.registry, self.joining.families)
+
+    def record_publication(self, entry: Registered | None) -> None:
+        """Record in the registry that the release was published."""
+        if self.registry and entry:
+            self.registry.record_publication(entry)
+            self.joining.commit()
+
+
+@contextmanager
+def compared_tables(known: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
+    """Compare a release of several tables with earlier ones under the registry's lock.
+
+    The registry stays locked, so that of two releases at once one knows of the other.
+    """
+    with open_registry(known.run.job) as registry:
+        joining = Joining()
+        with known.run.phase("overlaps"):
+            if registry:
+                joining = join_releases(known.run, known.source, shown.release, registry, disclosed_by_tables(shown))
+            try:
+                said = overlaps_of(known, shown.release, registry, joining.joined)
+            except OverlapError:
+                joining.withdraw()
+                raise
+        said["overlaps"] = said["overlaps"] and tuple(one.reported() for one in said["overlaps"])
+        yield ComparedTables(known, registry, joining, said)
+
+
+@dataclass(frozen=True)
+class ShownTables:
+    """The data files of a release, as their readers can join them.
+
+    Attributes:
+        run: The run, with the job of persons.
+        job: The job of the tables.
+        files: The data files of each table.
+        digests: SHA-256 of each.
+        release: The id of the release.
+    """
+
+    run: Run
+    job: TablesJob
+    files: Mapping[str, Sequence[Path]]
+    digests: tuple[str, ...]
+    release: str
+
+    @property
+    def store(self) -> Store:
+        """The artefact store."""
+        return self.run.store
+
+    def table(self, name: str) -> ShownTable:
+        """Return the relation, columns, key and references of a table, as SQL expressions."""
+        spec, chain = self.job.tables[name], self.job.tree.chains[name]
+        paths = ", ".join(literal(str(path)) for path in self.files[name])
+        labels = [qid.name for qid in spec.columns.quasi_identifiers]
+        referring = [(other, tuple(spec.referring[other])) for other in sorted(spec.referring, key=chain.index)]
+        linking = {*spec.key, *(column for _, columns in referring for column in columns)}
+        others = [column for column in pq.read_schema(self.files[name][0]).names if column not in {*labels, *linking}]
+        return ShownTable(
+            name,
+            f"read_parquet([{paths}], hive_partitioning = false)",
+            tuple(f"m.{quote(column)}" for column in labels),
+            tuple(f"m.{quote(column)}" for column in others),
+            tuple(map(quote, spec.key)),
+            tuple((other, tuple(map(quote, columns))) for other, columns in referring),
+        )
+
+
+def _disclosed(given: ShownTables, link: str, path: Path) -> int:
+    tree, salt = given.job.tree, literal(given.run.secret.keyed("disclosed", given.release))
+    job: Job = given.run.job
+    with connect(job, given.run.spill, last=True) as connection, file_error(f"release '{given.release}'"):
+        tables = {name: given.table(name) for name in tree.tables}
+        for name in reversed(tree.tables):
+            below = [other for other in tables.values() if name in dict(other.references)]
+            connection.execute(row_digests_sql(tables[name], below, salt))
+        statement = disclosed_persons_sql(tables[tree.unit], [link])
+        copy = f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION uncompressed)"
+        [(rows,)] = connection.execute(copy).fetchall()
+    return int(rows)
+
+
+DISCLOSED_PERSONS = FileStep(
+    "disclosed_persons",
+    make=_disclosed,
+    reads=lambda given, link: [given.release, given.digests, link],
+    settings=lambda given: given.run.secret.keyed("disclosed"),
+    phase="overlaps",
+)
+"""Of each published person, digests of all that a release discloses under the pseudonym."""
+
+
+def disclosed_by_tables(given: ShownTables) -> list[Disclosed]:
+    """Return the digests of values disclosed under the unit's lasting pseudonyms.
+
+    The list is empty where the pseudonyms are new in this release.
+    """
+    lasting = lasting_key(given.job)
+    if lasting is None:
+        return []
+    stable = treatment_kind(lasting.treatment).stable
+    link = f"left(k0::VARCHAR, {stable:d})" if stable else "k0"
+    return [Disclosed((lasting.name,), DISCLOSED_PERSONS.result(given, link), None)]
+
+
+NO_KEY = "the unit's rows have no key, so that its persons cannot be found in the files"
+FEW_ROWS = "whoever knows few rows of a person knows no history, and choices of rows are not compared between releases"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparablePersons(KnownRecords):
+    """The persons of several tables, for comparison with other releases.
+
+    Attributes:
+        rows: The persons, and what is published of them.
+        histories: Their histories as the recount numbered them.
+    """
+
+    overlap: ClassVar[type[Overlap]] = PersonsOverlap
+
+    rows: PersonRows
+    histories: NumberedHistories
+
+    @classmethod
+    def of(cls, given: ReleasedTables, histories: NumberedHistories) -> ComparablePersons:
+        """Return the comparable persons of a release of several tables."""
+        job = persons_job(given.job)
+        run, rows = replace(given.run, job=job), PersonRows(given)
+        return cls(run=run, source=_source(given, rows), rows=rows, histories=histories)
+
+    @property
+    def unmeasured(self) -> str:
+        """The reason why these persons cannot be compared, as the end of a sentence; empty if they can."""
+        given = self.rows.given
+        if given.job.privacy.known_rows is not None:
+            return FEW_ROWS
+        return "" if given.job.tables[given.job.tree.unit].key else NO_KEY
+
+    def sketches(self, columns: Columns) -> Sketches:
+        """Return the distinct-count sketches of some columns of the persons' rows, and of the persons."""
+        if columns not in self._sketches:
+            by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
+            self._sketches[columns] = sketches_of(pq.read_table(self.run.store.path(self.digest_tables(by)[0])))
+        return self._sketches[columns]
+
+    def parts(self, by: Digested) -> Sequence[Part]:
+        """Return the persons' histories and digests as one part."""
+        if reason := self.unmeasured:
+            raise UnmeasuredError(reason)
+        contents, sets = self.digest_tables(by)
+        return [Part(files=(), members=PERSON_CLASSES.result(self.rows, self.histories), contents=contents, sets=sets)]
+
+    def digest_tables(self, by: Digested) -> tuple[Artifact, Artifact]:
+        """Return the artefacts of the persons' digests in some columns, and of their value sets."""
+        item = ByColumns(by, tuple(name for name, _ in self.person))
+        made = KeptPersons(self.rows, *item)
+
+        def find(step: FileStep[PersonRows, ByColumns], content: str) -> Artifact:
+            return step.save_artifact(self.rows, item, lambda path: write_digests(getattr(made, content)(), path))
+
+        return find(PERSON_CONTENTS, "contents"), find(PERSON_SETS, "sets")
+
+
+def _source(given: ReleasedTables, rows: PersonRows) -> ChunkedSource:
+    """Return all tables as one source of persons, a record per person, with the columns of all tables."""
+    unit = given.tables[given.job.tree.unit].table.source
+    fields = [given.tables[table].table.source.columns.field(column).with_name(name) for name, (table, column) in rows.columns.items()]
+    payload = [column_of_persons(given.job, name, column) for name, table in given.tables.items() for column in table.table.source.payload]
+    return ChunkedSource(files=unit.files, chunks=(), payload=tuple(payload), columns=pa.schema(fields), published=(), keys=unit.keys)

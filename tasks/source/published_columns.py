@@ -1,0 +1,250 @@
+"""Published values of columns with a ``publish`` setting, decided before records are counted.
+
+Every step after this one reads columns as they are published, so that l and t are of what is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from core.columns.column_types import is_text, plain_type, working_type
+from core.recoding.publishing import CountedValues, is_number, published_values, scalar_of
+from core.units.digests import NOBODY, Digests, digests_of
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from schemas.job.publish import Publishing, Way, canonical_way, counts_people
+from tasks.source.chunks import Chunk, SourceFile
+from tasks.source.reading import read_chunk
+from tasks.store.database import connect
+from tasks.store.keys import StepCode
+from tasks.store.store import Store
+
+TABLE = "held"
+SOMEBODY = f"person <> {int(NOBODY)}"
+
+
+def comparable(column: pa.Array) -> pa.Array:
+    """Return a column plain, with moments as whole numbers and non-finite numbers as null."""
+    plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    if pt.is_date(plain.type):
+        return plain.cast(pa.date32()).cast(pa.int32())
+    if pt.is_timestamp(plain.type):
+        return plain.cast(pa.int64())
+    if pt.is_floating(plain.type):
+        return pc.if_else(pc.fill_null(pc.is_finite(plain), False), plain, pa.scalar(None, plain.type))
+    return plain
+
+
+def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return values of ``comparable`` in the type of their column again."""
+    if pt.is_date(kind):
+        return values.cast(pa.int32()).cast(pa.date32()).cast(kind)
+    if pt.is_timestamp(kind):
+        return values.cast(pa.int64()).cast(kind)
+    return values.cast(kind)
+
+
+def make_value_table(
+    connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence[pa.Array], Digests | None]], columns: int
+) -> None:
+    """Make a table of values and their persons: ``value_0`` …, ``person``.
+
+    Args:
+        connection: Gets it.
+        batches: Columns of a batch and the digests of its persons; None where each record counts.
+        columns: How many columns there are.
+    """
+    names = [f"value_{number}" for number in range(columns)]
+
+    def tables() -> Iterator[pa.RecordBatch]:
+        for given, persons in batches:
+            values = [comparable(column) for column in given]
+            whose = np.ones(len(values[0]), np.uint64) if persons is None else persons
+            yield pa.RecordBatch.from_arrays([*values, pa.array(whose)], names=[*names, "person"])
+
+    connection.execute(f"DROP TABLE IF EXISTS {TABLE}")
+    made = tables()
+    first = next(made, None)
+    assert first is not None
+    connection.register("batch", first)
+    connection.execute(f"CREATE TEMP TABLE {TABLE} AS SELECT * FROM batch")
+    for batch in made:
+        connection.register("batch", batch)
+        connection.execute(f"INSERT INTO {TABLE} SELECT * FROM batch")
+    connection.unregister("batch")
+
+
+def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, persons: bool) -> pa.Table:
+    """Return ``value`` (ascending, null last), ``people`` and ``records`` of a column of the table."""
+    people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if persons else "count(*)"
+    statement = f"SELECT value_{column} AS value, {people} AS people, count(*) AS records FROM {TABLE} GROUP BY 1 ORDER BY 1 NULLS LAST"
+    return connection.sql(statement).to_arrow_table()
+
+
+def count_values(
+    connection: duckdb.DuckDBPyConnection, column: int, kind: pa.DataType, k: int, *, persons: bool, every: bool
+) -> CountedValues:
+    """Count the people and records of each value of a column of the table.
+
+    Args:
+        connection: Has it.
+        column: Position of the column.
+        kind: Its type.
+        k: People.
+        persons: Whether persons are counted, and not records.
+        every: Whether each person is to be counted once at the least of all values, and not only of those of fewer than k people.
+    """
+    found = people_of_value(connection, column, persons=persons)
+    values, people, records = (found[name].combine_chunks() for name in ("value", "people", "records"))
+    there = len(values) - values.null_count
+    nulls = int(people[there].as_py()) if values.null_count else 0
+    whose, counts = np.asarray(people)[:there].astype(np.int64), np.asarray(records)[:there].astype(np.int64)
+    least = np.where(whose < k, whose, 0) if not every else whose
+    if persons:
+        connection.register("people", pa.table({"value": values.slice(0, there), "people": whose}))
+        few = "TRUE" if every else f"people < {k:d}"
+        each = (
+            f"SELECT person, min(value_{column}) AS value FROM {TABLE} JOIN people ON value_{column} = people.value "
+            f"WHERE {SOMEBODY} AND {few} GROUP BY person"
+        )
+        statement = (
+            f"SELECT p.value, count(e.person) AS people FROM people AS p LEFT JOIN ({each}) AS e USING (value) GROUP BY 1 ORDER BY 1"
+        )
+        least = np.asarray(connection.sql(statement).to_arrow_table()["people"].combine_chunks()).astype(np.int64)
+        connection.unregister("people")
+    rest = int(least.sum()) if not every else 0
+    return CountedValues(as_typed(values.slice(0, there), kind), whose, least, counts, nulls, rest)
+
+
+def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: pa.Array, *, persons: bool) -> tuple[int, int]:
+    """Return how many people, and how many records, have one of some values of a column.
+
+    A null may be among the values.
+
+    Args:
+        connection: Has it.
+        column: Position of the column.
+        values: Of the column, as it is published.
+        persons: As for ``count_values``.
+    """
+    connection.register("chosen", pa.table({"value": comparable(values)}))
+    people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if persons else "count(*)"
+    statement = f"SELECT {people}, count(*) FROM {TABLE} WHERE EXISTS (FROM chosen WHERE chosen.value IS NOT DISTINCT FROM value_{column})"
+    [(found, records)] = connection.execute(statement).fetchall()
+    connection.unregister("chosen")
+    return int(found), int(records)
+
+
+def fewest_people(found: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
+    """Return the value with the fewest people among given values, as an array of one.
+
+    Args:
+        found: As ``people_of_value`` returns it.
+        kind: Type of the column.
+        among: Shape (m,), whether each of its values may be taken.
+    """
+    people = np.where(np.asarray(among), np.asarray(found["people"].combine_chunks()), np.iinfo(np.int64).max)
+    return as_typed(found["value"].combine_chunks(), kind)[int(np.argmin(people)) :][:1]
+
+
+PUBLISHED = StepCode("publish", __name__)
+BYTES_PER_VALUE = 800
+"""What a different value takes in the recount."""
+NUMBERS = "only numbers are rounded, cut or put into groups; say publish: shared, which takes every type"
+
+
+def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store) -> tuple[list[SourceFile], pa.Schema]:
+    """Decide the published values of all columns with a ``publish`` setting, over a whole source.
+
+    Args:
+        job: Says how columns are published.
+        files: The source.
+        columns: Names and types as which all files are read.
+        store: Gets what is decided.
+
+    Returns:
+        The files, which are read so from here on, and the types as which they are.
+    """
+    if not job.columns.ways:
+        return list(files), columns
+    given = {name: working_type(columns.field(name).type) for name in job.columns.ways}
+    for name, kind in given.items():
+        _check_type(name, kind, job.columns.ways[name])
+    if job.is_of_several:
+        # Who has a value is known once rows are joined to their persons.
+        return list(files), columns
+    made = {}
+    for name, way in job.columns.ways.items():
+        key = PUBLISHED.key([Chunk.of(file).key for file in files], name, canonical_way(way), job.columns.person, job.privacy.k)
+        made[name] = store.make(PUBLISHED.name, key, ".arrow", lambda path, name=name: _decided(job, files, name, given[name], store, path))  # type: ignore[misc]
+    places = {name: (store.path(one), one.sha256) for name, one in made.items()}
+    fields = [field.with_type(pa.float64()) if is_mean(job.columns.ways.get(field.name)) else field for field in columns]
+    return [file.model_copy(update={"publish": places}) for file in files], pa.schema(fields)
+
+
+def is_mean(way: Way | None) -> bool:
+    """Return whether the numbers of a column are published as means, which are fractions."""
+    return isinstance(way, Publishing) and way.microaggregate is not None
+
+
+def _decided(job: Job, files: Sequence[SourceFile], name: str, kind: pa.DataType, store: Store, path: Path) -> int:
+    way, k = job.columns.ways[name], job.privacy.k
+    with connect(job, store.folder.parent / "spill") as connection:
+        make_value_table(connection, _read(job, files, name), 1)
+        counted = count_values(connection, 0, kind, k, persons=bool(job.columns.person), every=is_mean(way))
+    # The recount holds every value once more, one by one.
+    if (needed := len(counted.values) * BYTES_PER_VALUE) > job.memory:
+        raise SourceError.too_many_values(name, len(counted.values), needed)
+    return published_values(counted, way, k).write(path)
+
+
+def _read(job: Job, files: Sequence[SourceFile], name: str) -> Iterator[tuple[list[pa.Array], Digests | None]]:
+    persons = job.columns.person
+    for file in files:
+        for batch in read_chunk(Chunk.of(file), [name, *persons], plain=[name, *persons]) if file.rows else ():
+            yield [batch.column(0)], digests_of(batch.columns[1:], batch.num_rows) if persons else None
+
+
+def _check_type(name: str, kind: pa.DataType, way: Way) -> None:
+    plain = plain_type(kind)
+    if not isinstance(way, Publishing):
+        able = is_number(plain) or is_text(plain) or pt.is_boolean(plain) or pt.is_date(plain) or pt.is_timestamp(plain)
+        if not able or pt.is_float16(plain):
+            remedy = "make it text, a number, a boolean, a date or a timestamp, or list it under withheld"
+            raise SourceError.wrong_type(name, str(plain), "published as shared", remedy)
+        return
+    if not is_number(plain) or pt.is_float16(plain):
+        raise SourceError.wrong_type(name, str(plain), "published so", NUMBERS)
+    numbers = [one for one in (way.round, way.top, way.bottom) if one is not None]
+    try:
+        fitting = all(_fits(one, plain) and scalar_of(one, plain) is not None for one in numbers)
+    except (ValueError, OverflowError, pa.ArrowException):
+        fitting = False
+    if not fitting:
+        raise SourceError.wrong_type(name, str(plain), "published so", "give round, top and bottom as values of that type")
+
+
+def _fits(number: Decimal, kind: pa.DataType) -> bool:
+    """Return whether a number fits the decimal places of a type."""
+    return not pt.is_decimal(kind) or bool(number.scaleb(kind.scale) == number.scaleb(kind.scale).to_integral_value())
+
+
+def shared_columns(job: Job) -> list[str]:
+    """Return the columns of which at least k people share every published value."""
+    return [name for name, way in job.columns.ways.items() if counts_people(way)]
+
+
+def rows_of_people(batches: Sequence[pa.RecordBatch], columns: int, kept: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
+    """Return columns of the kept records of batches, and the digests of their persons."""
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept))
+    arrays = [column.combine_chunks() for column in table.columns]
+    return arrays[:columns], digests_of(arrays[columns:], len(table)) if len(arrays) > columns else None

@@ -1,0 +1,269 @@
+"""The runs of a comparison of methods, each in a process of its own; its release is counted and removed.
+
+The process is the command line itself, so that its CPU time and memory are those of ``skald run``, and its message is the one that a
+user would read. Source files are shared. Everything that the run makes is in a scratch folder that is removed.
+
+They run one after the other: concurrent runs would take each other's processors and memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGKILL
+from typing import Self
+
+from pydantic import ValidationError
+
+from core.compiling.compiled import compiled_kernels
+from core.privacy.risk import release_risk, without_masked
+from core.recount.labels.label_losses import DIGITS
+from core.units.losses import c_avg
+from schemas.errors.base import SkaldError
+from schemas.job.job import Job, job_digest, load_job
+from schemas.job.method import METHODS
+from schemas.release.manifest import Manifest
+from schemas.release.method_comparison import Figures, MethodRun
+from tasks.composition.release_history import people_of_release
+from tasks.counting.coding import load_coding
+from tasks.engine.calls import Call
+from tasks.engine.flows import SWITCH
+from tasks.engine.progress import advance
+from tasks.engine.runs import Run, versions
+from tasks.engine.steps import run_step
+from tasks.recount.recount import verify_release
+from tasks.source.chunks import ChunkedSource
+from tasks.store.files import private_folder
+from tasks.store.keys import Key, StepCode
+from tasks.store.store import Artifact, Store
+from tasks.utility.labels import gcp_of_source_values, published_gcp
+
+ROOT = Path(str(sys.modules[__name__.partition(".")[0]].__file__)).resolve().parents[1]
+"""The folder that holds this package: the checkout, or where packages are installed."""
+MOST_REPEATED = 100.0
+"""CPU seconds of a run above which it is not repeated for the few that its kernels took to compile."""
+
+
+@dataclass(frozen=True)
+class MethodRequest:
+    """The job of a comparison, and the changes to it for other methods.
+
+    Attributes:
+        job_file: The job.
+        settings: The user's overrides of job keys.
+        own: Name of the job's own method, whose options it keeps; others have their defaults.
+        identifiers: Their names, where some are published as pseudonyms: those change no figure, and a comparison draws no tokens.
+        treatment: Of suppressed records by methods that choose no levels, where the job's own needs levels.
+    """
+
+    job_file: Path
+    settings: tuple[str, ...]
+    own: str
+    identifiers: tuple[str, ...] = ()
+    treatment: str | None = None
+
+    @classmethod
+    def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
+        """Build the request to compare methods from a job and the user's overrides."""
+        columns = job.columns
+        names = [*columns.dropped, *(one.name for one in columns.pseudonyms)] if columns.pseudonyms else []
+        plain_treatment = ("mask" if job.suppression.masks else "drop") if job.suppression.is_local else None
+        return cls(job_file.absolute(), settings, job.method.name, tuple(names), plain_treatment)
+
+    def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
+        """Return the overrides of one run, whose work and target are in the scratch folder."""
+        other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
+        if self.treatment and not METHODS[method].one_level:
+            other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
+        names = json.dumps(self.identifiers, ensure_ascii=False)
+        dropped = (f"columns.identifiers={names}", "columns.linkable=[]") if self.identifiers else ()
+        # Settings are read as YAML, of which JSON is a part: a folder with a colon or a quote in its name stays one text.
+        folders = (f"{key}={json.dumps(str(scratch / key), ensure_ascii=False)}" for key in ("work", "target"))
+        # Ours come last, because of two settings of one key the later one stays.
+        # What is counted and removed is held against no earlier release, which a job may insist on.
+        return (*self.settings, *other, *dropped, f"privacy.k={k}", "artifacts=keep", "overlaps=warn", *folders)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A process that ended: exit code, output, message, CPU and wall seconds."""
+
+    code: int
+    printed: str
+    message: str
+    cpu: float
+    wall: float
+
+
+def run_method(
+    asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
+) -> MethodRun:
+    """Run a method in a new process and return the figures of its release.
+
+    Args:
+        asked: The job.
+        method: The method.
+        k: Least size of a class.
+        domain: The domain table of the source.
+        histogram: Of the source at the finest node, where a full-domain release is to be compared.
+        scratch: Folder of the run; removed before and after.
+        store: Holds domain and histogram.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)
+    settings = asked.settings_of(method, k, scratch)
+    try:
+        job = load_job(asked.job_file, settings)
+        private_folder(scratch)
+        ended = _warm(asked.job_file, settings, scratch)
+        if ended.code:
+            return MethodRun(method=method, k=k, failed=_sentence(ended, scratch))
+        manifest = Manifest.model_validate_json(ended.printed)
+        return MethodRun(method=method, k=k, figures=_figures(job, manifest, ended, domain, histogram, store, scratch))
+    except SkaldError as error:
+        return MethodRun(method=method, k=k, failed=_one_line(str(error), scratch))
+    except ValidationError:
+        return MethodRun(method=method, k=k, failed="It printed no manifest.")
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _warm(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
+    """Run a job, and again if kernels were compiled, so that compilation time is not counted."""
+    before = compiled_kernels()
+    ended = _run(job_file, settings, scratch)
+    if ended.code or ended.cpu > MOST_REPEATED or compiled_kernels() == before:
+        return ended
+    shutil.rmtree(scratch, ignore_errors=True)
+    private_folder(scratch)
+    return _run(job_file, settings, scratch)
+
+
+def _run(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
+    options = [option for setting in settings for option in ("--set", setting)]
+    # -P: a folder of the user's that is called flows would be taken for ours.
+    command = [sys.executable, "-P", "-m", "flows.process", "run", str(job_file), "--scratch", "--direct", "--json", *options]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    # Into files: a pipe that nobody empties while its process is waited for would stop the process once it is full.
+    printed, said = scratch / "printed", scratch / "said"
+    start = time.perf_counter()
+    with printed.open("wb") as output, said.open("wb") as errors:
+        process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path, SWITCH: "1"}, stdout=output, stderr=errors)
+        try:
+            # The usage of this one process; RUSAGE_CHILDREN would add up all that this process ever started.
+            _, status, usage = os.wait4(process.pid, 0)
+            # Popen did not do the waiting; without the code it would wait again for a process that is gone.
+            process.returncode = os.waitstatus_to_exitcode(status)
+        except BaseException:
+            # Ctrl+C too: a run that outlives its comparison would go on writing into a folder that is being removed.
+            process.kill()
+            process.wait()
+            raise
+    wall = time.perf_counter() - start
+    texts = [file.read_text("utf-8", "replace") for file in (printed, said)]
+    return Ended(process.returncode, texts[0], texts[1], usage.ru_utime + usage.ru_stime, wall)
+
+
+def _sentence(ended: Ended, scratch: Path) -> str:
+    if ended.code == -SIGKILL:
+        return "The system ended its process, most likely for lack of memory."
+    if ended.code < 0:
+        return f"Its process was ended by signal {-ended.code}."
+    return _one_line(ended.message, scratch) or f"It ended with exit code {ended.code}."
+
+
+def _one_line(text: str, scratch: Path) -> str:
+    # The folder is removed by the time that anybody reads the sentence.
+    return " ".join(text.replace(str(scratch), "its folder").split())
+
+
+def _figures(
+    job: Job, manifest: Manifest, ended: Ended, domain: Artifact, histogram: Artifact | None, store: Store, scratch: Path
+) -> Figures:
+    """Verify and count a release, by the same code for every method."""
+    release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
+    recount, _ = verify_release(job, release, people_of_release(manifest.release, Store(job.work_path / "artifacts")))
+    starred, masked = recount.fully_suppressed_units(manifest.masked)
+    risk = release_risk(recount.unit_sizes, starred, manifest.suppressed, masked)
+    sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
+    gcp = round(published_gcp(job, coding, release, manifest, scratch / "spill"), DIGITS)
+    # No label says what a class holds: at most what it publishes, priced over the same range as that.
+    held = gcp if "gcp_held" in manifest.loss else None
+    # With a remainder some records are published at other levels or with stars, so that the node does not tell their classes.
+    if held is None and manifest.node is not None and histogram is not None and manifest.remainder is None:
+        held = gcp_of_source_values(job, coding, histogram, manifest.node, store)
+    return Figures(
+        released=sum(size * classes for size, classes in sizes.items()),
+        suppressed=manifest.suppressed,
+        classes=int(risk["classes"]),
+        min_class=int(risk["min_class"]),
+        gcp=gcp,
+        gcp_values=held,
+        # A suppressed record could be any of the N, which is what DM charges for it.
+        dm=sum(size * size * classes for size, classes in sizes.items()) + manifest.suppressed * manifest.records,
+        # Of records or persons, whichever k counts.
+        c_avg=c_avg(int(risk["records"]), int(risk["classes"]), job.privacy.k),
+        prosecutor_max=risk["prosecutor_max"],
+        prosecutor_mean=risk["prosecutor_mean"],
+        share_above=risk["share_above"],
+        cpu=ended.cpu,
+        peak=manifest.peak_rss,
+        wall=ended.wall,
+    )
+
+
+MEASURED = "measured"
+STEP = StepCode(MEASURED, __name__)
+
+
+def measure_methods(
+    run: Run,
+    source: ChunkedSource,
+    asked: MethodRequest,
+    methods: Sequence[str],
+    ks: Sequence[int],
+    domain: Artifact,
+    histogram: Artifact | None,
+) -> list[MethodRun]:
+    """Run every method at every k and return the figures; an interrupted comparison is resumed.
+
+    Returns:
+        The runs by k, then in the order of the methods.
+    """
+    scratch, found = run.job.work_path / "comparison", []
+    wanted = [(k, method) for k in ks for method in methods]
+    advance("methods", 0, len(wanted))
+    try:
+        for done, (k, method) in enumerate(wanted, start=1):
+            # A method is its flow, which runs in a process of its own; what counts its release is here.
+            # Versions too: CPU time and memory are theirs, even where the release stays the same.
+            of_method = StepCode(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
+            key = STEP.key(of_method)
+            call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
+            artifact = run_step(run, MEASURED, measure_method, call)
+            found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
+            advance("methods", done, len(wanted))
+    finally:
+        # It held raw values, so that not even Ctrl+C may leave it behind.
+        shutil.rmtree(scratch, ignore_errors=True)
+    # The next comparison measures anew.
+    run.store.remove(MEASURED)
+    return found
+
+
+def measure_method(
+    asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
+) -> Artifact:
+    """Run one method at one k and write its figures to the store."""
+
+    def write(path: Path) -> int:
+        path.write_text(run_method(asked, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")
+        return 1
+
+    return store.make(MEASURED, key, ".json", write)
