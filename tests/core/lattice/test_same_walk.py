@@ -27,20 +27,21 @@ def table_of(objective: str) -> Example:
     return Example(rows, domains, tuple(built({"widths": [2, 4] if place % 2 else [1, 3]}, one) for place, one in enumerate(domains)))
 
 
-def walked(objective: str) -> list[tuple[Node, int, int, float]]:
-    """Search with more and more effort; return the node, how many were looked at and are left, and the bound."""
+def walked(objective: str) -> list[tuple[Node, int, int, float, float | None, dict[str, float]]]:
+    """Search with more and more effort; return the node, how many were looked at and are left, the bound, the gap and the objective."""
     example, found = table_of(objective), []
     prices = prices_of(objective, example.hierarchies, example.domains)
     for effort in EFFORTS:
         one = BranchAndBound(example.histogram((0,) * 4), example.hierarchies, Promise(3), 4, objective, effort, 100, prices=prices).run()
         assert one is not None
         assert one.bound is not None
-        found.append((one.node, one.evaluated, one.unexamined, round(one.bound, 6)))
+        gap, measured = one.gap and round(one.gap, 6), {name: round(share, 6) for name, share in one.measured.items()}
+        found.append((one.node, one.evaluated, one.unexamined, round(one.bound, 6), gap, measured))
     return found
 
 
 def examined(objective: str) -> list[tuple[Node, int, int, int | None, tuple[Node, ...]]]:
-    """Examine with more and more memory; return the node, how many were looked at, are left and pass, and the roots after the first."""
+    """Examine with more and more memory; return the node, how many were looked at, are left and pass, and the further roots."""
     example, found = table_of(objective), []
     prices = prices_of(objective, example.hierarchies, example.domains)
     top = tuple(hierarchy.top for hierarchy in example.hierarchies)
@@ -52,28 +53,48 @@ def examined(objective: str) -> list[tuple[Node, int, int, int | None, tuple[Nod
     return found
 
 
-WALKED: dict[str, list[tuple[Node, int, int, float]]] = {
-    "dm_star": [((0, 3, 2, 3), 7, 144, 118), ((2, 0, 2, 3), 14, 144, 118), ((2, 0, 2, 3), 28, 52, 118), ((2, 3, 1, 1), 58, 0, 168)],
-    "dm_all": [((2, 3, 0, 3), 7, 144, 112), ((1, 3, 1, 3), 14, 144, 112), ((1, 3, 1, 3), 28, 64, 112), ((1, 3, 1, 3), 56, 0, 196)],
-    "c_avg": [((0, 3, 2, 3), 7, 144, 3.0), ((2, 0, 2, 3), 14, 144, 3.0), ((1, 2, 2, 2), 28, 56, 3.0), ((1, 2, 2, 2), 68, 0, 3.7)],
-    "precision": [((0, 3, 2, 3), 7, 144, 0.0), ((0, 3, 2, 3), 14, 144, 0.0), ((1, 3, 2, 1), 28, 72, 6.0), ((1, 3, 2, 1), 50, 0, 17.0)],
+WALKED: dict[str, list[tuple[Node, int, int, float, float | None, dict[str, float]]]] = {
+    "dm_star": [
+        ((0, 3, 2, 3), 7, 144, 118, 0.864407, {}),
+        ((2, 0, 2, 3), 14, 144, 118, 0.779661, {}),
+        ((2, 0, 2, 3), 28, 52, 118, 0.779661, {}),
+        ((2, 3, 1, 1), 58, 0, 168, 0.0, {}),
+    ],
+    "dm_all": [
+        ((2, 3, 0, 3), 7, 144, 112, 1.232143, {}),
+        ((1, 3, 1, 3), 14, 144, 112, 0.75, {}),
+        ((1, 3, 1, 3), 28, 64, 112, 0.75, {}),
+        ((1, 3, 1, 3), 56, 0, 196, 0.0, {}),
+    ],
+    "c_avg": [
+        ((0, 3, 2, 3), 7, 144, 3.0, 0.857143, {}),
+        ((2, 0, 2, 3), 14, 144, 3.0, 0.666667, {}),
+        ((1, 2, 2, 2), 28, 56, 3.0, 0.233333, {}),
+        ((1, 2, 2, 2), 68, 0, 3.7, 0.0, {}),
+    ],
+    "precision": [
+        ((0, 3, 2, 3), 7, 144, 0.0, None, {}),
+        ((0, 3, 2, 3), 14, 144, 0.0, None, {}),
+        ((1, 3, 2, 1), 28, 72, 6.0, 1.833333, {}),
+        ((1, 3, 2, 1), 50, 0, 17.0, 0.0, {}),
+    ],
     "gcp": [
-        ((1, 3, 1, 3), 7, 144, 0.0),
-        ((1, 3, 1, 3), 14, 144, 0.0),
-        ((2, 2, 2, 1), 28, 46, 53.142857),
-        ((2, 2, 2, 1), 49, 0, 102.857143),
+        ((1, 3, 1, 3), 7, 144, 0.0, None, {}),
+        ((1, 3, 1, 3), 14, 144, 0.0, None, {}),
+        ((2, 2, 2, 1), 28, 46, 53.142857, 0.935484, {}),
+        ((2, 2, 2, 1), 49, 0, 102.857143, 0.0, {}),
     ],
     "gcp_covered": [
-        ((1, 3, 1, 3), 7, 144, 0.0),
-        ((1, 3, 1, 3), 14, 144, 0.0),
-        ((1, 2, 2, 2), 28, 46, 62.857143),
-        ((1, 2, 2, 2), 46, 0, 100.0),
+        ((1, 3, 1, 3), 7, 144, 0.0, None, {}),
+        ((1, 3, 1, 3), 14, 144, 0.0, None, {}),
+        ((1, 2, 2, 2), 28, 46, 62.857143, 0.590909, {}),
+        ((1, 2, 2, 2), 46, 0, 100.0, 0.0, {}),
     ],
     "entropy": [
-        ((1, 3, 1, 3), 7, 144, 0.0),
-        ((1, 3, 1, 3), 14, 144, 0.0),
-        ((1, 3, 1, 3), 28, 64, 116.190077),
-        ((1, 3, 1, 3), 46, 0, 345.148301),
+        ((1, 3, 1, 3), 7, 144, 0.0, None, {}),
+        ((1, 3, 1, 3), 14, 144, 0.0, None, {}),
+        ((1, 3, 1, 3), 28, 64, 116.190077, 1.970549, {}),
+        ((1, 3, 1, 3), 46, 0, 345.148301, 0.0, {}),
     ],
 }
 EXAMINED: dict[str, list[tuple[Node, int, int, int | None, tuple[Node, ...]]]] = {

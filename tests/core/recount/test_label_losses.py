@@ -34,6 +34,8 @@ def mean(reading: Reading, labels: Sequence[str | None], records: Sequence[int] 
         (["{care, null}", "nurse"], [Fraction(4, 6), 0]),
         (["{nurse, smith, null}", "baker"], [Fraction(3, 6), 0]),
         (["{nurse, null}", "baker"], [Fraction(2, 6), 0]),
+        (["mining", "nurse"], [Fraction(1, 5), 0]),
+        (["mining", "midwife", "craft"], [Fraction(1, 5), 0, Fraction(2, 5)]),
     ],
     ids=str,
 )
