@@ -105,5 +105,26 @@ EQUIVALENT: Mapping[str, str] = {
         "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
     ),
     "core/persons/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
+    "core/composition/contents.py:Sketch.of: 4 -> (4 + 1) #1": (
+        "Where the digests are cut, more of them than a sketch keeps are different: that is asked before they are left out."
+    ),
+    "core/order/sorting.py:insertion_sort: > -> >=": "Equal numbers look alike in either order; comparing sorts what takes more steps.",
+    "core/order/sorting.py:ascending_digests: <= -> <": "More bits are looked at than need be, which gives the same order.",
+    "core/persons/set_tree.py:SetTree._make_room: <= -> <": "A tree that is emptier takes more memory and holds the same.",
+    "core/persons/kernels.py:merge_person_cells: 1 -> (1 + 1) #1": (
+        "The number tells one person from the one before, and every second number does so as well."
+    ),
+    "core/privacy/holders.py:fewest_too_many: persons * most -> most": (
+        "The number is looked for from there on, downwards and upwards: it takes longer and is the same."
+    ),
+    "core/privacy/refusals.py:refusal_discloses: 2 -> (2 + 1) #1": "Nobody looks at a third half.",
+    (
+        "tasks/composition/by_contents.py:_identity: compared.mine.values, compared.theirs.values"
+        " -> compared.theirs.values, compared.mine.values"
+    ): ("Of each pair it is only asked whether one of both is missing."),
+    "tasks/composition/earlier.py:KnownRecords.sketches: columns not in self._sketches -> True": (
+        "What is made anew each time is the same, and takes longer."
+    ),
+    "tasks/writing/runs.py:_check_unpacked: 0 -> (0 + 1)": "A dictionary without a text unpacks to nothing, which is asked right afterwards.",
 }
 """By the name of a mutant."""

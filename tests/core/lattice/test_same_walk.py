@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from core.columns.domains import Node
+from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.objectives import prices_of
@@ -25,6 +29,12 @@ def table_of(objective: str) -> Example:
     rows = [tuple(drawn.integers(0, 8, 4).tolist()) for _ in range(40)]
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(4))
     return Example(rows, domains, tuple(built({"widths": [2, 4] if place % 2 else [1, 3]}, one) for place, one in enumerate(domains)))
+
+
+def counted(example: Example, roots: Sequence[Node]) -> Iterator[Histogram]:
+    """Count the cells of some roots, of which there is one at least."""
+    assert roots
+    return map(example.histogram, roots)
 
 
 def walked(objective: str) -> list[tuple[Node, int, int, float, float | None, dict[str, float]]]:
@@ -47,7 +57,7 @@ def examined(objective: str) -> list[tuple[Node, int, int, int | None, tuple[Nod
     top = tuple(hierarchy.top for hierarchy in example.hierarchies)
     for most_cells, most_roots in MEMORIES:
         examination = Examination(example.hierarchies, Promise(3), 40, 3, 4, objective, most_cells, 30, most_roots, prices=prices)
-        one = examination.run(example.histogram(top), lambda roots: map(example.histogram, roots), lambda nodes, most: [False] * len(nodes))
+        one = examination.run(example.histogram(top), partial(counted, example), lambda nodes, most: [False] * len(nodes))
         assert one is not None
         found.append((one.node, one.evaluated, one.unexamined, one.nodes_passing, one.roots[1:]))
     return found

@@ -20,12 +20,13 @@ from core.recount.classes import (
     column_faults,
     count_faults,
     manifest_faults,
+    one_value_is_true,
     promise_faults,
     recount_sql,
     suppressed_record_faults,
     suppression_faults,
 )
-from core.recount.people import PersonCount
+from core.recount.people import PersonCount, records_of_k
 from core.recount.together import TogetherCount
 from schemas.job.job import Job
 from schemas.release.figures import Remainder, Round
@@ -99,6 +100,9 @@ def manifest(**changes: Any) -> Manifest:
         "optimal": "certified", "search": {}, "files": (), "versions": {}, "seconds": {}, "peak_rss": 0,
     }  # fmt: skip
     return Manifest.model_validate(made | changes)
+
+
+PERSONS = {"columns": ["who"], "source": 95, "released": 90, "smallest_class": 5, "most_records": 2, "largest_share": 0.5}
 
 
 def test_a_manifest_that_says_what_the_files_hold_has_no_fault() -> None:
@@ -201,3 +205,31 @@ def test_what_columns_tell_together_is_held_against_the_files_in_the_unit_that_w
     assert manifest_faults(job(), manifest(passthrough_together=said), found) == []
     [fault] = manifest_faults(job(), manifest(passthrough_together=said | {"below_k": 8}), found)
     assert "untreated columns together" in fault
+
+
+def test_of_records_that_fail_at_the_levels_of_a_local_job_the_manifest_says_what_became() -> None:
+    said = ["the manifest does not say what became of the records that fail at its levels"]
+    assert manifest_faults(job(suppression={"limit": 0.05, "treatment": "cell"}), manifest(), recount()) == said
+    assert manifest_faults(job(), manifest(), recount()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "is_true", "at_least"),
+    [
+        ({"s": (2, 9)}, True, True), ({"s": (3, 9)}, False, True), ({"s": (2, 10)}, False, True), ({"s": (1, 9)}, False, False),
+        ({"s": (2, 8)}, False, False), ({}, False, False), ({"s": (2, 9), "t": (0, 0)}, False, False),
+    ],
+)  # fmt: skip
+def test_classes_of_one_value_are_as_many_as_is_said_or_at_least_so_many_by_persons(
+    said: dict[str, tuple[int, int]], is_true: bool, at_least: bool
+) -> None:
+    counts = {name: {"classes": classes, "records": records, "share": 0.5} for name, (classes, records) in said.items()}
+    found = replace(recount(), one_value={"s": (2, 9)})
+    assert one_value_is_true(manifest(one_value=counts), found) == is_true
+    assert one_value_is_true(manifest(one_value=counts, persons=PERSONS), found) == at_least
+
+
+@given(st.dictionaries(st.integers(1, 9), st.integers(1, 5), max_size=5), st.integers(1, 12))
+def test_k_persons_have_as_many_records_as_the_one_at_rank_k(persons: dict[int, int], k: int) -> None:
+    falling = sorted((records for records, many in persons.items() for _ in range(many)), reverse=True)
+    assert records_of_k(persons, k) == (falling[k - 1] if k <= len(falling) else 0)

@@ -16,6 +16,7 @@ from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
 from tasks.composition.registry import ReleaseRegistry
 from tasks.counting.contents import Sketches
+from tasks.store.secret import FolderSecret
 from tests.core.recount.test_classes import manifest
 
 NOTHING = Sketch.of(np.array([], np.uint64))
@@ -126,3 +127,23 @@ def test_sketches_are_keyed_by_what_they_are_of() -> None:
     mine = Sketches(records(1, 2), records(3))
     found = ReleaseRegistry.keyed_sketches(registry, mine)
     assert (said, found.records, found.persons) == (["record", "person"], mine.records, mine.persons)
+
+
+def test_files_are_known_by_keyed_digests_in_no_order_of_the_source() -> None:
+    registry = ReleaseRegistry(Path(), FolderSecret(b"secret"))
+    source: Any = SimpleNamespace(files=[SimpleNamespace(digest=digest, rows=rows) for digest, rows in (("c", 4), ("a", 0), ("b", 1))])
+    names, files = registry.keyed_names(source), registry.keyed_files(source)
+    assert names == sorted(files)
+    assert sorted(files.values()) == ["b", "c"], "an empty file holds no record"
+    assert FolderSecret(b"another").keyed("file", "b") not in files
+    assert registry.key != ReleaseRegistry(Path(), FolderSecret(b"another")).key
+
+
+def test_keyed_sketches_tell_of_counts_only_whether_there_is_a_double() -> None:
+    secret = FolderSecret(b"secret")
+    mine = Sketches(Sketch(np.array([3, 9, 12], np.uint64), np.array([1, 2, 7]), is_complete=False), records(5))
+    found = ReleaseRegistry(Path(), secret).keyed_sketches(mine)
+    assert found.records.digests.tolist() == secret.keyed_numbers("record", [3, 9, 12])
+    assert found.persons.digests.tolist() == secret.keyed_numbers("person", [5 << 40])
+    assert (found.records.counts.tolist(), found.records.is_complete) == ([1, 2, 2], False)
+    assert (found.persons.counts.tolist(), found.persons.is_complete) == ([1], True)

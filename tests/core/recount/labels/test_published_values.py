@@ -52,9 +52,9 @@ COUNTS = [ValueCount(value, people, people, people) for value, people in ((-7, 1
 
 
 def test_numbers_are_rounded_to_the_nearest_multiple_and_lie_a_quarter_of_it_away_on_average() -> None:
-    way = Publishing(round=Decimal(4))
+    way = Publishing(round=Decimal(8))
     assert publication_of(COUNTS, 1, 0, pa.int64(), way, 2) == ValuePublication(
-        [-8, 0, 4, 8, None], [True] * 4 + [False], [1.0] * 4 + [0.0]
+        [-8, 0, 8, 8, None], [True] * 4 + [False], [2.0] * 4 + [0.0]
     )
     halves = [ValueCount(value, 1, 1, 1) for value in (-0.75, 0.2, 0.5)]
     assert publication_of(halves, 0, 0, pa.float64(), Publishing(round=Decimal("0.5")), 2).published == [-1.0, 0.0, 0.5, None]

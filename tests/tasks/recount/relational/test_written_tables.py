@@ -6,13 +6,16 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from core.recount.relational.history_counts import ReadTable, owner_view
 from schemas.errors.base import VerificationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.recount.original import Original
+from tasks.recount.relational.published import few_persons_faults
 from tasks.recount.relational.tables import WrittenTables, recount_tables
 from tests.flows.relational.hospital import JOB, hospital_job
 
@@ -109,4 +112,36 @@ def test_a_star_is_no_label_of_a_level_that_has_none(tmp_path: Path) -> None:
     for row in rows["visit"]:
         row["ward"] = "*"
     with pytest.raises(VerificationError, match="'visit': the labels of 'ward' are not those of the levels"):
+        recounted(tmp_path, rows, None, originals=their_sources(tmp_path))
+
+
+@pytest.mark.parametrize(("k", "few"), [(2, 0), (3, 1), (4, 2)])
+def test_values_of_fewer_than_k_persons_are_counted_however_many_rows_they_have(tmp_path: Path, k: int, few: int) -> None:
+    """Two persons have x, one of them in three rows; three have y."""
+    described = deepcopy(JOB["tables"])
+    described["person"]["columns"]["sensitive"] = [{"name": "income", "publish": "shared"}]
+    job = load_tables_job(hospital_job(tmp_path, {}, tables=described, privacy={"k": k}))
+    read = ReadTable("person", "person", ("age",), ("person_id",), {}, ('"income"',))
+    rows = [(1, "x"), (1, "x"), (1, "x"), (2, "x"), (3, "y"), (4, "y"), (5, "y")]
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE {owner_view(read)} (person BIGINT, {read.at(read.sensitive[0])} VARCHAR)")
+        connection.executemany(f"INSERT INTO {owner_view(read)} VALUES (?, ?)", rows)
+        faults = few_persons_faults(job, connection, {"person": read})
+    values = "1 value" if few == 1 else f"{few} values"
+    assert faults == ([f"column 'income' of 'person' publishes {values} of fewer than {k} persons"] if few else [])
+
+
+def test_a_table_without_a_source_is_compared_with_none(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    some = their_sources(tmp_path)
+    without = recounted(tmp_path, rows, None, originals=some | {"visit": None})
+    assert without.penalties == {"person": {"age": 1.0 * 4}, "visit": {}, "condition": {"chronic": 0.0}}
+
+
+def test_values_that_the_source_has_not_are_refused(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    rows["visit"][0] |= {"nights": 9}
+    with pytest.raises(VerificationError, match="'visit': "):
         recounted(tmp_path, rows, None, originals=their_sources(tmp_path))
