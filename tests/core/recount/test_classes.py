@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.recount import classes
 from core.recount.classes import (
     Recount,
     column_faults,
@@ -27,6 +28,7 @@ from core.recount.classes import (
     suppression_faults,
 )
 from core.recount.people import PersonCount, records_of_k
+from core.recount.shares import ShareClasses, merge_share_counts
 from core.recount.together import TogetherCount
 from schemas.job.job import Job
 from schemas.release.figures import Remainder, Round
@@ -233,3 +235,28 @@ def test_classes_of_one_value_are_as_many_as_is_said_or_at_least_so_many_by_pers
 def test_k_persons_have_as_many_records_as_the_one_at_rank_k(persons: dict[int, int], k: int) -> None:
     falling = sorted((records for records, many in persons.items() for _ in range(many)), reverse=True)
     assert records_of_k(persons, k) == (falling[k - 1] if k <= len(falling) else 0)
+
+
+def test_persons_of_shares_are_added_up_with_the_smallest_class_of_those_that_have_one() -> None:
+    counts = [
+        PersonCount(9, 2, 1, 3, 1, 4, 1, {3: 1, 5: 2}, 0.25, 6), PersonCount(4, 1, 0, 2, 2, 5, 0, {2: 1, 5: 1}, 0.5, 2),
+        PersonCount(0, 0, 0, 0, 0, 0, 3),
+    ]  # fmt: skip
+    shares = [ShareClasses(recount(records=9, classes=classes, persons=one)) for one, classes in zip(counts, (3, 2, 0), strict=True)]
+    whole = merge_share_counts(shares, ()).counts
+    assert (whole.records, whole.classes) == (18, 5)
+    assert whole.persons == PersonCount(0, 0, 1, 2, 3, 9, 4, {2: 1, 3: 1, 5: 3}, 0.5, 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "is_same"),
+    [
+        (None, {}, True), (None, {"risk": 0.5}, False), ({"risk": 0.5}, {}, False), ({"risk": 0.5}, {"risk": 0.5}, True),
+        ({"risk": 0.5}, {"risk": 0.5 + 1e-12}, True), ({"risk": 0.5}, {"risk": 0.501}, False),
+        ({"risk": 0.5, "classes": 3}, {"risk": 0.5, "classes": 4}, False), ({"risk": 0.5}, {"risk": 0.5, "classes": 4}, False),
+    ],
+)  # fmt: skip
+def test_the_risk_in_the_population_is_that_of_the_files_but_for_rounding(
+    said: dict[str, float] | None, found: dict[str, float], is_same: bool
+) -> None:
+    assert classes._same_risk(manifest().model_copy(update={"population": said}), found) is is_same

@@ -14,7 +14,7 @@ import pytest
 from core.composition.contents import Sketch
 from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
-from tasks.composition.registry import ReleaseRegistry
+from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.counting.contents import Sketches
 from tasks.store.secret import FolderSecret
 from tests.core.recount.test_classes import manifest
@@ -147,3 +147,42 @@ def test_keyed_sketches_tell_of_counts_only_whether_there_is_a_double() -> None:
     assert found.persons.digests.tolist() == secret.keyed_numbers("person", [5 << 40])
     assert (found.records.counts.tolist(), found.records.is_complete) == ([1, 2, 2], False)
     assert (found.persons.counts.tolist(), found.persons.is_complete) == ([1], True)
+
+
+def registered(folder: Path, **said: Any) -> Registered:
+    made: dict[str, Any] = {
+        "format": 1, "release": "people-1", "place": str(folder), "work": "", "k": 5, "records": 5, "files": (), "linkage_key": (),
+        "person": (), "columns": (), "qids": (), "sketch": "", "reach": (0.5, 1.0), "key": "", "made": 0.0,
+    }  # fmt: skip
+    return Registered(**(made | said))
+
+
+def test_a_registered_release_gives_back_its_sketches_unless_they_were_changed(tmp_path: Path) -> None:
+    registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
+    mine = Sketches(Sketch(np.array([9, 3, 12], np.uint64), np.array([1, 2, 2]), is_complete=False), records(5, 6))
+    entry = registry.enter(registered(tmp_path), mine)
+    assert (entry.key, entry.made > 0) == (registry.key, True)
+    found = registry.sketches_of(entry)
+    assert found is not None
+    assert (found.records.digests.tolist(), found.records.counts.tolist()) == ([9, 3, 12], [1, 2, 2])
+    assert (found.persons.digests.tolist(), found.persons.counts.tolist()) == ([5 << 40, 6 << 40], [1, 1])
+    assert (found.records.is_complete, found.persons.is_complete) == (False, True)
+    assert registry.sketches_of(entry.model_copy(update={"sketch": "0"})) is None
+    assert registry.sketches_of(registered(tmp_path, release="people-2")) is None
+
+
+def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path) -> None:
+    """Its manifest says whether it publishes pseudonyms; where that cannot be read, it may."""
+    assert registered(tmp_path, place="").is_there
+    assert registered(tmp_path, place="").pseudonyms_may_be_there
+    entry = registered(tmp_path)
+    assert not entry.is_there
+    assert entry.pseudonyms_may_be_there
+    (tmp_path / "people-1").mkdir()
+    assert entry.is_there
+    path = tmp_path / "people-1" / "manifest.json"
+    for text, may_be in (
+        ("no manifest", True), (manifest().model_dump_json(), False), (manifest(pseudonyms={"ssn": "hashed"}).model_dump_json(), True),
+    ):  # fmt: skip
+        path.write_text(text)
+        assert entry.pseudonyms_may_be_there is may_be

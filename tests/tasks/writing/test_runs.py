@@ -14,7 +14,17 @@ import pytest
 from schemas.errors.values import ValuesError
 from tasks.writing import two_level_shuffle
 from tasks.writing.people import write_fragment_members
-from tasks.writing.runs import PAGE, SAMPLED_VALUES, RunWriter, _check_unpacked, _formed, pays_to_dictionary_encode, read_file_records
+from tasks.writing.runs import (
+    PAGE,
+    SAMPLED_VALUES,
+    RunWriter,
+    _check_unpacked,
+    _formed,
+    count_file_records,
+    pays_to_dictionary_encode,
+    read_file_records,
+    write_run,
+)
 
 
 def payload(entries: int, rows: int) -> pa.RecordBatch:
@@ -114,3 +124,22 @@ def test_one_long_text_is_plain_where_it_takes_more_than_a_page() -> None:
         column, repeated = _formed(text, pa.string())
         assert text.dictionary.nbytes == PAGE + more
         assert (pa.types.is_dictionary(column.type), repeated) == (not more, True)
+
+
+@pytest.mark.parametrize("entries", [3, 200])
+def test_a_shuffle_part_has_the_records_of_its_files_of_all_runs(tmp_path: Path, entries: int) -> None:
+    """Five files, of which a part has three; one run ends before the last of them."""
+    runs, files = [tmp_path / "first.arrow", tmp_path / "second.arrow"], 5
+    for number, path in enumerate(runs):
+        batch = payload(entries, 40)
+        last = files if number == 0 else 3
+        write_run(path, (np.arange(40) + 40 * number).astype(np.int32), batch, np.arange(40) * last // 40)
+    part = tmp_path / "part.arrow"
+    rows = two_level_shuffle.write_shuffle_part(part, runs, range(2, 5), 2)
+    assert rows == sum(count_file_records(runs, number) for number in range(2, 5))
+    for number in range(3):
+        found, expected = (read_file_records(paths, one, 2) for paths, one in (([part], number), (runs, number + 2)))
+        assert found[0].tolist() == expected[0].tolist()
+        assert [column.to_pylist() for column in found[1]] == [column.to_pylist() for column in expected[1]]
+        assert [column.type for column in found[1]] == [column.type for column in expected[1]]
+    assert two_level_shuffle.write_shuffle_part(tmp_path / "none.arrow", runs, range(7, 7), 2) == 0
