@@ -9,15 +9,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from core.composition.contents import Sketch
+from schemas.job.job import Job
 from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
 from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.counting.contents import Sketches
 from tasks.store.secret import FolderSecret
 from tests.core.recount.test_classes import manifest
+from tests.jobs import job_of
 
 NOTHING = Sketch.of(np.array([], np.uint64))
 
@@ -186,3 +189,53 @@ def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path)
     ):  # fmt: skip
         path.write_text(text)
         assert entry.pseudonyms_may_be_there is may_be
+
+
+@pytest.mark.parametrize(
+    ("linked", "persons", "theirs", "whose", "is_complete", "expected"),
+    [
+        (True, False, records(1, 9), NOTHING, True, "shared"), (True, False, records(8, 9), records(1), True, None),
+        (False, True, records(1), records(2), True, "shared"), (False, True, records(1), records(9), True, None),
+        (True, True, records(9), records(2), True, "shared"), (True, True, records(9), records(8), True, None),
+        (True, False, records(8, 9), NOTHING, False, "doubtful"), (False, True, records(8, 9), records(9), False, "doubtful"),
+        (False, False, records(1), records(1), False, None),
+    ],
+)  # fmt: skip
+def test_sketches_share_records_or_persons_by_whatever_links_them(
+    linked: bool, persons: bool, theirs: Sketch, whose: Sketch, is_complete: bool, expected: str | None
+) -> None:
+    """The source has five records of as many persons; of a sketch that is not complete others may be the same."""
+    mine = Sketches(records(1, 2, 3, 4, 5), records(1, 2, 3, 4, 5))
+    other = Sketches(*(Sketch(one.digests, one.counts, is_complete) for one in (theirs, whose)))
+    registry: Any = SimpleNamespace(sketches_of=lambda _entry: other)
+    known: Any = SimpleNamespace(columns=(("all", "text"),))
+    asked: list[Any] = []
+    keyed: Any = SimpleNamespace(of=lambda columns: asked.append(columns) or (mine, mine))
+    entry: Any = SimpleNamespace(reach=(1.0, 1.0))
+    link = (("q", "text"),) if linked else ()
+    found = earlier._by_sketches(known, entry, registry, keyed, Earlier("people-1", 5, linkage_key=link, persons=persons))
+    assert (found and ("doubtful" if found.doubtful else "shared")) == expected
+    assert asked == [link or known.columns]
+
+
+@pytest.mark.parametrize(("target", "is_folder"), [("s3://bucket/releases", False), ("releases", True)])
+def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: Path, target: str, is_folder: bool) -> None:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": []}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 3}, target=target))
+    mine = Sketches(Sketch(np.array([3, 9], np.uint64), np.array([1, 2]), is_complete=False), records(5))
+    source: Any = SimpleNamespace(records=7, files=[SimpleNamespace(digest="a", rows=7)], columns=pa.schema([("q", pa.string())]))
+    known: Any = SimpleNamespace(
+        run=SimpleNamespace(job=job),
+        source=source,
+        columns=(("q", "text"),),
+        person=(),
+        sketches=lambda columns: {known.columns: mine}[columns],
+    )
+    registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
+    entry = overlaps.register_release(known, "people-1", registry, ["f"])
+    assert bool(entry.place) == is_folder
+    assert (entry.k, entry.records, entry.qids, entry.columns, entry.families) == (3, 7, ("q",), ("q",), ("f",))
+    assert (entry.files, entry.reach, entry.published) == (tuple(registry.keyed_names(source)), (mine.records.reach, 1.0), False)
+    found = registry.sketches_of(entry)
+    assert found is not None
+    assert found.records.digests.tolist() == registry.keyed_sketches(mine).records.digests.tolist()
