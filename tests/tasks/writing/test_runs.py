@@ -73,10 +73,10 @@ def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: py
 
     monkeypatch.setattr(two_level_shuffle, "each_alone", made)
     run: Any = SimpleNamespace(store=None)
-    runs: Any = list(range(20))
+    runs: Any = list(range(17))
     found = two_level_shuffle.shuffle_runs(run, runs, files, 1)
     assert len(found.runs) <= found.files <= len(found.runs) + 2
-    assert {len(part) for part in found.runs} == {4}, "twenty runs, five at a time"
+    assert {len(part) for part in found.runs} == {4}, "seventeen runs, five at a time"
     for number in range(files):
         part, within = found.of(number)
         assert all(one[within] == number for one in part)
