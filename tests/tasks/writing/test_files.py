@@ -152,3 +152,12 @@ def test_a_file_of_another_writer_is_one_with_more_in_it(tmp_path: Path) -> None
         assert not file.schema_arrow.metadata, "nothing else tells it from one of ours"
     for same_library in (True, False):
         assert len(parquet_faults([path], tmp_path, same_library=same_library)) == 1
+
+
+def test_a_file_that_cannot_be_read_is_no_plain_one(tmp_path: Path) -> None:
+    path = tmp_path / "part.parquet"
+    path.write_bytes(b"PAR1 and nothing else")
+    assert [("more in it" in one, "cannot be read" in one) for one in parquet_faults([path], tmp_path, same_library=False)] == [
+        (True, False),
+        (False, True),
+    ]
