@@ -9,12 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from core.columns.domains import Node
+from core.columns.domains import Domain, Node
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
+from core.lattice.map import UNEXAMINED
 from core.lattice.objectives import prices_of
+from core.lattice.search import Search
+from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
+from core.units.class_table import exact_hierarchy
+from tests.core.units.tables_of_people import People
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
 
@@ -59,6 +64,8 @@ def examined(objective: str) -> list[tuple[Node, int, int, int | None, tuple[Nod
         examination = Examination(example.hierarchies, Promise(3), 40, 3, 4, objective, most_cells, 30, most_roots, prices=prices)
         one = examination.run(example.histogram(top), partial(counted, example), lambda nodes, most: [False] * len(nodes))
         assert one is not None
+        assert one.statuses is not None
+        assert int((one.statuses == UNEXAMINED).sum()) == one.unexamined
         found.append((one.node, one.evaluated, one.unexamined, one.nodes_passing, one.roots[1:]))
     return found
 
@@ -154,3 +161,52 @@ def test_with_more_effort_a_search_comes_as_far_as_it_always_did(objective: str)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_with_more_memory_an_examination_takes_the_roots_that_it_always_took(objective: str) -> None:
     assert examined(objective) == EXAMINED[objective]
+
+
+def test_a_weighted_cost_is_told_per_value_of_a_quasi_identifier() -> None:
+    """The last column is sensitive, and costs nothing."""
+    example, weights = table_of("gcp"), (1.0, 2.0, 2.0)
+    *axes, _ = example.hierarchies
+    axes.append(exact_hierarchy(example.domains[-1]))
+    root = Example(example.rows, example.domains, tuple(axes)).histogram((0,) * 4)
+    prices = prices_of("gcp", axes[:3], example.domains[:3], 1, weights=weights)
+    given = root, axes, Promise(3, (DistinctDiversity("qid 3", 2),)), 4, "gcp"
+    whole = Search(*given, sensitive=[example.domains[-1]], prices=prices).run()
+    branched = BranchAndBound(*given, sensitive=[example.domains[-1]], prices=prices).run()
+    assert whole is not None
+    assert branched is not None
+    assert branched.bound is not None
+    assert whole.measured == branched.measured == {"weighted": pytest.approx(branched.bound * 3 / (40 * 3 * sum(weights)))}
+
+
+def searched_for_people(objective: str, *, secret: bool) -> list[tuple[Node, int, int]]:
+    """Search for two people in each class, of 25 who have the records; return node, suppressed and evaluated of three searches."""
+    example = table_of(objective)
+    axes, sensitive = list(example.hierarchies), list[Domain]()
+    if secret:
+        axes[-1], sensitive = exact_hierarchy(example.domains[-1]), [example.domains[-1]]
+    table = People(Example(example.rows, example.domains, tuple(axes)), np.random.default_rng(3).integers(0, 25, 40).tolist())
+    qids, root = 4 - len(sensitive), (0,) * 4
+    prices = prices_of(objective, axes[:qids], example.domains[:qids], len(sensitive))
+    promise = Promise(2, (DistinctDiversity("qid 3", 2),)) if secret else Promise(2)
+    given = table.example.histogram(root), axes, promise, 4, objective
+    more = {"sensitive": sensitive, "prices": prices, "persons": table.persons(root, 2)}
+    found = [Search(*given, **more).run(), *(BranchAndBound(*given, effort, 100, **more).run() for effort in (14, 1 << 40))]
+    return [(one.node, one.loss.suppressed, one.evaluated) for one in found if one]
+
+
+OF_PEOPLE: dict[tuple[str, bool], list[tuple[Node, int, int]]] = {
+    ("dm_star", False): [((2, 0, 1, 3), 3, 48), ((2, 0, 2, 3), 0, 14), ((2, 0, 1, 3), 3, 78)],
+    ("dm_star", True): [((0, 2, 2, 0), 4, 18), ((0, 2, 2, 0), 4, 14), ((0, 2, 2, 0), 4, 30)],
+    ("c_avg", False): [((2, 2, 1, 1), 4, 71), ((2, 3, 0, 2), 3, 14), ((2, 2, 1, 1), 4, 95)],
+    ("c_avg", True): [((2, 2, 0, 0), 4, 29), ((2, 2, 0, 0), 4, 14), ((2, 2, 0, 0), 4, 35)],
+    ("gcp", False): [((1, 2, 2, 2), 0, 47), ((1, 3, 1, 3), 1, 14), ((1, 2, 2, 2), 0, 48)],
+    ("gcp", True): [((2, 1, 1, 0), 2, 18), ((1, 1, 2, 0), 3, 14), ((2, 1, 1, 0), 2, 27)],
+}
+
+
+@pytest.mark.parametrize(("objective", "secret"), OF_PEOPLE)
+def test_where_people_count_both_searches_find_the_same_and_go_the_way_that_they_always_went(objective: str, secret: bool) -> None:
+    found = searched_for_people(objective, secret=secret)
+    assert found == OF_PEOPLE[objective, secret]
+    assert found[0][:2] == found[2][:2]
