@@ -125,6 +125,17 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/composition/earlier.py:KnownRecords.sketches: columns not in self._sketches -> True": (
         "What is made anew each time is the same, and takes longer."
     ),
-    "tasks/writing/runs.py:_check_unpacked: 0 -> (0 + 1)": "A dictionary without a text unpacks to nothing, which is asked right afterwards.",
+    "tasks/writing/runs.py:_check_unpacked: 0 -> (0 + 1)": "A dictionary without a text unpacks to nothing, as is asked right afterwards.",
+    "core/composition/classes.py:count_records_at_risk: 1 -> (1 + 1)": (
+        "Classes are numbered from 0 and -1 is none: two up they hold no negative digit either, and are as different."
+    ),
+    "core/composition/contents.py:Sketch.of: >= -> >": "What is left out there is left out when the sketch is cut to its size, too.",
+    "core/lattice/bounded_evaluations.py:Evaluations.see: >= -> > #1": "One node more is known before some are forgotten.",
+    "core/order/release_order.py:_sorted_as_numbers: > -> >=": "Records that just fit into a number come into the same order without one.",
+    "core/recount/labels/group_levels.py:_scaled: 0 -> (0 + 1)": "Without a number there is none that has to fit.",
+    "core/recount/labels/label_spans.py:_read_range: end, least -> least, end": (
+        "The larger of both is taken, in whichever order they are given, and of that and the most the smaller."
+    ),
+    "tasks/composition/earlier.py:_are_common_in_files: <= -> <": "Of two sources of the same files either holds the other's.",
 }
 """By the name of a mutant."""

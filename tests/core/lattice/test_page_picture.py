@@ -36,6 +36,8 @@ def test_bars_stand_beside_their_height_and_before_their_number(width: int, each
         y = 110 - 18 * height
         expected += [(28, y, str(height)), (34 + size * each + 5, y, f"{size}, chosen" if height == chosen else str(size))]
     assert words_of(picture.body)[1:11] == expected
+    sizes_of_words = [int(size) for size in re.findall(r"<text [^>]*font-size='(\d+)'", picture.body)]
+    assert sizes_of_words == [12, *[10] * 10, *[11] * 5]
     bars = [(34 + each * place, 98 - 18 * height, each, 14) for height, size in enumerate(sizes) for place in range(size)]
     assert boxes_of(picture)[:12] == bars
 

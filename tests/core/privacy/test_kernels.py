@@ -41,6 +41,7 @@ def kept_by_models(model: PrivacyModel, counts: list[int], whole: list[int]) -> 
 @given(MODELS, COUNTS, COUNTS)
 @example(RecursiveDiversity("x", Fraction(3, 2), 2), [3, 2, 0, 0, 0, 0], [0] * VALUES)  # 3 < 3/2 · 2 does not hold
 @example(RecursiveDiversity("x", Fraction(5, 2), 2), [4, 2, 0, 0, 0, 0], [0] * VALUES)  # 4 < 5/2 · 2 does
+@example(closeness("equal", 0.0), [1, 0, 0, 0, 0, 0], [0] * VALUES)  # a source of one record
 @example(closeness("ordered", 0.25), [5, 0, 0, 0, 0, 0], [0] * VALUES)  # the source's own shares
 @example(closeness("ordered", 0.25), [5, 0, 0, 0, 0, 0], [0, 5, 5, 5, 5, 5])  # other shares
 @example(closeness("hierarchical", 0.4), [2, 0, 0, 0, 0, 0], [-2, 2, 0, 0, 0, 0])  # a third: all within the lowest of three

@@ -239,3 +239,20 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
     found = registry.sketches_of(entry)
     assert found is not None
     assert found.records.digests.tolist() == registry.keyed_sketches(mine).records.digests.tolist()
+
+
+@pytest.mark.parametrize(("theirs", "common", "is_reported"), [("ab", "ab", True), ("bc", "b", False), ("abc", "ab", True)])
+def test_files_of_both_are_common_however_they_are_keyed(tmp_path: Path, theirs: str, common: str, is_reported: bool) -> None:
+    registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
+    mine, other = (SimpleNamespace(files=[SimpleNamespace(digest=digest, rows=1) for digest in names]) for names in ("ab", theirs))
+    known: Any = SimpleNamespace(source=mine, person=(("who", "text"),), kinds={"q": "text", "who": "text"}, run=None)
+    said: dict[str, Any] = {"files": tuple(registry.keyed_names(other)), "linkage_key": (("q", "text"),), "key": registry.key}  # type: ignore[arg-type]
+    found = earlier._related(known, registered(tmp_path, **said, person=(("who", "text"),)), registry, None)
+    assert found is not None
+    assert (found.files, found.is_reported, found.persons, found.linkage_key) == (frozenset(common), is_reported, True, (("q", "text"),))
+    unread = earlier._related(known, registered(tmp_path, **said | {"files": ()}), registry, None)
+    assert unread is not None
+    assert (unread.unread, unread.files, unread.persons) == (True, frozenset(), False)
+    another = earlier._related(known, registered(tmp_path, **said | {"key": "0"}), registry, None)
+    assert another is not None
+    assert "another one now" in another.untold

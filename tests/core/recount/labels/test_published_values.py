@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import combinations, pairwise
 
 import pyarrow as pa
 import pytest
@@ -111,3 +112,41 @@ def test_truths_of_few_are_published_as_nulls() -> None:
 
 def test_only_finite_numbers_are_values() -> None:
     assert [is_value(value) for value in (None, float("nan"), float("inf"), -0.0, 0, "", False)] == [False] * 3 + [True] * 4
+
+
+def ways_to_group(sizes: list[int], least: int) -> list[list[int]]:
+    """Every way to put neighbours together, as the first of each group, with so many persons in each."""
+    ways = [[0, *starts] for many in range(len(sizes)) for starts in combinations(range(1, len(sizes)), many)]
+    return [way for way in ways if all(sum(sizes[first:after]) >= least for first, after in pairwise([*way, len(sizes)]))]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3), st.integers(1, 4)), min_size=2, max_size=6), st.integers(2, 3))
+@example([(1, 1, 1), (1, 1, 1), (1, 1, 4), (1, 1, 1), (3, 1, 1)], 2)
+def test_means_are_those_of_the_groups_with_the_least_squared_error(steps: list[tuple[int, int, int]], least: int) -> None:
+    """Each value is above the one before; it has persons, and some records more than these."""
+    counts, value = list[ValueCount](), 0
+    for step, people, more in steps:
+        value += step + 1
+        counts.append(ValueCount(value, people, people, people + more))
+
+    def error(means: list[float]) -> float:
+        return sum((one.value - mean) ** 2 * one.records for one, mean in zip(counts, means, strict=True))
+
+    def means_by(way: list[int]) -> list[float]:
+        found = list[float]()
+        for first, after in pairwise([*way, len(counts)]):
+            some = counts[first:after]
+            found += [sum(one.value * one.records for one in some) / sum(one.records for one in some)] * len(some)
+        return found
+
+    ways = [means_by(way) for way in ways_to_group([one.people for one in counts], least)]
+    found = publication_of(counts, 0, 0, pa.int64(), Publishing(microaggregate=least), 1).published[:-1]
+    if not ways:
+        assert found == [None] * len(counts)
+        return
+    assert any(found == pytest.approx(way) for way in ways)
+    assert error(found) == pytest.approx(min(map(error, ways)))
+
+
+def test_of_groups_that_are_equally_good_the_last_one_is_the_smallest() -> None:
+    assert means_of(dict.fromkeys(range(5), 1), 2).published == [1, 1, 1, 3.5, 3.5, None]
