@@ -146,3 +146,25 @@ def test_masked_records_are_left_out_unless_all_look_like_them(connection: duckd
     for one, expected in ((masking, left), (job, 3)):
         found = release_and_source(one, RowsHere(connection, "release", "source"), Original("source", pa.schema([])))
         assert connection.execute(f"SELECT count(*) FROM {found.unmasked}").fetchall() == [(expected,)]
+
+
+def test_nulls_of_few_are_the_word_of_the_others(connection: duckdb.DuckDBPyConnection) -> None:
+    made, changed = as_published(connection, "shared", "VARCHAR", ["a", "a", "a", "b", "c", None], ["a", "a", "a", OTHER, OTHER, OTHER])
+    assert made == {"a": 3, OTHER: 3}
+    assert changed == 3 / 6
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "released", "share"),
+    [
+        ("BIGINT", 2, [0, 2, 4, 4], 1 - 1 / 2),
+        ("DOUBLE", 0.5, [1.0, 2.0, 3.0, 4.0], 1.0),
+        ("DECIMAL(5, 2)", 0.5, [1, 2, 3, 4], 1 - 0.01 / 0.5),
+    ],
+)
+def test_of_rounded_numbers_as_many_are_changed_as_evenly_lying_ones_are_no_multiples(
+    connection: duckdb.DuckDBPyConnection, kind: str, base: float, released: list[float], share: float
+) -> None:
+    made, changed = as_published(connection, {"round": base}, kind, [1, 2, 3, 4], released)
+    assert made == Counter(released)
+    assert changed == pytest.approx(share)
