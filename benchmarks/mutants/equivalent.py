@@ -105,5 +105,37 @@ EQUIVALENT: Mapping[str, str] = {
         "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
     ),
     "core/units/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
+    "core/composition/contents.py:Sketch.of: 4 -> (4 + 1) #1": (
+        "Where the digests are cut, more of them than a sketch keeps are different: that is asked before they are left out."
+    ),
+    "core/columns/sorting.py:insertion_sort: > -> >=": "Equal numbers look alike in either order; comparing sorts what takes more steps.",
+    "core/columns/sorting.py:ascending_digests: <= -> <": "More bits are looked at than need be, which gives the same order.",
+    "core/units/set_tree.py:SetTree._make_room: <= -> <": "A tree that is emptier takes more memory and holds the same.",
+    "core/units/kernels.py:merge_person_cells: 1 -> (1 + 1) #1": (
+        "The number tells one person from the one before, and every second number does so as well."
+    ),
+    "core/privacy/holders.py:fewest_too_many: persons * most -> most": (
+        "The number is looked for from there on, downwards and upwards: it takes longer and is the same."
+    ),
+    "core/privacy/refusals.py:refusal_discloses: 2 -> (2 + 1) #1": "Nobody looks at a third half.",
+    (
+        "tasks/composition/by_contents.py:_identity: compared.mine.values, compared.theirs.values"
+        " -> compared.theirs.values, compared.mine.values"
+    ): ("Of each pair it is only asked whether one of both is missing."),
+    "tasks/composition/earlier.py:KnownRecords.sketches: columns not in self._sketches -> True": (
+        "What is made anew each time is the same, and takes longer."
+    ),
+    "tasks/writing/runs.py:_check_unpacked: 0 -> (0 + 1)": "A dictionary without a text unpacks to nothing, as is asked right afterwards.",
+    "core/composition/classes.py:count_records_at_risk: 1 -> (1 + 1)": (
+        "Classes are numbered from 0 and -1 is none: two up they hold no negative digit either, and are as different."
+    ),
+    "core/composition/contents.py:Sketch.of: >= -> >": "What is left out there is left out when the sketch is cut to its size, too.",
+    "core/lattice/bounded_evaluations.py:Evaluations.see: >= -> > #1": "One node more is known before some are forgotten.",
+    "core/recoding/release_order.py:_sorted_as_numbers: > -> >=": "Records that just fit into a number sort the same without one.",
+    "core/recount/labels/group_levels.py:_scaled: 0 -> (0 + 1)": "Without a number there is none that has to fit.",
+    "core/recount/labels/label_spans.py:_read_range: end, least -> least, end": (
+        "The larger of both is taken, in whichever order they are given, and of that and the most the smaller."
+    ),
+    "tasks/composition/earlier.py:_are_common_in_files: <= -> <": "Of two sources of the same files either holds the other's.",
 }
 """By the name of a mutant."""

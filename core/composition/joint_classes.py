@@ -118,8 +118,7 @@ def _kept(identity: RecordMatching) -> str:
 
 
 def _numbered(side: str, by: Sequence[str]) -> str:
-    order = "class" if by[0] == "person" else "class, person"
-    return f"{side}_numbered AS (SELECT *, row_number() OVER (PARTITION BY {', '.join(by)} ORDER BY {order}) AS place FROM {side})"
+    return f"{side}_numbered AS (SELECT *, row_number() OVER (PARTITION BY {', '.join(by)} ORDER BY class, person) AS place FROM {side})"
 
 
 def _carried(identity: RecordMatching) -> list[str]:

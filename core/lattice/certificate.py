@@ -88,7 +88,7 @@ class Examination:
         self._evaluated = 0
         self._best: tuple[Rank, SearchResult] | None = None
         # As floats: a product of many axes passes 2^63, and an integer would wrap round to something that "fits".
-        self._products = np.ones((1,) * len(self.hierarchies))
+        self._products = np.ones(())
         for sizes in np.ix_(*([float(len(labels)) for labels in hierarchy.labels] for hierarchy in self.hierarchies)):
             self._products = self._products * sizes
         self._parts = [_parts(hierarchy) for hierarchy in self.hierarchies]

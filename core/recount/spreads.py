@@ -200,7 +200,7 @@ def holder_classes_sql(relation: str, value: str, condition: str, whole: str, *,
         ),
         asked AS (
             SELECT c.combination, c.value, c.held, s.persons, coalesce(w.records, 0) AS everywhere, t.everybody, t.m
-            FROM counted AS c JOIN sizes AS s ON s.combination IS NOT DISTINCT FROM c.combination
+            FROM counted AS c JOIN sizes AS s ON s.combination = c.combination
             LEFT JOIN {whole} AS w ON w.value IS NOT DISTINCT FROM c.value CROSS JOIN total AS t
             WHERE t.held > t.everybody
         ) SELECT count(DISTINCT combination) FROM asked WHERE {known} AND {condition}

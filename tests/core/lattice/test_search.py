@@ -21,7 +21,7 @@ from core.histograms.record_rollups import RecordRollUps
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import SuppressionPenalties
-from core.lattice.objectives import LevelPrices, covered, prices_of
+from core.lattice.objectives import LevelPrices, covered, measured_by_name, prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
@@ -332,3 +332,25 @@ def test_suppressing_costs_what_a_group_does_not_cost_yet_and_nothing_for_a_sens
     added = SuppressionPenalties(prices, axes, finer=True).of(lost, (2, 0))
     # A single value costs nothing, a group of two a quarter, one of four half of what a suppressed value costs.
     assert added.tolist() == [[6 * 1.0, 6 * 3 / 4, 6 * 1 / 2], [0.0] * 3]
+
+
+def test_prices_of_a_column_are_multiplied_by_its_weight_and_those_of_none_stay() -> None:
+    prices = LevelPrices((np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.zeros(1)), ((np.array([4.0]), np.array([5.0])),) * 2 + ((),))
+    found = prices.weighted([2.0, 0.5])
+    assert [cost.tolist() for cost in found.base] == [[0, 4], [0.5, 1.5], [0]]
+    assert [[more.tolist() for more in levels] for levels in found.extra] == [[[8], [10]], [[2], [2.5]], []]
+    assert found.weights == (2.0, 0.5)
+    assert prices.weighted([]) is prices
+    assert [found.cost(node) for node in ((0, 0, 0), (1, 0, 0), (1, 1, 0))] == [0.5, 4.5, 5.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "prices", "said"),
+    [
+        ("dm_star", None, {}), ("precision", None, {}), ("gcp", None, {}), ("gcp_covered", None, {}),
+        ("gcp", LevelPrices((np.zeros(1),), (), (3.0, 1.0)), {"weighted": 12.0 * 2 / (40 * 4)}),
+        ("precision", LevelPrices((np.zeros(1),), (), (3.0, 1.0)), {}),
+    ],
+)  # fmt: skip
+def test_a_release_tells_a_weighted_mean_by_a_name_of_its_own(name: str, prices: LevelPrices | None, said: dict[str, float]) -> None:
+    assert measured_by_name(name, 12.0, 40, prices) == said

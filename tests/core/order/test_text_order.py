@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.recoding import release_order as order
@@ -23,3 +23,13 @@ def test_texts_are_sorted_by_their_bytes_and_told_apart(few: int, texts: list[st
     assert sorted(places.tolist()) == list(range(len(found)))
     assert [found[place] for place in places] == sorted(found, key=str.encode)
     assert distinct == (len(set(found)) == len(found))
+
+
+@example(texts=["abcd", "abca"], first=0, skipped=3)  # as many bytes as a number has
+@example(texts=["abd", "abca"], first=0, skipped=0)  # and one fewer
+@example(texts=["", ""], first=1, skipped=0)
+@given(texts=TEXTS.filter(bool), first=st.integers(0, 3), skipped=st.integers(0, 3))
+def test_bytes_of_a_text_are_a_number_of_the_same_order(texts: list[str], first: int, skipped: int) -> None:
+    some = texts[first:]
+    found = order._words(pa.array(texts, pa.string()).slice(first), skipped)
+    assert found.tolist() == [int.from_bytes(text.encode()[skipped : skipped + 8].ljust(8, b"\0"), "big") for text in some]

@@ -67,3 +67,10 @@ def test_one_value_that_many_records_share_is_seen_whatever_its_digest() -> None
 
 def test_what_has_no_value_repeats_nothing() -> None:
     assert counted(np.full(10, NOBODY)).most == 0
+
+
+def test_as_many_values_as_there_is_room_for_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeats, "MOST_VALUES", 6)
+    values = digests([1, 2, 3, 4, 5, 6, 6])
+    assert (counted(values).distinct, counted(values).share) == (6, 1.0)
+    assert counted(digests(list(range(7)))).share < 1

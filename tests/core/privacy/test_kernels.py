@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -39,6 +41,7 @@ def kept_by_models(model: PrivacyModel, counts: list[int], whole: list[int]) -> 
 @given(MODELS, COUNTS, COUNTS)
 @example(RecursiveDiversity("x", Fraction(3, 2), 2), [3, 2, 0, 0, 0, 0], [0] * VALUES)  # 3 < 3/2 · 2 does not hold
 @example(RecursiveDiversity("x", Fraction(5, 2), 2), [4, 2, 0, 0, 0, 0], [0] * VALUES)  # 4 < 5/2 · 2 does
+@example(closeness("equal", 0.0), [1, 0, 0, 0, 0, 0], [0] * VALUES)  # a source of one record
 @example(closeness("ordered", 0.25), [5, 0, 0, 0, 0, 0], [0] * VALUES)  # the source's own shares
 @example(closeness("ordered", 0.25), [5, 0, 0, 0, 0, 0], [0, 5, 5, 5, 5, 5])  # other shares
 @example(closeness("hierarchical", 0.4), [2, 0, 0, 0, 0, 0], [-2, 2, 0, 0, 0, 0])  # a third: all within the lowest of three
@@ -47,6 +50,20 @@ def kept_by_models(model: PrivacyModel, counts: list[int], whole: list[int]) -> 
 def test_a_class_is_kept_or_refused_as_by_the_models(model: PrivacyModel, counts: list[int], others: list[int]) -> None:
     whole = [mine + other for mine, other in zip(counts, others, strict=True)]
     assert kept_by_kernels(model, counts, whole) == kept_by_models(model, counts, whole)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DistinctDiversity("x", 2, 0), EntropyDiversity("x", 1.0), EntropyDiversity("x", 1.0, 0), EntropyDiversity("x", 2.0, 0),
+        RecursiveDiversity("x", Fraction(2), 2, 0), RecursiveDiversity("x", Fraction(1), 1, 0), RecursiveDiversity("x", Fraction(3), 3),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_each_class_of_few_records_is_kept_or_refused_as_by_the_models(model: PrivacyModel) -> None:
+    judged = {counts: kept_by_kernels(model, list(counts), [4] * 3) for counts in product(range(4), repeat=3) if any(counts)}
+    assert judged == {counts: kept_by_models(model, list(counts), [4] * 3) for counts in judged}
+    assert set(judged.values()) == {False, True} or model == EntropyDiversity("x", 1.0)
 
 
 def test_a_class_at_just_the_distance_that_is_asked_for_is_kept() -> None:

@@ -15,17 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.recount import classes
 from core.recount.classes import (
     Recount,
     column_faults,
     count_faults,
     manifest_faults,
+    one_value_is_true,
     promise_faults,
     recount_sql,
     suppressed_record_faults,
     suppression_faults,
 )
-from core.recount.people import PersonCount
+from core.recount.people import PersonCount, records_of_k
+from core.recount.shares import ShareClasses, merge_share_counts
 from core.recount.together import TogetherCount
 from schemas.job.job import Job
 from schemas.release.figures import Remainder, Round
@@ -99,6 +102,9 @@ def manifest(**changes: Any) -> Manifest:
         "optimal": "certified", "search": {}, "files": (), "versions": {}, "seconds": {}, "peak_rss": 0,
     }  # fmt: skip
     return Manifest.model_validate(made | changes)
+
+
+PERSONS = {"columns": ["who"], "source": 95, "released": 90, "smallest_class": 5, "most_records": 2, "largest_share": 0.5}
 
 
 def test_a_manifest_that_says_what_the_files_hold_has_no_fault() -> None:
@@ -201,3 +207,56 @@ def test_what_columns_tell_together_is_held_against_the_files_in_the_unit_that_w
     assert manifest_faults(job(), manifest(passthrough_together=said), found) == []
     [fault] = manifest_faults(job(), manifest(passthrough_together=said | {"below_k": 8}), found)
     assert "untreated columns together" in fault
+
+
+def test_of_records_that_fail_at_the_levels_of_a_local_job_the_manifest_says_what_became() -> None:
+    said = ["the manifest does not say what became of the records that fail at its levels"]
+    assert manifest_faults(job(suppression={"limit": 0.05, "treatment": "cell"}), manifest(), recount()) == said
+    assert manifest_faults(job(), manifest(), recount()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "is_true", "at_least"),
+    [
+        ({"s": (2, 9)}, True, True), ({"s": (3, 9)}, False, True), ({"s": (2, 10)}, False, True), ({"s": (1, 9)}, False, False),
+        ({"s": (2, 8)}, False, False), ({}, False, False), ({"s": (2, 9), "t": (0, 0)}, False, False),
+    ],
+)  # fmt: skip
+def test_classes_of_one_value_are_as_many_as_is_said_or_at_least_so_many_by_persons(
+    said: dict[str, tuple[int, int]], is_true: bool, at_least: bool
+) -> None:
+    counts = {name: {"classes": classes, "records": records, "share": 0.5} for name, (classes, records) in said.items()}
+    found = replace(recount(), one_value={"s": (2, 9)})
+    assert one_value_is_true(manifest(one_value=counts), found) == is_true
+    assert one_value_is_true(manifest(one_value=counts, persons=PERSONS), found) == at_least
+
+
+@given(st.dictionaries(st.integers(1, 9), st.integers(1, 5), max_size=5), st.integers(1, 12))
+def test_k_persons_have_as_many_records_as_the_one_at_rank_k(persons: dict[int, int], k: int) -> None:
+    falling = sorted((records for records, many in persons.items() for _ in range(many)), reverse=True)
+    assert records_of_k(persons, k) == (falling[k - 1] if k <= len(falling) else 0)
+
+
+def test_persons_of_shares_are_added_up_with_the_smallest_class_of_those_that_have_one() -> None:
+    counts = [
+        PersonCount(9, 2, 1, 3, 1, 4, 1, {3: 1, 5: 2}, 0.25, 6), PersonCount(4, 1, 0, 2, 2, 5, 0, {2: 1, 5: 1}, 0.5, 2),
+        PersonCount(0, 0, 0, 0, 0, 0, 3),
+    ]  # fmt: skip
+    shares = [ShareClasses(recount(records=9, classes=classes, persons=one)) for one, classes in zip(counts, (3, 2, 0), strict=True)]
+    whole = merge_share_counts(shares, ()).counts
+    assert (whole.records, whole.classes) == (18, 5)
+    assert whole.persons == PersonCount(0, 0, 1, 2, 3, 9, 4, {2: 1, 3: 1, 5: 3}, 0.5, 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "is_same"),
+    [
+        (None, {}, True), (None, {"risk": 0.5}, False), ({"risk": 0.5}, {}, False), ({"risk": 0.5}, {"risk": 0.5}, True),
+        ({"risk": 0.5}, {"risk": 0.5 + 1e-12}, True), ({"risk": 0.5}, {"risk": 0.501}, False),
+        ({"risk": 0.5, "classes": 3}, {"risk": 0.5, "classes": 4}, False), ({"risk": 0.5}, {"risk": 0.5, "classes": 4}, False),
+    ],
+)  # fmt: skip
+def test_the_risk_in_the_population_is_that_of_the_files_but_for_rounding(
+    said: dict[str, float] | None, found: dict[str, float], is_same: bool
+) -> None:
+    assert classes._same_risk(manifest().model_copy(update={"population": said}), found) is is_same

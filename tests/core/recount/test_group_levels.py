@@ -153,3 +153,16 @@ def test_values_that_a_hierarchy_cannot_group_are_refused_without_being_told(spe
 def test_a_step_of_a_day_is_no_level_of_midnights() -> None:
     nights = pa.array([datetime(2020, 1, 1) + timedelta(days=day) for day in range(3)], pa.timestamp("us"))
     assert len(group_levels("x", quasi_identifier({"date": ["day", "year"]}).hierarchy, nights, Path())) == 2
+
+
+def test_an_empty_list_has_no_level_but_that_of_all(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("")
+    [whole] = group_levels("x", quasi_identifier({"csv": "x.csv"}).hierarchy, pa.nulls(2, pa.string()), tmp_path)
+    assert (whole.groups.tolist(), whole.labels) == ([0, 0], ["*"])
+
+
+def test_a_null_is_in_the_groups_of_the_value_that_stands_for_it(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a;A;one;*\nb;B;two;*\nunknown;A;two;*\n")
+    spec = quasi_identifier({"csv": "x.csv", "nulls": "unknown"}).hierarchy
+    levels = group_levels("x", spec, pa.array(["a", "b", None]), tmp_path)
+    assert [[level.labels[group] for group in level.groups] for level in levels] == [["A", "B", "A"], ["one", "two", "two"], ["*"] * 3]

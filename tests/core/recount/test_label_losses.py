@@ -34,6 +34,8 @@ def mean(reading: Reading, labels: Sequence[str | None], records: Sequence[int] 
         (["{care, null}", "nurse"], [Fraction(4, 6), 0]),
         (["{nurse, smith, null}", "baker"], [Fraction(3, 6), 0]),
         (["{nurse, null}", "baker"], [Fraction(2, 6), 0]),
+        (["mining", "nurse"], [Fraction(1, 5), 0]),
+        (["mining", "midwife", "craft"], [Fraction(1, 5), 0, Fraction(2, 5)]),
     ],
     ids=str,
 )
@@ -112,6 +114,7 @@ def test_a_column_that_is_withheld_costs_all(reading: Reading) -> None:
 
 def test_of_an_unknown_kind_a_label_costs_its_share_of_the_labels() -> None:
     assert mean(Reading(pa.string()), ["odd", "even"]) == 0.5
+    assert mean(Reading(pa.string()), ["odd"]) == 1
 
 
 def test_what_is_published_as_it_is_costs_nothing() -> None:
@@ -135,3 +138,9 @@ def test_losses_lie_between_none_and_all_and_are_those_of_the_hull(found: list[t
 def test_of_one_published_value_each_record_covers_all() -> None:
     assert exact_column_loss(Reading(pa.string()), np.array([4], np.int64)).leaves == 4
     assert exact_column_loss(Reading(pa.string()), np.array([], np.int64)).leaves == 0
+
+
+@pytest.mark.parametrize(("label", "members"), [("{head, nurse, smith}", 2), ("{head, smith}", 2), ("{smith, head, nurse, head}", 3)])
+def test_a_value_with_a_comma_is_one_member_of_a_set(label: str, members: int) -> None:
+    rows = (*ROWS, ("head, nurse", "care", "*"), ("head", "care", "*"))
+    assert mean(Reading(pa.string(), rows), [label]) == pytest.approx(members / 7)

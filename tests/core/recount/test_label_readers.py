@@ -402,3 +402,13 @@ def test_a_year_or_a_month_is_no_moment() -> None:
         scale = value_scale(values)
         assert scale is not None
         assert [scale.exact(text) for text in ("2020", "2020-01", "2020-01-01")] == [None, None, (0, 1)]
+
+
+def test_a_set_reaches_from_its_first_value_to_its_last_and_one_with_a_null_to_the_end() -> None:
+    values, labels = pa.array(["a", "b", "c", "d"]), ["{a, c}", "{b, c}", "{d, null}", "{a, b, null}", "b", "none", None, "*"]
+    axis = label_axis(quasi_identifier({"tree": {"A": ["a", "b"], "B": ["c", "d"]}}), values, Path(), ranges=False, beginnings=False)
+    spans = read_labels(axis, labels)
+    assert (spans.low.tolist(), spans.high.tolist()) == ([0, 1, 3, 0, 1, 0, 4, 0], [3, 3, 4, 5, 2, 0, 5, 5])
+    assert spans.ends.tolist() == [3, 3, 5, 5, 2, 0, 5, 5]
+    assert {label: places.tolist() for label, places in spans.sets.items()} == {0: [0, 2], 1: [1, 2], 3: [0, 1, 4]}
+    assert (spans.nulls.tolist(), spans.null, spans.positions_in_sets) == ([2], 4, 2 + 2 + 3)

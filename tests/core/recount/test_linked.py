@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.recount.linked import LinkCount, exposing_links, link_claims, link_faults, linked_sql, owners_sql
@@ -43,6 +43,7 @@ def told(count: LinkCount) -> Told:
     return Told(count.people, count.sets, count.smallest, count.below_k)
 
 
+@example([("a", "p", 0), ("b", "q", 1)], 1)  # a set of nobody
 @given(ROWS, st.integers(1, 4))
 def test_people_are_those_of_the_private_file(rows: list[Row], k: int) -> None:
     count = counted(rows, k, known=True)

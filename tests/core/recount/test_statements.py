@@ -17,6 +17,7 @@ from core.recount.figures import nodes_by_height
 from core.recount.histories import ReadTable, below_view, choices_sql, history_values_sql, owner_faults_sql, owner_view
 from core.recount.linked import LinkCount, form_groups, shared_sql
 from core.recount.people import (
+    classes_sql,
     combinations_sql,
     holder_values_sql,
     people_sql,
@@ -311,3 +312,17 @@ def test_records_without_a_label_are_counted_beside_the_others(connection: duckd
     table(connection, "counted", "label_0 VARCHAR, label_1 VARCHAR, part INTEGER, records INTEGER", [("a", None, 1, 4), (None, None, 2, 7)])
     table(connection, "labels", "label_0 VARCHAR, label_1 VARCHAR, number INTEGER", [("a", None, 0), (None, None, 1), ("a", "a", 2)])
     assert sorted(connection.execute(released_parts_sql("counted", 2, "labels")).fetchall()) == [(1, 0, 4), (2, 1, 7)]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_classes_have_the_number_of_each_label_a_missing_one_too(connection: duckdb.DuckDBPyConnection, masked: bool) -> None:
+    table(connection, "release", "q VARCHAR, low BIGINT, high BIGINT", [("a", 1, 5), ("a", 1, 5), (None, 1, None), ("b", 6, 9)])
+    table(connection, "of_q", "number BIGINT, label_0 VARCHAR", [(0, "a"), (1, None)])
+    table(connection, "of_r", "number BIGINT, label_0 BIGINT, label_1 BIGINT", [(7, 1, 5), (8, 1, None), (9, 6, 9)])
+    connection.execute(classes_sql("release", [(["q"], "of_q"), (["low", "high"], "of_r")], ["q", "low", "high"], masked=masked))
+    found = connection.execute(
+        "SELECT number_0, number_1, label_0, label_1, label_2, records FROM classes ORDER BY ALL NULLS LAST"
+    ).fetchall()
+    stars = [(None, None, "*", "*", "*", None)] * masked
+    assert found == [(0, 7, "a", "1", "5", 2), (1, 8, None, "1", None, 1), *stars], "no label covers the last one"
+    assert connection.execute("SELECT count(*) FROM classes WHERE class = -1").fetchall() == [(len(stars),)]

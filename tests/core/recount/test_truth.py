@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import duckdb
+import pytest
 
 from core.recount.groups import RecordRelation
-from core.recount.truth import BUCKETS, DigestPart, excess_records_sql, released_digests, source_digests
+from core.recount.truth import BUCKETS, DigestPart, excess_records_sql, part_of, released_digests, source_digests
 
 
 def compared(connection: duckdb.DuckDBPyConnection, release: list[int], source: list[int]) -> tuple[int, int]:
@@ -26,3 +27,16 @@ def test_other_records_of_the_same_bucket_are_noticed_where_all_of_it_are_publis
         assert compared(connection, [first], [second]) == (0, 1)
         assert compared(connection, [first, first], [first, second]) == (0, 1)
         assert compared(connection, [first, first], [first]) == (1, 0)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_records_are_in_as_many_parts_as_are_asked_for_by_what_their_columns_hold(parts: int) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE r AS SELECT n % 40 AS a, n % 3 AS b FROM range(120) AS t(n)")
+        for columns in (["a"], ["a", "b"]):
+            one = f"SELECT DISTINCT {part_of(columns, parts)} AS part, {', '.join(columns)} FROM r"
+            assert connection.execute(f"SELECT count(DISTINCT part), min(part), max(part) FROM ({one})").fetchall() == [
+                (parts, 0, parts - 1)
+            ]
+            assert connection.execute(f"SELECT count(*) FROM ({one})").fetchall() == [(40 if columns == ["a"] else 120,)]
+        assert part_of([], parts) == "0"

@@ -320,7 +320,8 @@ def test_plan_touches_no_target_and_once_counted_reads_only_metadata_and_writes_
     folder = direct.folder
     people_job(folder, TABLE)
     first = direct("plan", "job.yaml", "--json")
-    assert (first.returncode, first.stderr) == (0, "")
+    # A first run on a machine says that it compiles.
+    assert (first.returncode, [line for line in first.stderr.splitlines() if not line.startswith("Compiling ")]) == (0, [])
     assert everything(folder) - {"home"} <= {"job.yaml", "smoker.csv", "people", "people/000.parquet"} | {
         path for path in everything(folder) if path.startswith(".skald")
     }

@@ -99,3 +99,10 @@ def test_an_order_of_values_is_that_of_the_domain_wherever_their_digests_stand(m
     assert (model.column, model.ranks.tolist()) == ("s", [2, 0, 1, 3])
     with pytest.raises(UnmeasuredError):
         joint_values._model(job, promises, kind, tuple(asked), digests[:3], Store(tmp_path))
+
+
+def test_where_neither_release_publishes_a_value_none_is_at_risk(tmp_path: Path) -> None:
+    said = {"distinct": 2}
+    nothing: Any = None
+    unknown = tuple([row._replace(value=nothing) for row in side] for side in drawn_releases(0))
+    assert at_risk(job_with(said), Promises({"l": {"s": said}}, {}, ("s",), None), (unknown[0], unknown[1]), tmp_path) == 0

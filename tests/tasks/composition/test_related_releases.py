@@ -9,14 +9,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from core.composition.contents import Sketch
+from schemas.job.job import Job
 from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
-from tasks.composition.registry import ReleaseRegistry
+from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.counting.contents import Sketches
+from tasks.store.secret import FolderSecret
 from tests.core.recount.test_classes import manifest
+from tests.jobs import job_of
 
 NOTHING = Sketch.of(np.array([], np.uint64))
 
@@ -126,3 +130,129 @@ def test_sketches_are_keyed_by_what_they_are_of() -> None:
     mine = Sketches(records(1, 2), records(3))
     found = ReleaseRegistry.keyed_sketches(registry, mine)
     assert (said, found.records, found.persons) == (["record", "person"], mine.records, mine.persons)
+
+
+def test_files_are_known_by_keyed_digests_in_no_order_of_the_source() -> None:
+    registry = ReleaseRegistry(Path(), FolderSecret(b"secret"))
+    source: Any = SimpleNamespace(files=[SimpleNamespace(digest=digest, rows=rows) for digest, rows in (("c", 4), ("a", 0), ("b", 1))])
+    names, files = registry.keyed_names(source), registry.keyed_files(source)
+    assert names == sorted(files)
+    assert sorted(files.values()) == ["b", "c"], "an empty file holds no record"
+    assert FolderSecret(b"another").keyed("file", "b") not in files
+    assert registry.key != ReleaseRegistry(Path(), FolderSecret(b"another")).key
+
+
+def test_keyed_sketches_tell_of_counts_only_whether_there_is_a_double() -> None:
+    secret = FolderSecret(b"secret")
+    mine = Sketches(Sketch(np.array([3, 9, 12], np.uint64), np.array([1, 2, 7]), is_complete=False), records(5))
+    found = ReleaseRegistry(Path(), secret).keyed_sketches(mine)
+    assert found.records.digests.tolist() == secret.keyed_numbers("record", [3, 9, 12])
+    assert found.persons.digests.tolist() == secret.keyed_numbers("person", [5 << 40])
+    assert (found.records.counts.tolist(), found.records.is_complete) == ([1, 2, 2], False)
+    assert (found.persons.counts.tolist(), found.persons.is_complete) == ([1], True)
+
+
+def registered(folder: Path, **said: Any) -> Registered:
+    made: dict[str, Any] = {
+        "format": 1, "release": "people-1", "place": str(folder), "work": "", "k": 5, "records": 5, "files": (), "linkage_key": (),
+        "person": (), "columns": (), "qids": (), "sketch": "", "reach": (0.5, 1.0), "key": "", "made": 0.0,
+    }  # fmt: skip
+    return Registered(**(made | said))
+
+
+def test_a_registered_release_gives_back_its_sketches_unless_they_were_changed(tmp_path: Path) -> None:
+    registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
+    mine = Sketches(Sketch(np.array([9, 3, 12], np.uint64), np.array([1, 2, 2]), is_complete=False), records(5, 6))
+    entry = registry.enter(registered(tmp_path), mine)
+    assert (entry.key, entry.made > 0) == (registry.key, True)
+    found = registry.sketches_of(entry)
+    assert found is not None
+    assert (found.records.digests.tolist(), found.records.counts.tolist()) == ([9, 3, 12], [1, 2, 2])
+    assert (found.persons.digests.tolist(), found.persons.counts.tolist()) == ([5 << 40, 6 << 40], [1, 1])
+    assert (found.records.is_complete, found.persons.is_complete) == (False, True)
+    assert registry.sketches_of(entry.model_copy(update={"sketch": "0"})) is None
+    assert registry.sketches_of(registered(tmp_path, release="people-2")) is None
+
+
+def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path) -> None:
+    """Its manifest says whether it publishes pseudonyms; where that cannot be read, it may."""
+    assert registered(tmp_path, place="").is_there
+    assert registered(tmp_path, place="").pseudonyms_may_be_there
+    entry = registered(tmp_path)
+    assert not entry.is_there
+    assert entry.pseudonyms_may_be_there
+    (tmp_path / "people-1").mkdir()
+    assert entry.is_there
+    path = tmp_path / "people-1" / "manifest.json"
+    for text, may_be in (
+        ("no manifest", True), (manifest().model_dump_json(), False), (manifest(pseudonyms={"ssn": "hashed"}).model_dump_json(), True),
+    ):  # fmt: skip
+        path.write_text(text)
+        assert entry.pseudonyms_may_be_there is may_be
+
+
+@pytest.mark.parametrize(
+    ("linked", "persons", "theirs", "whose", "is_complete", "expected"),
+    [
+        (True, False, records(1, 9), NOTHING, True, "shared"), (True, False, records(8, 9), records(1), True, None),
+        (False, True, records(1), records(2), True, "shared"), (False, True, records(1), records(9), True, None),
+        (True, True, records(9), records(2), True, "shared"), (True, True, records(9), records(8), True, None),
+        (True, False, records(8, 9), NOTHING, False, "doubtful"), (False, True, records(8, 9), records(9), False, "doubtful"),
+        (False, False, records(1), records(1), False, None),
+    ],
+)  # fmt: skip
+def test_sketches_share_records_or_persons_by_whatever_links_them(
+    linked: bool, persons: bool, theirs: Sketch, whose: Sketch, is_complete: bool, expected: str | None
+) -> None:
+    """The source has five records of as many persons; of a sketch that is not complete others may be the same."""
+    mine = Sketches(records(1, 2, 3, 4, 5), records(1, 2, 3, 4, 5))
+    other = Sketches(*(Sketch(one.digests, one.counts, is_complete) for one in (theirs, whose)))
+    registry: Any = SimpleNamespace(sketches_of=lambda _entry: other)
+    known: Any = SimpleNamespace(columns=(("all", "text"),))
+    asked: list[Any] = []
+    keyed: Any = SimpleNamespace(of=lambda columns: asked.append(columns) or (mine, mine))
+    entry: Any = SimpleNamespace(reach=(1.0, 1.0))
+    link = (("q", "text"),) if linked else ()
+    found = earlier._by_sketches(known, entry, registry, keyed, Earlier("people-1", 5, linkage_key=link, persons=persons))
+    assert (found and ("doubtful" if found.doubtful else "shared")) == expected
+    assert asked == [link or known.columns]
+
+
+@pytest.mark.parametrize(("target", "is_folder"), [("s3://bucket/releases", False), ("releases", True)])
+def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: Path, target: str, is_folder: bool) -> None:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": []}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 3}, target=target))
+    mine = Sketches(Sketch(np.array([3, 9], np.uint64), np.array([1, 2]), is_complete=False), records(5))
+    source: Any = SimpleNamespace(records=7, files=[SimpleNamespace(digest="a", rows=7)], columns=pa.schema([("q", pa.string())]))
+    known: Any = SimpleNamespace(
+        run=SimpleNamespace(job=job),
+        source=source,
+        columns=(("q", "text"),),
+        person=(),
+        sketches=lambda columns: {known.columns: mine}[columns],
+    )
+    registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
+    entry = overlaps.register_release(known, "people-1", registry, ["f"])
+    assert bool(entry.place) == is_folder
+    assert (entry.k, entry.records, entry.qids, entry.columns, entry.families) == (3, 7, ("q",), ("q",), ("f",))
+    assert (entry.files, entry.reach, entry.published) == (tuple(registry.keyed_names(source)), (mine.records.reach, 1.0), False)
+    found = registry.sketches_of(entry)
+    assert found is not None
+    assert found.records.digests.tolist() == registry.keyed_sketches(mine).records.digests.tolist()
+
+
+@pytest.mark.parametrize(("theirs", "common", "is_reported"), [("ab", "ab", True), ("bc", "b", False), ("abc", "ab", True)])
+def test_files_of_both_are_common_however_they_are_keyed(tmp_path: Path, theirs: str, common: str, is_reported: bool) -> None:
+    registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
+    mine, other = (SimpleNamespace(files=[SimpleNamespace(digest=digest, rows=1) for digest in names]) for names in ("ab", theirs))
+    known: Any = SimpleNamespace(source=mine, person=(("who", "text"),), kinds={"q": "text", "who": "text"}, run=None)
+    said: dict[str, Any] = {"files": tuple(registry.keyed_names(other)), "linkage_key": (("q", "text"),), "key": registry.key}  # type: ignore[arg-type]
+    found = earlier._related(known, registered(tmp_path, **said, person=(("who", "text"),)), registry, None)
+    assert found is not None
+    assert (found.files, found.is_reported, found.persons, found.linkage_key) == (frozenset(common), is_reported, True, (("q", "text"),))
+    unread = earlier._related(known, registered(tmp_path, **said | {"files": ()}), registry, None)
+    assert unread is not None
+    assert (unread.unread, unread.files, unread.persons) == (True, frozenset(), False)
+    another = earlier._related(known, registered(tmp_path, **said | {"key": "0"}), registry, None)
+    assert another is not None
+    assert "another one now" in another.untold

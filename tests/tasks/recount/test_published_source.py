@@ -15,7 +15,7 @@ import pytest
 from core.recount.labels.published_values import OTHER
 from schemas.job.job import Job
 from tasks.recount import published_values
-from tasks.recount.original import Original
+from tasks.recount.original import Original, release_and_source
 from tasks.recount.published_values import PublishedHolders, few_people_faults, published_source
 from tasks.recount.rows import RowsHere
 from tests.jobs import job_of
@@ -121,3 +121,50 @@ def test_nulls_of_few_are_joined_by_the_number_that_fewest_have(connection: duck
     """So it is expected too where a release published that number all the same."""
     made, _ = as_published(connection, "shared", "BIGINT", [1, 1, 1, 5, 5, None], released)
     assert made == {1: 3, None: 3}
+
+
+def test_somebody_counts_for_a_mean_at_the_least_of_their_values(connection: duckdb.DuckDBPyConnection) -> None:
+    """Two have a second value far above; were it theirs, these would be a group of two persons."""
+    source = [(1, 1), (2, 2), (3, 2), (3, 100), (4, 3), (4, 101)]
+    connection.execute("CREATE TABLE source (who BIGINT, v BIGINT)")
+    connection.executemany("INSERT INTO source VALUES (?, ?)", source)
+    connection.execute("CREATE TABLE release AS SELECT avg(v) OVER () AS v FROM source")
+    rows = RowsHere(connection, "release", "source")
+    holders = PublishedHolders("source", {"who": False})
+    published_source(job_that_publishes({"microaggregate": 2}), rows, Original("source", pa.schema([])), holders)
+    found = [value for (value,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall()]
+    assert found == [pytest.approx(sum(value for _, value in source) / 6)] * 6
+
+
+@pytest.mark.parametrize(("masked", "left"), [(0, 3), (1, 2), (2, 1), (3, 3)])
+def test_masked_records_are_left_out_unless_all_look_like_them(connection: duckdb.DuckDBPyConnection, masked: int, left: int) -> None:
+    job = job_that_publishes("shared")
+    masking = job.model_copy(update={"suppression": job.suppression.model_copy(update={"treatment": "mask"})})
+    connection.execute("CREATE TABLE source (q VARCHAR, v VARCHAR)")
+    connection.execute("CREATE TABLE release (q VARCHAR, v VARCHAR)")
+    connection.executemany("INSERT INTO release VALUES (?, 'x')", [("*" if place < masked else "a",) for place in range(3)])
+    for one, expected in ((masking, left), (job, 3)):
+        found = release_and_source(one, RowsHere(connection, "release", "source"), Original("source", pa.schema([])))
+        assert connection.execute(f"SELECT count(*) FROM {found.unmasked}").fetchall() == [(expected,)]
+
+
+def test_nulls_of_few_are_the_word_of_the_others(connection: duckdb.DuckDBPyConnection) -> None:
+    made, changed = as_published(connection, "shared", "VARCHAR", ["a", "a", "a", "b", "c", None], ["a", "a", "a", OTHER, OTHER, OTHER])
+    assert made == {"a": 3, OTHER: 3}
+    assert changed == 3 / 6
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "released", "share"),
+    [
+        ("BIGINT", 2, [0, 2, 4, 4], 1 - 1 / 2),
+        ("DOUBLE", 0.5, [1.0, 2.0, 3.0, 4.0], 1.0),
+        ("DECIMAL(5, 2)", 0.5, [1, 2, 3, 4], 1 - 0.01 / 0.5),
+    ],
+)
+def test_of_rounded_numbers_as_many_are_changed_as_evenly_lying_ones_are_no_multiples(
+    connection: duckdb.DuckDBPyConnection, kind: str, base: float, released: list[float], share: float
+) -> None:
+    made, changed = as_published(connection, {"round": base}, kind, [1, 2, 3, 4], released)
+    assert made == Counter(released)
+    assert changed == pytest.approx(share)

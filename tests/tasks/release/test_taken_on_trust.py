@@ -8,8 +8,8 @@ from typing import Any
 
 from tasks.store.place import place_of
 from tasks.verification.entries import is_target, manifest_text_faults
-from tasks.verification.manifest_claims import unverified_claims
-from tests.core.recount.test_classes import job, manifest, recount
+from tasks.verification.manifest_claims import unverified_claims, unverified_without_job
+from tests.core.recount.test_classes import PERSONS, job, manifest, recount
 
 
 def trusted(with_job: bool = True, source: int | None = 100, **changes: Any) -> set[str]:
@@ -51,3 +51,17 @@ def test_a_target_is_the_folder_of_the_job_however_it_is_written(tmp_path: Path)
     one = job()
     assert is_target(one, place_of(str(one.target_path.resolve())))
     assert not is_target(one, place_of(str(tmp_path)))
+
+
+def test_the_mean_size_of_classes_is_trusted_where_others_were_counted() -> None:
+    assert "loss.c_avg" not in trusted(loss={"c_avg": 1.0})
+    assert "loss.c_avg" in trusted(loss={"c_avg": 1.0}, persons=PERSONS)
+    assert "loss.dm_star" not in trusted(loss={"dm_star": 1.0}, persons=PERSONS)
+
+
+def test_where_shared_ranges_end_is_not_known_without_the_job() -> None:
+    said = manifest().model_copy(update={"endpoints": {"age": "shared", "zip": "grid"}})
+    [told] = [one for one in unverified_without_job(said) if "ranges" in one]
+    assert "'age'" in told
+    assert "'zip'" not in told
+    assert not any("ranges" in one for one in unverified_without_job(manifest()))

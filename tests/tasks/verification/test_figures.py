@@ -109,6 +109,7 @@ def test_figures_of_levels_fit_each_other() -> None:
     ("drawn", "is_right"),
     [
         ({}, True), ({"levels": (3,)}, False), ({"levels": (3, 3)}, False), ({"levels": (1, 2)}, False), ({"levels": (2, 2)}, False),
+        ({"levels": (2, 3)}, False),
         ({"heights": {"passes": (0, 1, 2, 1), "fails": (1, 2, 0, 0)}}, False), ({"heights": {"passes": (1, 2, 2)}}, False),
         ({"heights": {"passes": (1, 2, 1, 1)}}, False), ({"heights": {"passes": (1, 2, 2, 1)}}, True),
     ],

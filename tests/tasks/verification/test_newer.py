@@ -8,8 +8,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from schemas.release.evidence import MANIFEST
-from tasks.verification.published_releases import newer_releases
+from schemas.release.evidence import MANIFEST, SIGNATURE
+from tasks.verification import published_releases
+from tasks.verification.published_releases import MOST_BYTES, newer_releases, newer_releases_sentence
 from tests.core.recount.test_classes import manifest
 
 NAMES = [f"people-{number:016x}" for number in range(4)]
@@ -50,3 +51,24 @@ def test_newer_releases_lie_in_a_folder(tmp_path: Path, name: str, newer: tuple[
         (tmp_path / folder).mkdir()
         (tmp_path / folder / MANIFEST).write_text(text)
     assert newer_releases(str(tmp_path / name), tmp_path / name, manifest(release=name, created=MADE[name])) == newer
+
+
+def test_the_newest_of_several_is_named_and_the_others_are_counted() -> None:
+    told = [newer_releases_sentence(tuple(NAMES[:many])) for many in (1, 2, 3)]
+    assert [f"'{NAMES[0]}'" in one for one in told] == [True] * 3
+    assert [f"and {more} more" in one for more, one in zip((1, 1, 2), told, strict=True)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("size", "listed", "key", "is_worth"),
+    [
+        (9, None, "data/0.parquet", True), (9, {"data/0.parquet": 9}, "data/0.parquet", True),
+        (9, {"data/0.parquet": 8}, "data/0.parquet", False), (9, {"data/0.parquet": None}, "data/0.parquet", True),
+        (9, {}, "data/0.parquet", False), (MOST_BYTES, {}, MANIFEST, True), (MOST_BYTES + 1, None, MANIFEST, False),
+        (MOST_BYTES, {}, SIGNATURE, True), (MOST_BYTES + 1, {SIGNATURE: None}, SIGNATURE, False),
+    ],
+)  # fmt: skip
+def test_objects_are_copied_that_can_be_what_the_manifest_lists(
+    size: int, listed: dict[str, int | None] | None, key: str, is_worth: bool
+) -> None:
+    assert published_releases._is_worth_copying(size, listed, key) is is_worth

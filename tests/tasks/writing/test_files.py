@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -142,3 +143,21 @@ def test_a_dictionary_of_long_texts_is_not_written_as_one_page(tmp_path: Path) -
     write_release(tmp_path / "x.parquet", {"x": column}, pa.schema([("x", pa.string())]))
     pages = pq.read_metadata(tmp_path / "x.parquet").row_group(0).column(0)
     assert not pages.has_dictionary_page or pages.data_page_offset - pages.dictionary_page_offset < 3_000_000
+
+
+def test_a_file_of_another_writer_is_one_with_more_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "part.parquet"
+    duckdb.sql("SELECT 'a' AS q, 1 AS v").write_parquet(str(path))
+    with pq.ParquetFile(path) as file:
+        assert not file.schema_arrow.metadata, "nothing else tells it from one of ours"
+    for same_library in (True, False):
+        assert len(parquet_faults([path], tmp_path, same_library=same_library)) == 1
+
+
+def test_a_file_that_cannot_be_read_is_no_plain_one(tmp_path: Path) -> None:
+    path = tmp_path / "part.parquet"
+    path.write_bytes(b"PAR1 and nothing else")
+    assert [("more in it" in one, "cannot be read" in one) for one in parquet_faults([path], tmp_path, same_library=False)] == [
+        (True, False),
+        (False, True),
+    ]

@@ -14,7 +14,17 @@ import pytest
 from schemas.errors.values import ValuesError
 from tasks.writing import two_level_shuffle
 from tasks.writing.people import write_fragment_members
-from tasks.writing.runs import SAMPLED_VALUES, RunWriter, _check_unpacked, pays_to_dictionary_encode, read_file_records
+from tasks.writing.runs import (
+    PAGE,
+    SAMPLED_VALUES,
+    RunWriter,
+    _check_unpacked,
+    _formed,
+    count_file_records,
+    pays_to_dictionary_encode,
+    read_file_records,
+    write_run,
+)
 
 
 def payload(entries: int, rows: int) -> pa.RecordBatch:
@@ -63,9 +73,10 @@ def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: py
 
     monkeypatch.setattr(two_level_shuffle, "each_alone", made)
     run: Any = SimpleNamespace(store=None)
-    runs: Any = list(range(20))
+    runs: Any = list(range(17))
     found = two_level_shuffle.shuffle_runs(run, runs, files, 1)
     assert len(found.runs) <= found.files <= len(found.runs) + 2
+    assert {len(part) for part in found.runs} == {4}, "seventeen runs, five at a time"
     for number in range(files):
         part, within = found.of(number)
         assert all(one[within] == number for one in part)
@@ -92,3 +103,43 @@ def test_classes_of_a_fragment_are_numbered_after_those_of_others(tmp_path: Path
     kept = pa.table({"record": pa.array([7, 8, 9], pa.uint64())})
     assert write_fragment_members(tmp_path / "members.parquet", 40, np.array([0, -1, 2], np.int32), kept) == 3
     assert pq.read_table(tmp_path / "members.parquet").to_pydict() == {"class": [40, -1, 42], "record": [7, 8, 9]}
+
+
+@pytest.mark.parametrize(
+    ("values", "pays"),
+    [
+        ([7, 7, 7, 7], True), ([7, 7, 7], False), ([7, 8] * 4, True), ([7, 8, *[7] * 5], False), ([None, 7, 7, 7, 7], True),
+        ([None, None, 7, 7, 7], False), ([True] * 3, False), ([], True), ([None], True), (["a", "a"], True), (["a", "b"], False),
+        (["a", None], True), (["a", "a", "b"], False),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_dictionary_pays_where_a_quarter_of_the_numbers_or_half_of_the_texts_differ(values: list[Any], pays: bool) -> None:
+    assert pays_to_dictionary_encode(pa.array(values)) is pays
+
+
+def test_one_long_text_is_plain_where_it_takes_more_than_a_page() -> None:
+    for more in (0, 1):
+        text = pa.DictionaryArray.from_arrays(pa.array([0] * 3, pa.int32()), ["x" * (PAGE - 4 + more)])
+        column, repeated = _formed(text, pa.string())
+        assert text.dictionary.nbytes == PAGE + more
+        assert (pa.types.is_dictionary(column.type), repeated) == (not more, True)
+
+
+@pytest.mark.parametrize("entries", [3, 200])
+def test_a_shuffle_part_has_the_records_of_its_files_of_all_runs(tmp_path: Path, entries: int) -> None:
+    """Five files, of which a part has three; one run ends before the last of them."""
+    runs, files = [tmp_path / "first.arrow", tmp_path / "second.arrow"], 5
+    for number, path in enumerate(runs):
+        batch = payload(entries, 40)
+        last = files if number == 0 else 3
+        write_run(path, (np.arange(40) + 40 * number).astype(np.int32), batch, np.arange(40) * last // 40)
+    part = tmp_path / "part.arrow"
+    rows = two_level_shuffle.write_shuffle_part(part, runs, range(2, 5), 2)
+    assert rows == sum(count_file_records(runs, number) for number in range(2, 5))
+    for number in range(3):
+        found, expected = (read_file_records(paths, one, 2) for paths, one in (([part], number), (runs, number + 2)))
+        assert found[0].tolist() == expected[0].tolist()
+        assert [column.to_pylist() for column in found[1]] == [column.to_pylist() for column in expected[1]]
+        assert [column.type for column in found[1]] == [column.type for column in expected[1]]
+    assert two_level_shuffle.write_shuffle_part(tmp_path / "none.arrow", runs, range(7, 7), 2) == 0

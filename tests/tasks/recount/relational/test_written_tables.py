@@ -6,13 +6,16 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from core.recount.histories import ReadTable, owner_view
 from schemas.errors.base import VerificationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.recount.original import Original
+from tasks.recount.table_values import few_persons_faults, source_owners
 from tasks.recount.tables import WrittenTables, recount_tables
 from tests.flows.relational.hospital import JOB, hospital_job
 
@@ -33,18 +36,26 @@ def four_alike() -> Rows:
 
 
 def recounted(
-    folder: Path, rows: Rows, most: int | None, *, top: int | None = None, originals: dict[str, Original | None] | None = None
+    folder: Path,
+    rows: Rows,
+    most: int | None,
+    *,
+    top: int | None = None,
+    originals: dict[str, Original | None] | None = None,
+    publish: str | None = None,
+    said: dict[str, dict[str, int | None]] | None = None,
 ) -> Any:
     described = deepcopy(JOB["tables"])
     described["visit"] |= {"rows": {"most": most}} if most else {}
     described["person"]["columns"]["quasi_identifiers"][0]["hierarchy"] |= {"top": top} if top else {}
+    described["person"]["columns"]["sensitive"] = [{"name": "income", "publish": publish}] if publish else ["income"]
     (folder / "job").mkdir()
     job = load_tables_job(hospital_job(folder / "job", {}, tables=described))
     files = {}
     for name, table in rows.items():
         files[name] = [folder / f"{name}.parquet"]
         pq.write_table(pa.Table.from_pylist(table, pa.Table.from_pylist(four_alike()[name]).schema), files[name][0])
-    levels: dict[str, dict[str, int | None]] = {"person": {"age": 2}, "visit": {"ward": 1}, "condition": {"chronic": 0}}
+    levels: dict[str, dict[str, int | None]] = {"person": {"age": 2}, "visit": {"ward": 1}, "condition": {"chronic": 0}} | (said or {})
     return recount_tables(WrittenTables(job, files, originals or dict.fromkeys(rows), levels), folder / "spill", "it")
 
 
@@ -110,3 +121,75 @@ def test_a_star_is_no_label_of_a_level_that_has_none(tmp_path: Path) -> None:
         row["ward"] = "*"
     with pytest.raises(VerificationError, match="'visit': the labels of 'ward' are not those of the levels"):
         recounted(tmp_path, rows, None, originals=their_sources(tmp_path))
+
+
+@pytest.mark.parametrize(("k", "few"), [(2, 0), (3, 1), (4, 2)])
+def test_values_of_fewer_than_k_persons_are_counted_however_many_rows_they_have(tmp_path: Path, k: int, few: int) -> None:
+    """Two persons have x, one of them in three rows; three have y."""
+    described = deepcopy(JOB["tables"])
+    described["person"]["columns"]["sensitive"] = [{"name": "income", "publish": "shared"}]
+    job = load_tables_job(hospital_job(tmp_path, {}, tables=described, privacy={"k": k}))
+    read = ReadTable("person", "person", ("age",), ("person_id",), {}, ('"income"',))
+    rows = [(1, "x"), (1, "x"), (1, "x"), (2, "x"), (3, "y"), (4, "y"), (5, "y")]
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE {owner_view(read)} (person BIGINT, {read.at(read.sensitive[0])} VARCHAR)")
+        connection.executemany(f"INSERT INTO {owner_view(read)} VALUES (?, ?)", rows)
+        faults = few_persons_faults(job, connection, {"person": read})
+    values = "1 value" if few == 1 else f"{few} values"
+    assert faults == ([f"column 'income' of 'person' publishes {values} of fewer than {k} persons"] if few else [])
+
+
+def test_a_table_without_a_source_is_compared_with_none(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    some = their_sources(tmp_path)
+    without = recounted(tmp_path, rows, None, originals=some | {"visit": None})
+    assert without.penalties == {"person": {"age": 1.0 * 4}, "visit": {}, "condition": {"chronic": 0.0}}
+
+
+def test_values_that_the_source_has_not_are_refused(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    rows["visit"][0] |= {"nights": 9}
+    with pytest.raises(VerificationError, match="'visit': "):
+        recounted(tmp_path, rows, None, originals=their_sources(tmp_path))
+
+
+@pytest.mark.parametrize("income", [7, 8])
+def test_shared_values_of_all_persons_are_published_as_they_are(tmp_path: Path, income: int) -> None:
+    """All four persons have 7."""
+    rows = four_alike()
+    rows["person"] = [row | {"age": "[0 - 39]", "income": income} for row in rows["person"]]
+    if income == 7:
+        found = recounted(tmp_path, rows, None, originals=their_sources(tmp_path), publish="shared")
+        assert {name: one.changed for name, one in found.published["person"].items()} == {"income": 0.0}
+        assert set(found.published) == {"person"}
+        return
+    with pytest.raises(VerificationError, match="'person': "):
+        recounted(tmp_path, rows, None, originals=their_sources(tmp_path), publish="shared")
+
+
+def test_labels_whose_level_is_not_said_are_those_of_any(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    found = recounted(tmp_path, rows, None, originals=their_sources(tmp_path), said={"visit": {"ward": None}, "person": {}})
+    assert found.penalties["visit"] == {"ward": 2 / 3 * 8}
+
+
+@pytest.mark.parametrize("missing", [None, "person", "visit"])
+def test_rows_of_the_sources_are_joined_to_their_persons_where_all_are_at_hand(tmp_path: Path, missing: str | None) -> None:
+    described = deepcopy(JOB["tables"])
+    described["person"]["columns"]["sensitive"] = [{"name": "income", "publish": "shared"}]
+    job = load_tables_job(hospital_job(tmp_path, {}, tables=described))
+    originals = their_sources(tmp_path) | ({missing: None} if missing else {})
+    tables = {name: WrittenTables(job, {key: () for key in job.tables}, originals, {}).read(name) for name in job.tree.tables}
+    with duckdb.connect() as connection:
+        found = source_owners(job, originals, connection, tables)
+        assert set(found) == (set() if missing else {"person", "visit", "condition"})
+        for name, rows in (("person", 4), ("visit", 8), ("condition", 4)):
+            if found:
+                statement = f"SELECT count(*), count(DISTINCT person) FROM {owner_view(found[name])}"
+                assert connection.execute(statement).fetchall() == [(rows, 4)]
+    plain = load_tables_job(hospital_job(tmp_path, {}))
+    with duckdb.connect() as connection:
+        assert source_owners(plain, their_sources(tmp_path), connection, tables) == {}, "nothing is counted by persons"

@@ -1,0 +1,89 @@
+"""Pictures of a lattice for a page have each word and each box where it belongs, however wide the page is."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from core.charts.chart import Picture, width_of
+from core.lattice.map import LatticeMap, map_of
+from core.lattice.picture import heights_picture, nodes_picture
+from tests.core.lattice.test_map import words_of
+
+STATES = ["fails the privacy model", "passes, and was counted", "cannot be better: cut by the bound", "not examined: memory"]
+
+
+def small() -> LatticeMap:
+    """Twelve nodes in five heights, of each status three."""
+    return map_of("job", ["sex", "age", "zip"], np.arange(12, dtype=np.int8).reshape(2, 2, 3) % 4, (1, 0, 1))
+
+
+def boxes_of(picture: Picture) -> list[tuple[float, ...]]:
+    """The left edge, upper edge, width and height of each box."""
+    found = re.findall(r"<rect x='([\d.-]+)' y='([\d.-]+)' width='([\d.]+)' height='([\d.]+)'", picture.body)
+    return [tuple(map(float, box)) for box in found]
+
+
+@pytest.mark.parametrize(("width", "each"), [(400, 72), (200, 22)])
+def test_bars_stand_beside_their_height_and_before_their_number(width: int, each: int) -> None:
+    picture = heights_picture(small(), width)
+    sizes, chosen = [1, 3, 4, 3, 1], 2
+    assert words_of(picture.body)[0] == (0, 12, "Combinations by height, coarse at the top")
+    expected = []
+    for height, size in enumerate(sizes):
+        y = 110 - 18 * height
+        expected += [(28, y, str(height)), (34 + size * each + 5, y, f"{size}, chosen" if height == chosen else str(size))]
+    assert words_of(picture.body)[1:11] == expected
+    sizes_of_words = [int(size) for size in re.findall(r"<text [^>]*font-size='(\d+)'", picture.body)]
+    assert sizes_of_words == [12, *[10] * 10, *[11] * 5]
+    bars = [(34 + each * place, 98 - 18 * height, each, 14) for height, size in enumerate(sizes) for place in range(size)]
+    assert boxes_of(picture)[:12] == bars
+
+
+@pytest.mark.parametrize(("width", "lines"), [(400, [0, 0, 1, 2, 3]), (200, [0, 1, 2, 3, 4]), (2000, [0] * 5)])
+def test_signs_stand_one_after_the_other_in_as_many_lines_as_are_needed(width: int, lines: list[int]) -> None:
+    picture = heights_picture(small(), width)
+    said = ["the chosen one", *(f"{state}: 3" for state in STATES)]
+    expected, x = [], 0.0
+    for place, (words, line) in enumerate(zip(said, lines, strict=True)):
+        x = 2.0 if place == 0 or line != lines[place - 1] else x
+        expected.append((x, 130 + 18 * line, words))
+        x += 24 + width_of(words, 11) + 14
+    assert boxes_of(picture)[12:] == [(pytest.approx(x, abs=0.05), y, 16, 11) for x, y, _ in expected]
+    assert words_of(picture.body)[11:] == [(pytest.approx(x + 22, abs=0.05), y + 10, words) for x, y, words in expected]
+    assert picture.height == 130 + 18 * lines[-1] + 16
+
+
+@pytest.mark.parametrize(("width", "rows", "tops"), [(400, [1, 3, 4, 3, 1], range(5)), (200, [1, 2, 1, 2, 2, 2, 1, 1], None)])
+def test_nodes_of_a_height_stand_side_by_side_as_far_as_they_fit(width: int, rows: list[int], tops: range | None) -> None:
+    picture = nodes_picture(small(), width)
+    assert words_of(picture.body)[:2] == [(0, 12, "All combinations: levels of"), (0, 28, "sex, age, zip")]
+    # A line of the same height follows 14 pixels sooner.
+    ys = [46 + 62 * row for row in tops] if tops else [46, 108, 156, 218, 266, 328, 376, 438]
+    middles = [(width * (place + 0.5) / size, y) for size, y in zip(rows, ys, strict=True) for place in range(size)]
+    assert boxes_of(picture) == [(pytest.approx(x - 29.5, abs=0.06), y, 59, 24) for x, y in middles]
+    assert [(x, y) for x, y, _ in words_of(picture.body)[2:]] == [(pytest.approx(x, abs=0.06), y + 16.5) for x, y in middles]
+    assert picture.height == ys[-1] + 12 + 40
+    assert len(re.findall("<line ", picture.body)) == (20 if tops else 0), "lines would end at a second row"
+
+
+def test_names_of_columns_are_wrapped_and_separated_by_commas() -> None:
+    names = ["first of all", "second", "third of them", "last"]
+    drawn = map_of("job", names, np.zeros((2, 2, 2, 2), np.int8), (0, 0, 0, 0))
+    for width, lines in ((1000, [", ".join(names)]), (140, ["first of all, second,", "third of them, last"]), (10, ["first of all,"])):
+        found = [said for _, _, said in words_of(nodes_picture(drawn, width).body)[1 : 1 + len(lines)]]
+        assert found == lines
+
+
+def test_what_does_not_fit_a_box_is_cut_at_its_beginning() -> None:
+    """Fifteen levels take more than a box of 150 pixels has room for, and the names of what differs too."""
+    names = [f"a long name of column {number}" for number in range(15)]
+    drawn = map_of("job", names, np.zeros((2,) * 15, np.int8), (1,) * 15)
+    said = [words for _, _, words in words_of(nodes_picture(drawn, 900).body)]
+    cut = [words for words in said if words.startswith("…")]
+    fits = int(150 / width_of("m", 11))
+    assert "chosen" in said
+    assert set(cut) == {f"{name} -1"[1 - fits :].join(["…", ""]) for name in names if len(f"{name} -1") > fits}
+    assert {len(words) for words in cut} <= {fits}

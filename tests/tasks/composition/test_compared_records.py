@@ -1,0 +1,98 @@
+"""Two releases of some records are compared as by a look at each of these, whoever's they are and however they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.job.job import Job
+from tasks.composition.by_contents import ComparedContents, Side, compare_by_contents
+from tasks.composition.joint_values import Promises
+from tasks.store.store import Artifact, Store
+from tasks.writing.people import Part
+from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
+from tests.core.composition.test_joint_classes import Row
+from tests.jobs import job_of
+
+SAID = {"distinct": 2}
+MINE, THEIRS = [(("both", 6), ("mine", 5)), (("again", 4),)], [(("theirs", 7), ("both", 6))]
+"""The files of each part of a release, with their records."""
+
+
+def job_with(*persons: str) -> Job:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"], "person": list(persons) or "none"}
+    return Job.model_validate(job_of(columns=columns, privacy={"k": 2, "l": {"s": SAID}}))
+
+
+def drawn_releases(seed: int) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
+    """The records of each file; of those that only one release has some hold what a record of the other does."""
+    drawn = np.random.default_rng(seed)
+
+    def some(count: int, *, shared: bool = False) -> list[Row]:
+        contents = [int(one) for one in drawn.integers(1 << 40, 1 << 62, count)]
+        return [Row(one, int(drawn.integers(-1, 2)), shared, int(drawn.integers(0, 4)), 0, one % 3) for one in contents]
+
+    both, mine, again, theirs = some(6, shared=True), some(5), some(4), some(3)
+    alike = [row._replace(group=int(drawn.integers(-1, 2))) for row in mine[:3] + again[:1]]
+    seen_there = [row._replace(group=int(drawn.integers(-1, 2))) for row in both]
+    return {"both": both, "mine": mine, "again": again}, {"both": seen_there, "theirs": alike + theirs}
+
+
+def kept(store: Store, name: str, rows: list[Row], columns: list[str]) -> Artifact:
+    types = {"class": pa.int32()}
+    held = {"class": "group", "value_0": "value"}
+    table = pa.table({one: pa.array([getattr(row, held.get(one, one)) for row in rows], types.get(one, pa.uint64())) for one in columns})
+    write: Callable[[Path], int] = lambda path: pq.write_table(table, path) or len(table)  # noqa: E731
+    return store.make("kept", store_key(name), ".parquet", write)
+
+
+def store_key(name: str) -> Any:
+    return name.encode().hex().ljust(32, "0")
+
+
+def side(store: Store, files: dict[str, list[Row]], parts: list[tuple[tuple[str, int], ...]], *, persons: bool, fragments: bool) -> Side:
+    digests, made = ["content", *(["person"] if persons else []), "value_0"], []
+    for number, part in enumerate(parts):
+        rows = [row for name, _ in part for row in files[name]]
+        members = kept(store, f"members {number}", rows, ["class", *digests] if fragments else ["class"])
+        contents = None if fragments else kept(store, f"contents {number}", rows, digests)
+        made.append(Part(files=() if fragments else part, members=members, contents=contents))
+    return Side(tuple(made), False, (0,))
+
+
+def seen(files: dict[str, list[Row]], parts: list[tuple[tuple[str, int], ...]], *, persons: bool, fragments: bool) -> list[Seen]:
+    rows = [row for part in parts for name, _ in part for row in files[name]]
+    return [
+        Seen(
+            (row.content, row.shared and not fragments), HIDDEN if row.group < 0 else row.group, row.person or None if persons else None,
+            row.value or None,
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("fragments", [False, True])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_records_at_risk_are_those_of_a_look_at_each(tmp_path: Path, persons: bool, fragments: bool, seed: int) -> None:
+    job, (mine, theirs) = job_with(*["who"] * persons), drawn_releases(seed)
+    stores = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    how: dict[str, bool] = {"persons": persons, "fragments": fragments}
+    sides = side(stores[0], mine, MINE, **how), side(stores[1], theirs, THEIRS, **how)
+    promises = Promises({"l": {"s": SAID}}, {}, ("s",), None)
+    compared = ComparedContents(*sides, True, persons, 3, promises)
+    answer: Any = compare_by_contents(job, compared, *stores, tmp_path / "spill")
+    figures, records = answer[0], (seen(mine, MINE, **how), seen(theirs, THEIRS, **how))
+    expected = told_together(*records, 3, persons=persons, again=persons)
+    assert {part: (figures[part], figures[f"{part}_at_risk"]) for part in expected} == expected
+    assert figures["values_at_risk"] == without_values(*records, 2, persons=persons, again=persons)
+    said = ("persons", "person") if persons else ("contents", "record")
+    assert (figures["by"], figures["unit"]) == said
+    # Whose other values are published now left and came; without persons they are other records.
+    assert (figures["changed"] > 0) == persons

@@ -1,0 +1,95 @@
+"""The index of a family of pseudonyms grows release by release, and one that was not published leaves nothing in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.job.job import Job
+from tasks.composition import pseudonym_families
+from tasks.composition.pseudonym_families import Disclosed
+from tasks.composition.registry import ReleaseRegistry
+from tasks.store.secret import FolderSecret
+from tasks.store.store import Artifact, Store
+from tests.jobs import job_of
+
+FIRST = [(1, 7, 70), (2, 7, 70), (3, 8, 70)]
+SECOND = [(1, 9, 90), (2, 9, 90), (4, 5, 90)]
+"""By pseudonym, digests of all that a release publishes of it and of its labels."""
+
+
+class Index:
+    """The index of one family in a folder, to which releases are added; those before are published."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store, self._spill = Store(folder / "artifacts"), folder / "spill"
+        self.registry = ReleaseRegistry(folder / "registry", FolderSecret(b"secret"))
+        self.registry.folder.mkdir()
+        self.published = set[str]()
+
+    def _artifact(self, name: str, columns: dict[str, list[int]]) -> Artifact:
+        key: Any = name.encode().hex().ljust(32, "0")
+        table = pa.table({column: pa.array(values, pa.uint64()) for column, values in columns.items()})
+
+        def write(path: Path) -> int:
+            pq.write_table(table, path)
+            return len(table)
+
+        return self.store.make("disclosed", key, ".parquet", write)
+
+    def fold(self, release: str, rows: list[tuple[int, int, int]], k: int, owners: dict[int, int] | None = None) -> dict[str, int]:
+        """Add a release; return what its pseudonyms join."""
+        head = pseudonym_families._head(self.registry, "f", self.published)
+        columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}]}
+        run: Any = SimpleNamespace(
+            job=Job.model_validate(job_of(columns=columns, privacy={"k": k})), store=self.store, spill=self._spill
+        )  # fmt: skip
+        digests = self._artifact(release, dict(zip(("key", "everything", "labels"), map(list, zip(*rows, strict=True)), strict=True)))
+        whose = self._artifact(f"{release} of", {"key": list(owners), "owner": list(owners.values())}) if owners else None
+        figures, self.path = pseudonym_families._folded(run, release, self.registry, ("f", Disclosed(("ssn",), digests, whose)), head)
+        self.published.add(release)
+        return figures
+
+    def files(self) -> set[str]:
+        return {path.suffix for path in self.registry.folder.iterdir()}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    return Index(tmp_path)
+
+
+@pytest.mark.parametrize(("first", "second", "below"), [(2, 3, 0), (3, 2, 0)])
+def test_who_is_in_both_shares_what_both_publish_with_fewer_than_the_smaller_k(index: Index, first: int, second: int, below: int) -> None:
+    nothing = {"people": 0, "below_k": 0, "by_labels": 0, "smallest": 0}
+    assert index.fold("people-1", FIRST, first) == nothing
+    found = index.fold("people-1", FIRST, first)
+    assert (found, index.path) == (nothing, None), "it is in the index already"
+    joined = {"people": 2, "below_k": below, "by_labels": below, "smallest": 2}
+    assert index.fold("people-2", SECOND, second) == joined
+    assert index.fold("people-2", SECOND, second) == joined
+    head = pseudonym_families._head(index.registry, "f", index.published)
+    assert head is not None
+    assert (head.k, head.releases, head.key) == (min(first, second), ("people-1", "people-2"), index.registry.key)
+
+
+def test_several_pseudonyms_of_one_person_are_one(index: Index) -> None:
+    index.fold("people-1", FIRST, 2, {1: 1, 2: 1, 3: 2})
+    assert index.fold("people-2", SECOND, 2, {1: 1, 2: 1, 4: 3}) == {"people": 1, "below_k": 1, "by_labels": 1, "smallest": 1}
+
+
+def test_a_release_that_was_not_published_is_taken_out_again(index: Index) -> None:
+    index.fold("people-1", FIRST, 2)
+    before = pseudonym_families._head(index.registry, "f", index.published)
+    files = index.files()
+    index.fold("people-2", SECOND, 2)
+    assert pseudonym_families._head(index.registry, "f", {"people-1"}) == before
+    assert len(list(index.registry.folder.iterdir())) == len(files) == 2
+    assert not pseudonym_families._lost(index.registry, "f", before)
+    index.published.remove("people-2")
+    assert index.fold("people-3", SECOND, 2)["people"] == 2
