@@ -11,7 +11,7 @@ RECOUNT = (
     "tests/flows/verification",
     "tests/flows/lattice/test_linked.py",
 )
-WRITING = ("tests/tasks/writing", "tests/tasks/passthrough", "tests/core/order", "tests/flows/source/test_wide.py")
+WRITING = ("tests/tasks/writing", "tests/tasks/counting", "tests/core/recoding", "tests/core/columns", "tests/flows/source/test_wide.py")
 PUBLISHED = ("tests/flows/engine/test_invariance.py", "tests/flows/publication", "tests/flows/records/test_record_methods.py")
 COMPOSITION = ("tests/core/composition", "tests/flows/composition", "tests/flows/publication/test_increments.py")
 SEARCH = ("tests/core/lattice", "tests/core/units", "tests/flows/lattice")
@@ -21,14 +21,14 @@ NEAREST: Mapping[str, Sequence[str]] = {
     "tasks/recount": RECOUNT,
     "tasks/verification": ("tests/tasks/writing", *RECOUNT),
     "tasks/writing": (*WRITING, *PUBLISHED),
-    "core/columns/sorting.py": ("tests/core/order", *WRITING, *PUBLISHED),
-    "core/recoding/release_order.py": ("tests/core/order", *WRITING, *PUBLISHED),
+    "core/columns/sorting.py": ("tests/core/columns", "tests/core/recoding", *WRITING, *PUBLISHED),
+    "core/recoding/release_order.py": ("tests/core/columns", "tests/core/recoding", *WRITING, *PUBLISHED),
     "core/privacy": (
         "tests/core/privacy", "tests/core/mondrian", "tests/core/local_suppression", "tests/tasks/report", "tests/flows/privacy",
         "tests/flows/mondrian",
     ),
     "core/units": (
-        "tests/core/units", "tests/core/persons", "tests/core/local_suppression", "tests/core/mondrian", "tests/core/clustering",
+        "tests/core/units", "tests/core/local_suppression", "tests/core/mondrian", "tests/core/clustering",
         *SEARCH,
     ),
     "core/composition": COMPOSITION,
