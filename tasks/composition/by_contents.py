@@ -64,6 +64,7 @@ class ComparedContents(NamedTuple):
         by_persons: Whether both name persons by the same columns.
         k: Least records, or persons where the job names them, of a safe joint class.
         promises: The l and t requirements of both.
+        republished: The numbers of the sensitive columns of which either publishes other values than its source has.
     """
 
     mine: Side
@@ -72,6 +73,7 @@ class ComparedContents(NamedTuple):
     by_persons: bool
     k: int
     promises: Promises
+    republished: frozenset[int] = frozenset()
 
 
 def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
@@ -90,7 +92,7 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
     run = known.run
     apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
     store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
-    compared = _compared(known, earlier, _kept(earlier, store), k)
+    compared = _compared(known, earlier, _kept(run.job, earlier, store), k)
     return run_comparison(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
 
 
@@ -100,8 +102,8 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     names, untreated, kept = entry.digested
     own, job = known.digested, known.run.job
     here = {(name, kind) for name, kind in known.kinds.items()}
-    # What only one of both publishes as it is shows no change; and where this source lacks some, the digest of the others is not known.
-    common = {name for name, _ in untreated} & {*own.untreated}
+    # What only one of both publishes shows no change; and where this source lacks some, the digest of the others is not known.
+    common = {name for name, _ in untreated} & {*own.untreated, *own.values}
     if common and not here.issuperset(untreated):
         raise UnmeasuredError(
             "both publish columns as they are, and its others are not in this source, so that changes would be overlooked"
@@ -115,10 +117,12 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     others = [name for name, _ in kept if name not in mine]
     columns = (*mine, *others)
     places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
+    theirs_kept = Digested((), _names(untreated), _names(kept))
+    republished = frozenset(number for number, name in enumerate(columns) if name in own.republished | theirs_kept.republished)
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
     promises = Promises(promised_of(job), entry.promised or {}, columns, known.run.domain)
-    return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises)
+    return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, republished)
 
 
 def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -180,8 +184,8 @@ def _shared(part: Part, files: set[str]) -> NDArray[np.bool_]:
 ARTEFACTS_GONE = "its artefacts are gone"
 
 
-def _kept(earlier: Earlier, store: Store) -> Entry:
-    """Return the history entry of an earlier release; raise ``UnmeasuredError`` if it is unusable."""
+def _kept(job: Job, earlier: Earlier, store: Store) -> Entry:
+    """Return the history entry of an earlier release; raise ``UnmeasuredError`` if it is unusable for a job."""
     entry = read_entry(earlier.release, store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because its artefacts were removed")
@@ -189,7 +193,7 @@ def _kept(earlier: Earlier, store: Store) -> Entry:
         raise UnmeasuredError(entry.untold)
     if not entry.parts:
         raise UnmeasuredError("another version of this program made it, which kept nothing of its classes")
-    if entry.digested is None or entry.promised is None:
+    if entry.digested is None or entry.promised is None or (job.columns.ways and not entry.by_source):
         raise UnmeasuredError(OLDER)
     if not all(store.is_complete(artifact) for part in entry.parts for artifact in (part.members, part.contents, part.sets) if artifact):
         raise UnmeasuredError(ARTEFACTS_GONE)
@@ -268,7 +272,8 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
     [alike] = database.execute(equal_records_sql()).fetchall()
     [[common]] = database.execute(common_persons_sql()).fetchall()
     both = zip(compared.mine.values, compared.theirs.values, strict=True)
-    same = tuple(number for number, places in enumerate(both) if None not in places)
+    # What each release makes of a value differs though the value is the same; whether that is, the untreated columns show.
+    same = tuple(number for number, places in enumerate(both) if None not in places and number not in compared.republished)
     return RecordMatching(
         contents=compared.by_contents and Likeness(*alike).is_shared,
         persons=compared.by_persons and common > 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -49,8 +49,9 @@ class Digested(NamedTuple):
 
     Attributes:
         names: By which records are linked, in an order that does not depend on the job's.
-        untreated: Columns that are published as they are besides sensitive ones; one digest of all of them shows whose have changed.
-        values: Sensitive columns, each with a digest of its own: l and t are counted from these.
+        untreated: Columns that are published besides, and sensitive ones whose published values are not those of the source. One digest of
+            all of them shows whose have changed.
+        values: Sensitive columns, each with a digest of its own as it is published: l and t are counted from these.
     """
 
     names: tuple[str, ...]
@@ -60,14 +61,25 @@ class Digested(NamedTuple):
     @property
     def read(self) -> list[str]:
         """All digested columns, each once."""
-        return list(dict.fromkeys([*self.names, *self.untreated, *self.values]))
+        return list(dict.fromkeys([*self.linking, *self.values]))
+
+    @property
+    def linking(self) -> list[str]:
+        """The columns that are digested together, each once."""
+        return list(dict.fromkeys([*self.names, *self.untreated]))
+
+    @property
+    def republished(self) -> set[str]:
+        """The sensitive columns whose published values are not those of the source."""
+        return {*self.values} & {*self.untreated}
 
 
 def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
     """Return the columns whose digests a release keeps for comparison with later ones.
 
     Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
-    columns change from one extract to the next, so that the same person would not be found.
+    columns change from one extract to the next, so that the same person would not be found. What they are linked by are values of the
+    source: what ``publish`` makes of them depends on the job and on all other records.
 
     Args:
         job: The job.
@@ -76,7 +88,8 @@ def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
     sensitive = sorted(job.columns.sensitive)
     others = {*sensitive, *(one.name for one in job.columns.pseudonyms)}
     names = sorted({*(qid.name for qid in job.columns.quasi_identifiers), *sensitive})
-    return Digested(tuple(names), tuple(sorted(name for name in payload if name not in others)), tuple(sensitive))
+    untreated = {name for name in payload if name not in others} | {name for name in sensitive if name in job.columns.ways}
+    return Digested(tuple(names), tuple(sorted(untreated)), tuple(sensitive))
 
 
 @dataclass(frozen=True)
@@ -93,7 +106,7 @@ def digest_contents(given: ContentReading, chunk: Chunk, path: Path, held: Itera
         given: Names the columns.
         chunk: What is read.
         path: Gets the digests.
-        held: Its rows with these columns, where they are at hand and the job names no person.
+        held: Its rows with these columns as they are published, where they are at hand and the job names no person.
     """
     table = contents_table(given.job, given.by, chunk, held)
     # Of values there are few, most digests are all different.
@@ -129,17 +142,26 @@ def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.Recor
         held: As for ``digest_contents``.
     """
     person = job.columns.person
-    wanted = [*by.read, *(name for name in person if name not in by.read)]
+    republished = not job.columns.ways.keys().isdisjoint(by.linking)
+    wanted = list(dict.fromkeys([*([] if republished else by.linking), *by.values, *person]))
     found: dict[str, list[Digests]] = {name: [_NONE] for name in contents_columns(job, by)}
-    for batch in read_chunk(chunk, wanted, plain=person) if held is None else held:
-        found["content"].append(_together(batch, by.names))
+    for batch in read_chunk(chunk, wanted, plain=person) if held is None or republished else held:
+        if not republished:
+            _append_together(batch, by, found)
         if person:
             found["person"].append(digests_of([batch.column(name) for name in person], batch.num_rows))
-        if by.untreated:
-            found["untreated"].append(_together(batch, by.untreated))
         for number, name in enumerate(by.values):
             found[f"value_{number}"].append(digests_of([batch.column(name)], batch.num_rows))
+    for batch in read_chunk(chunk.as_in_source(), by.linking) if republished else ():
+        _append_together(batch, by, found)
     return pa.table({name: np.concatenate(parts) for name, parts in found.items()})
+
+
+def _append_together(batch: pa.RecordBatch, by: Digested, found: Mapping[str, list[Digests]]) -> None:
+    """Append the digests of the columns that link records, and of those that show a change."""
+    found["content"].append(_together(batch, by.names))
+    if by.untreated:
+        found["untreated"].append(_together(batch, by.untreated))
 
 
 def contents_columns(job: Job, by: Digested) -> list[str]:

@@ -86,6 +86,7 @@ class ComparedTables:
             code=STEP.key(),
             parts=() if known.unmeasured else tuple(known.parts(known.digested)),
             digested=(digested[0], digested[1], digested[2]),
+            by_source=True,
             promised=promised_of(job),
             untold=known.unmeasured,
             seal=manifest.seal,

@@ -142,6 +142,12 @@ class Chunk(BaseModel):
         first, *others = (piece.file.name for piece in self.pieces)
         return f"{first}' or one of {counted(len(others), 'file')} beside it, '{others[-1]}" if others else first
 
+    def as_in_source(self) -> Chunk:
+        """Return the chunk with the values of the source in the place of those that are published of them."""
+        return Chunk(
+            pieces=tuple(piece.model_copy(update={"file": piece.file.model_copy(update={"publish": {}})}) for piece in self.pieces)
+        )
+
     def part(self, first: int, last: int) -> Chunk:
         """Return the chunk of the rows from ``first``, counted from 0, up to but not including ``last``."""
         pieces, start = [], 0

@@ -77,6 +77,33 @@ def test_values_of_everybody_that_changed_tell_nobody_apart(anonymise: Anonymise
     assert (overlap.shared, overlap.changed, overlap.at_risk, overlap.is_safe) == (60, 60, 0, True)
 
 
+def paid_job(folder: Path, qid: str, size: int, *, person: bool) -> Path:
+    """A job whose pay is published as means of so many."""
+    path = job_in(folder, qids=(qid,), person=person, privacy=NIGHTS | {"l": {"dx": {"distinct": 2}}})
+    written = yaml.safe_load(path.read_text())
+    written["columns"]["sensitive"].append({"name": "pay", "publish": {"microaggregate": size}})
+    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    return path
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("person", [True, False])
+def test_what_publish_makes_of_a_value_is_no_change_of_it(anonymise: Anonymise, tmp_path: Path, person: bool) -> None:
+    rows = [row | {"pay": 1000 + 37 * number % 61} for number, row in enumerate(people())]
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    anonymise(paid_job(tmp_path, "a", 6, person=person))
+    other = paid_job(tmp_path, "b", 9, person=person)
+    with pytest.raises(OverlapError):
+        anonymise(other, "overlaps=refuse")
+    [overlap] = anonymise(other).untold.overlaps or ()
+    assert (overlap.shared, overlap.changed, overlap.added, overlap.removed, overlap.is_safe) == (60, 0, 0, 0, False)
+    # One whose pay did change is told apart by it.
+    rows[7] = rows[7] | {"pay": 9_000}
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    last, *_ = anonymise(other, "name=later").untold.overlaps or ()
+    assert (last.added, last.removed) == (1, 1)
+
+
 def crossing() -> list[dict[str, Any]]:
     """Return people whose class by a holds hiv and flu, and by b hiv and asthma: in both they all have hiv."""
     both = [{"a": 1, "b": 1, "dx": "hiv"}] * 6
