@@ -164,7 +164,7 @@ def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
         return _numbers_encrypted(values, how.width, key)
     if odd := _mismatches(values, f"[{escaped_characters(how.letters + how.separators)}]*"):
         raise UnfitError(odd, "hold characters that are neither among encrypt's characters nor its separators")
-    if short := pc.sum(pc.less(pc.count_substring_regex(values, f"[{escaped_characters(how.letters)}]"), how.least)).as_py():
+    if short := pc.sum(pc.less(_letter_counts(values, how), how.least)).as_py():
         raise UnfitError(short, f"have fewer than {how.least} characters to encrypt and could be tried out; hash them, or give tokens")
     return _each(_cipher(key, alphabet=how.letters).encrypt, values, how.separators)
 
@@ -186,6 +186,11 @@ def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
         raise UnfitError(odd, f"are negative or have more than encrypt.width = {width} digits")
     # FF1 keeps lengths: without the zeros a short number would stay short, and there are few of those to try.
     return _each(_cipher(key, radix=10).encrypt, pc.utf8_lpad(written, width, "0"), "").cast(pa.int64())
+
+
+def _letter_counts(values: pa.Array, how: EncryptSettings) -> pa.Array:
+    """Return how many characters of each text are encrypted, which separators are not."""
+    return pc.count_substring_regex(values, f"[{escaped_characters(how.letters)}]")
 
 
 def _mismatches(values: pa.Array, pattern: str) -> int:
@@ -270,6 +275,9 @@ def ciphers(spec: EncryptTreatment, values: pa.Array, means: TreatmentInputs) ->
 def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
     """Return the decrypted value of each pseudonym, as large text; null for values of another form."""
     fits = pc.match_substring_regex(pseudonyms, full_match_pattern(treatment_kind(spec).form(spec)))
+    if spec.encrypt.width is None:
+        # The form counts separators too, and FF1 takes no text that is shorter without them.
+        fits = pc.and_(fits, pc.greater_equal(_letter_counts(pseudonyms, spec.encrypt), spec.encrypt.least))
     back = decrypted(pseudonyms.filter(fits), spec.encrypt, means.key)
     return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
 

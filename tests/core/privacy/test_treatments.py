@@ -16,10 +16,30 @@ from ffx import FF1
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.privacy.pseudonyms import TreatmentInputs, covered_text, decrypted, derive_key, encrypted, shifted, texts
+from core.privacy.pseudonyms import (
+    TreatmentInputs,
+    covered_text,
+    decrypted,
+    derive_key,
+    encrypted,
+    originals_of_dates,
+    originals_of_tokens,
+    shifted,
+    texts,
+)
+from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
 from schemas.registry.treatment_kinds import treatment_kind
-from schemas.registry.treatments import EncryptSettings, EncryptTreatment, HashTreatment, MaskSettings, MaskTreatment, full_match_pattern
+from schemas.registry.treatments import (
+    EncryptSettings,
+    EncryptTreatment,
+    HashTreatment,
+    MaskSettings,
+    MaskTreatment,
+    ShiftTreatment,
+    TokenTreatment,
+    full_match_pattern,
+)
 
 KEY = bytes(range(32))
 WHERE = {"env": "KEY"}
@@ -156,6 +176,52 @@ def test_the_form_that_the_recount_knows_is_that_of_pseudonyms_and_not_of_what_t
     if treatment.kind in {"hash", "mask"}:
         raw = texts(column).filter(pc.greater(pc.utf8_length(texts(column)), 0))
         assert not pc.any(pc.match_substring_regex(raw, full_match_pattern(treatment_kind(treatment).form(treatment)))).as_py()
+
+
+ANYTHING = st.one_of(st.text(max_size=24), st.text("0189AB-ä \n", max_size=24), NUMBERS)
+CIPHERS: list[dict[str, Any]] = [
+    {"alphabet": "digits", "separators": "AB-"},
+    {"alphabet": "digits", "width": 8},
+    {"characters": "01", "separators": "89"},
+    {"characters": "äAB0", "separators": "]-"},
+]
+
+
+@given(st.lists(ANYTHING, max_size=8), st.sampled_from(CIPHERS))
+def test_a_text_that_is_no_pseudonym_has_no_original_and_ends_nothing(asked: list[str], settings: dict[str, Any]) -> None:
+    how = EncryptTreatment.model_validate({"encrypt": {"key": WHERE} | settings})
+    letters, least, separators, width = how.encrypt.letters, how.encrypt.least, how.encrypt.separators, how.encrypt.width
+    originals = treatment_kind(how).originals
+    assert originals is not None
+    found = originals(how, large(asked), TreatmentInputs(KEY)).to_pylist()
+    for text, original in zip(asked, found, strict=True):
+        inside = sum(one in letters for one in text)
+        if width:
+            is_one = 1 <= len(text) <= width and inside == len(text)
+        else:
+            is_one = inside >= least and set(text) <= set(letters + separators)
+        assert (original is not None) == is_one
+        if is_one:
+            back = pa.array([int(original)]) if width else large([original])
+            assert texts(encrypted(back, how.encrypt, KEY)).to_pylist() == [str(int(text)) if width else text]
+
+
+@given(st.lists(ANYTHING, max_size=8))
+def test_a_text_that_is_no_token_has_no_original(asked: list[str]) -> None:
+    how = TokenTreatment.model_validate({"token": {"vault": {"file": "v.parquet"}}})
+    nothing = TreatmentInputs(find_pseudonyms=lambda tokens: pa.nulls(len(tokens), pa.large_string()))
+    assert originals_of_tokens(how, large(asked), nothing).to_pylist() == [None] * len(asked)
+
+
+@given(st.lists(st.one_of(ANYTHING, st.dates().map(str), st.datetimes().map(str)), min_size=1, max_size=4))
+def test_a_text_that_is_no_date_is_an_unreadable_list(asked: list[str]) -> None:
+    how = ShiftTreatment.model_validate({"shift": {"key": WHERE, "subject": "who", "days": 30}})
+    try:
+        found = originals_of_dates(how, large(asked), TreatmentInputs(KEY, subjects=large(["one"] * len(asked))))
+    except PseudonymError as error:
+        assert "dates must be written as" in str(error)
+    else:
+        assert found.null_count == 0
 
 
 @given(st.lists(st.dates(date(1900, 1, 1), date(2100, 1, 1))), st.integers(-400, 400))
