@@ -76,8 +76,8 @@ def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> 
     return job is not None and (is_address(release) or not Path(release).is_dir()) and is_of_tables(job, settings)
 
 
-def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> None:
-    """Verify a release of several tables, and print the result."""
+def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> bool:
+    """Verify a release of several tables and print the result; return whether all of its promise was counted."""
     from flows.terminal.tables import verified_summary
     from flows.verification import verified_tables
     from schemas.relational.tables_job import load_tables_job
@@ -92,6 +92,7 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
         print_json(figures_of_tables(verified))
     else:
         Screen().print(verified_summary(verified))
+    return not verified.unverified
 
 
 def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:

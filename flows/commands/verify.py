@@ -37,7 +37,9 @@ def verify(
     if is_about_tables(release, job, settings or ()):
         from flows.commands.tables import verify_release_of_tables
 
-        return verify_release_of_tables(release, job, settings or (), key, as_json=as_json)
+        if not verify_release_of_tables(release, job, settings or (), key, as_json=as_json):
+            raise typer.Exit(UNVERIFIED)
+        return
     loaded = load_job(job, settings or ()) if job else None
     verified = verified_release(loaded, release, key)
     recount, manifest = verified.recount, verified.manifest

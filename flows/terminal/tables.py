@@ -64,8 +64,11 @@ def plan_lines(plan: TablesPlan) -> str:
 def verified_summary(verified: VerifiedTables) -> str:
     """Return the result of verifying a release of several tables as lines of text."""
     found = verified.recount
+    head = [f"Not verified: {sentence}" for sentence in verified.unverified]
+    head.append("Not verified in full: nothing speaks against the rest." if head else "Verified.")
     if found is None:
-        return "\n".join(["Every byte is as it was published.", *verified.notes])
+        return "\n".join([*head, "The files agree with the manifest.", *verified.notes])
     rows = ", ".join(f"{counted(many, 'row')} of '{name}'" for name, many in found.records.items())
     least = f"every history is shared by at least {counted(found.smallest, 'person')}; there are {found.histories:,} different ones"
-    return "\n".join([f"Verified. {counted(found.persons, 'person')}, {rows}; {least}.", *verified.notes])
+    *before, last = head
+    return "\n".join([*before, f"{last} {counted(found.persons, 'person')}, {rows}; {least}.", *verified.notes])

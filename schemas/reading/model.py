@@ -25,7 +25,9 @@ MOST_DIGITS = 18
 """Digits that an exact decimal may have on either side of its point: what an int64 holds once it is scaled."""
 MOST_TITLE = 200
 TABLES_VERSION = 2
-OF_TABLES = "must be 1 here; 2 is a job of several tables, which this command does not take yet; run, plan, verify, report and clean do"
+OF_TABLES = (
+    "must be 1 here; 2 is a job of several tables, which this command does not take yet; run, plan, verify, attack, report and clean do"
+)
 _PERCENTAGE = re.compile(r"[0-9]{1,3}([.,][0-9]{1,9})?\s*%")
 
 
@@ -238,7 +240,7 @@ def integer_one(value: object) -> object:
     if type(value) is int and value == TABLES_VERSION:
         raise fault(OF_TABLES)
     if type(value) is not int or value != 1:
-        raise fault("must be 1, the only version of the job format so far")
+        raise fault("must be 1 (one table) or 2 (several tables)")
     return value
 
 

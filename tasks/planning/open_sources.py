@@ -9,13 +9,13 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
 
-from schemas.errors.base import SourceError
+from schemas.errors.base import SkaldError, SourceError
 from schemas.job.formats import FORMATS, SourceFormat, format_of_connection
 from schemas.job.job import Job, load_job
 from schemas.job.source import is_address, suffix
@@ -83,6 +83,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
         out: The job file, to which paths will be relative, and after which the job is named.
     """
     connection, ending = planning_connection(), ExitStack()
+    sample: Sample | None = None
     source, files, where, kind = _said(given, out.parent), [], " ".join(given.names) or "the database", "parquet"
     try:
         if _is_plain(given):
@@ -90,7 +91,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
             source, where, kind = {"path": source_patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
         entry = FORMATS[kind] if files else None
         if entry and entry.sample:
-            sample: Sample = entry.sample(connection, files)
+            sample = entry.sample(connection, files)
             ending.callback(sample.close)
         else:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
@@ -101,10 +102,16 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
         raise
     except duckdb.Error:
         # DuckDB's message would quote the value that it could not read.
-        raise SourceError.unreadable(where, kind) from None
+        raise (sample and _explained(sample)) or SourceError.unreadable(where, kind) from None
     finally:
         connection.close()
         ending.close()
+
+
+def _explained(sample: Sample) -> SkaldError | None:
+    with suppress(duckdb.Error):
+        return sample.explain()
+    return None
 
 
 def _is_plain(given: SourceOptions) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -13,13 +14,16 @@ from typing import TypeVar
 import duckdb
 import pyarrow as pa
 
+from schemas.errors.base import SkaldError, SourceError
 from schemas.job.source import UTF8
 from schemas.reading.typed_texts import DECIMAL, Spelling, date_sql, number_sql
 from tasks.planning.profiles import MOST_RECORDS, READINGS
-from tasks.source.csv_files import BLOCK, write_in_utf8
+from tasks.source.csv_files import BLOCK, DELIMITERS, bad_rows_error, header_names, texts_sql, write_in_utf8
 from tasks.store.database import literal, quote
 from tasks.store.files import random_temporary_folder
 
+COMMON = ","
+QUOTED = re.compile('"[^"]*"')
 WESTERN = "windows-1252"
 MOST_CHARACTERS = 1 << 26
 """Characters that are looked at to tell the encoding of a file."""
@@ -34,12 +38,14 @@ class Sample:
         keys: What ``source`` says of them besides their path.
         texts: Whether every column is read as text, so that the job gives the types.
         close: Removes what was made for reading, such as private copies in UTF-8.
+        explain: Returns what is wrong with files that DuckDB cannot read, in a sentence without values, where that is known.
     """
 
     relation: str
     keys: Mapping[str, str] = field(default_factory=dict)
     texts: bool = False
     close: Callable[[], None] = ExitStack().close
+    explain: Callable[[], SkaldError | None] = lambda: None
 
 
 def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False) -> Sample:
@@ -52,13 +58,45 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
     encoding = encoding_of(files[0])
     with ExitStack() as opened:
         read = opened.enter_context(files_in_utf8(files, encoding))
-        found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(read[0]))})").fetchone()
-        delimiter = str(found[0]) if found else ","
+        delimiter = delimiter_of(connection, read[0])
+        names = [header_names(path, str(file), delimiter) for path, file in zip(read, files, strict=True)]
+
+        def explain() -> SkaldError | None:
+            errors = (
+                bad_rows_error(connection, path, str(file), header, delimiter)
+                for path, file, header in zip(read, files, names, strict=True)
+            )
+            return next((one for one in errors if one), None)
+
+        headers = {tuple(header): [path for path, other in zip(read, names, strict=True) if other == header] for header in names}
         # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.
-        how = f"delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"'"
-        spelling, spelled = detect_spelling(connection, f"read_csv([{_listed(read)}], {how})")
+        parts = [f"SELECT * FROM {texts_sql(paths, header, delimiter)}" for header, paths in headers.items()]
+        try:
+            spelling, spelled = detect_spelling(connection, f"({' UNION ALL BY NAME '.join(parts)})")
+        except duckdb.InvalidInputException:
+            # DuckDB's message would quote the line.
+            raise explain() or SourceError.unreadable(str(files[0]), "csv") from None
         keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
-        return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True, close=opened.pop_all().close)
+        return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True, close=opened.pop_all().close, explain=explain)
+
+
+def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
+    """Return the delimiter of a CSV file in UTF-8: the one that DuckDB detects, if the header has it, or else the header's own.
+
+    One ragged line is enough for DuckDB to take each line for one field.
+    """
+    try:
+        [(found,)] = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(file))})").fetchall()
+    except duckdb.Error:
+        found = None
+    with suppress(OSError, ValueError), pa.input_stream(str(file), compression="detect") as stream:
+        with io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+            front = QUOTED.sub("", text.read(BLOCK))
+        header = front.splitlines()[0] if front else ""
+        there = [one for one in reversed(DELIMITERS) if one in header]
+        # A line without any may be a title; what is below it then tells, and the title is refused.
+        return str(found) if found in there or (found in DELIMITERS and not there) else max(there, key=header.count, default=COMMON)
+    return COMMON
 
 
 @contextmanager

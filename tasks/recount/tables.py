@@ -35,6 +35,7 @@ from schemas.job.publish import ColumnPublication
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
+from schemas.relational.tree import TableTree
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from tasks.recount.original import Original, original_of
 from tasks.recount.published_values import column_losses
@@ -66,15 +67,19 @@ class WrittenTables:
         """Return a table of the release as SQL: relation, columns, key and references."""
         spec, chain = self.job.tables[table], self.job.tree.chains[table]
         nearest_last = sorted(spec.referring, key=chain.index)
-        paths = ", ".join(literal(str(path)) for path in self.files[table])
         return ReadTable(
             table,
-            f"read_parquet([{paths}], hive_partitioning = false)",
+            relation_of_files(self.files[table]),
             tuple(quote(qid.name) for qid in spec.columns.quasi_identifiers),
             tuple(map(quote, spec.key)),
             {other: tuple(map(quote, spec.referring[other])) for other in nearest_last},
             tuple(map(quote, dict.fromkeys([*table_job(self.job, table).privacy.columns, *spec.columns.ways]))),
         )
+
+
+def relation_of_files(files: Sequence[Path]) -> str:
+    """Return what DuckDB reads the data files of a table as."""
+    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}], hive_partitioning = false)"
 
 
 def originals_of(job: TablesJob) -> dict[str, Original | None]:
@@ -108,54 +113,88 @@ def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Pa
                 original, figures[table] = (published.original, published.figures) if published else (None, {})
             penalties[table], wrong = _held_against_source(written, connection, tables[table], original)
             faults += wrong
-        most_rows, wrong = _joined(written, connection, tables)
-        found = _counted(written, connection, tables)
+        found, wrong = count_histories(_asked(job), connection, tables)
         if histories is not None:
             connection.execute(f"COPY ({persons_of_histories_sql(tables[tree.unit])}) TO {literal(str(histories))} (FORMAT parquet)")
         wrong += value_faults(written.job, written.originals, connection, tables, whole)
         wrong += few_persons_faults(job, connection, tables)
-        if job.privacy.known_rows is not None:
-            found, unexpected = _by_known_rows(job, connection, tables, found, job.privacy.known_rows)
-            wrong += unexpected
-    faults += wrong
-    if job.privacy.known_rows is None and (found.failing or found.smallest < job.privacy.k):
-        faults.append(
-            f"{counted(found.failing, 'person')} have a history that fewer than {job.privacy.k:,} share, the smallest {found.smallest:,}"
-        )
-    if faults:
+    if faults := [*faults, *wrong]:
         raise VerificationError(what, faults)
-    return replace(found, most_rows=most_rows, penalties=penalties, published={name: one for name, one in figures.items() if one})
+    return replace(found, penalties=penalties, published={name: one for name, one in figures.items() if one})
 
 
-def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> TablesRecount:
+@dataclass(frozen=True)
+class AskedHistories:
+    """What the histories of a release must keep.
+
+    Attributes:
+        tree: Its tables.
+        k: Persons who share each history, at least.
+        known_rows: Rows of each table that an intruder knows; None for all rows.
+        most_rows: The most rows that a person may have, by table; tables without a bound are not in it.
+    """
+
+    tree: TableTree
+    k: int
+    known_rows: int | None
+    most_rows: Mapping[str, int]
+
+
+def _asked(job: TablesJob) -> AskedHistories:
+    bounds = {name: spec.rows.most for name, spec in job.tables.items() if spec.rows}
+    return AskedHistories(job.tree, job.privacy.k, job.privacy.known_rows, bounds)
+
+
+def count_histories(
+    asked: AskedHistories, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
+) -> tuple[TablesRecount, list[str]]:
+    """Join the written tables and count who shares each history; return the counts and what breaks the promise.
+
+    Args:
+        asked: The promise.
+        connection: Reads the files.
+        tables: The tables by name, each after those that it refers to.
+    """
+    most_rows, faults = _joined(asked, connection, tables)
+    found = replace(_counted(asked, connection, tables), most_rows=most_rows)
+    if asked.known_rows is not None:
+        found, unexpected = _by_known_rows(asked, connection, tables, found, asked.known_rows)
+        faults += unexpected
+    elif found.failing or found.smallest < asked.k:
+        few = f"{counted(found.failing, 'person')} have a history that fewer than {asked.k:,} share"
+        faults.append(f"{few}, the smallest {found.smallest:,}")
+    return found, faults
+
+
+def _counted(asked: AskedHistories, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> TablesRecount:
     """Count histories, from the tables at the bottom of the tree upwards."""
-    tree = written.job.tree
+    tree = asked.tree
     for table in reversed(tree.tables):
         children = [tables[child] for child in tree.tables_below(table) if table in tables[child].references]
         connection.execute(row_texts_sql(tables[table], children))
-    [(persons, histories, smallest, failing)] = connection.execute(histories_sql(tables[tree.unit], written.job.privacy.k)).fetchall()
+    [(persons, histories, smallest, failing)] = connection.execute(histories_sql(tables[tree.unit], asked.k)).fetchall()
     records = {table: int(connection.execute(f"SELECT count(*) FROM {read.relation}").fetchall()[0][0]) for table, read in tables.items()}
     return TablesRecount(int(persons), int(histories), int(smallest), int(failing), records)
 
 
 def _by_known_rows(
-    job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], found: TablesRecount, most: int
+    asked: AskedHistories, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], found: TablesRecount, most: int
 ) -> tuple[TablesRecount, list[str]]:
     """Count the persons of every choice of at most ``most`` rows.
 
     Returned are the recount with the persons of the choice that fewest share as its smallest count, and faults.
     """
-    unit = tables[job.tree.unit]
+    unit = tables[asked.tree.unit]
     children = [table for table in tables.values() if unit.name in table.references]
     if children:
         connection.execute(items_sql(unit, children))
-    [(rare, choices, least)] = connection.execute(choices_sql(unit, len(children), most), {"k": job.privacy.k}).fetchall()
-    faults = [f"{rare:,} of {choices:,} choices of at most {most} rows are of fewer than {job.privacy.k:,} persons"] if rare else []
+    [(rare, choices, least)] = connection.execute(choices_sql(unit, len(children), most), {"k": asked.k}).fetchall()
+    faults = [f"{rare:,} of {choices:,} choices of at most {most} rows are of fewer than {asked.k:,} persons"] if rare else []
     return replace(found, smallest=int(least)), faults
 
 
 def _joined(
-    written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
+    asked: AskedHistories, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> tuple[dict[str, int], list[str]]:
     """Join every table to its persons; return the most rows of a person by table, and reference faults."""
     faults, most_rows = [], {}
@@ -174,9 +213,9 @@ def _joined(
             ]
             faults += [f"{counted(nobody, 'row')} of '{table}' are nobody's"] if nobody else []
             faults += [f"{counted(differing, 'row')} of '{table}' are of several persons"] if differing else []
-            bound, most_rows[table] = written.job.tables[table].rows, int(most)
-            if bound is not None and most > bound.most:
-                faults.append(f"a person has {counted(most, 'row')} of '{table}', and rows.most is {bound.most:,}")
+            bound, most_rows[table] = asked.most_rows.get(table), int(most)
+            if bound is not None and most > bound:
+                faults.append(f"a person has {counted(most, 'row')} of '{table}', and rows.most is {bound:,}")
     return most_rows, faults
 
 

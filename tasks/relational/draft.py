@@ -116,7 +116,8 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
         shown += [f"{key}: {yaml_name(str(value))}" for key, value in front.source.items() if key != "path"]
         shown += [f"types: {{{', '.join(f'{yaml_name(name)}: {kind}' for name, kind in types.items())}}}"] if types else []
         files = ", ".join(literal(str(path)) for path in front.files)
-        reader = f"read_csv([{files}], all_varchar = true)" if front.kind == "csv" else f"read_parquet([{files}])"
+        how = f"delim = {literal(str(front.source.get('delimiter', ',')))}, header = true, all_varchar = true"
+        reader = f"read_csv([{files}], {how})" if front.kind == "csv" else f"read_parquet([{files}])"
         return DraftedTable(folder.name, f"{{{', '.join(shown)}}}", reader, list(proposals), rows), ladders
 
 

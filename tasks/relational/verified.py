@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from schemas.relational.table_jobs import table_job, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from tasks.recount.original import Original
+from tasks.recount.stated_tables import files_by_table, recount_stated
 from tasks.recount.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
@@ -82,19 +83,22 @@ class VerifiedTables(NamedTuple):
 
     Attributes:
         manifest: As it is in the folder.
-        recount: Of the files; None without a job.
+        recount: Of the files; None without a job where the manifest does not state enough for it.
         notes: What was not looked at, in sentences.
+        unverified: What of the promise was not counted, in sentences; with any, the release is not verified in full.
     """
 
     manifest: TablesManifest
     recount: TablesRecount | None
     notes: tuple[str, ...]
+    unverified: tuple[str, ...] = ()
 
 
 def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
     """Return the counts of a verified release as JSON content."""
     counted_there = TypeAdapter(TablesRecount).dump_python(verified.recount, mode="json") if verified.recount else {}
-    return {"release": verified.manifest.release, "notes": list(verified.notes), "signed_by": verified.manifest.signed_by} | counted_there
+    evidence = {"notes": list(verified.notes), "unverified": list(verified.unverified), "signed_by": verified.manifest.signed_by}
+    return {"release": verified.manifest.release} | evidence | counted_there
 
 
 def read_tables_manifest(release: Path) -> TablesManifest:
@@ -121,10 +125,10 @@ def written_manifest(content: bytes, place: str) -> TablesManifest:
 
 
 def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None) -> VerifiedTables:
-    """Check every file of a release against its manifest and, given the job, recount the release.
+    """Check every file of a release against its manifest, and recount the release.
 
     Args:
-        job: The job whose promise is checked.
+        job: The job whose promise is checked; without one histories are counted by what the manifest states.
         release: The folder.
         key: The public key that must have signed it.
     """
@@ -132,9 +136,7 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
     manifest = read_tables_manifest(release)
     faults = _file_faults(release, manifest) + _signature_faults(release, manifest, key)
     if job is None:
-        if faults:
-            raise VerificationError(f"'{release}'", faults)
-        return VerifiedTables(manifest, None, ("No job was given, so that nothing was recounted.",))
+        return _verified_by_manifest(manifest, release, faults)
     if set(manifest.tables) != set(job.tables) or manifest.unit != job.tree.unit:
         raise VerificationError(f"'{release}'", [*faults, "its tables are not those of the job"])
     notes: list[str] = []
@@ -145,7 +147,7 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
         originals = dict.fromkeys(originals)
         notes.append("The sources are not known to be those that the release was made of, so that rows were not held against them.")
     levels = {name: table.levels for name, table in manifest.tables.items()}
-    files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
+    files = files_by_table(manifest, release)
     try:
         with temporary_folder_of(table_job(job, job.tree.unit), "verify") as spill:
             found = recount_tables(WrittenTables(job, files, originals, levels), spill, f"'{release}'")
@@ -154,6 +156,17 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
     if faults := [*faults, *_stated_faults(manifest, found, job)]:
         raise VerificationError(f"'{release}'", faults)
     return VerifiedTables(manifest, found, tuple(notes))
+
+
+def _verified_by_manifest(manifest: TablesManifest, release: Path, faults: Sequence[str]) -> VerifiedTables:
+    """Recount a release by what its manifest states, and compare the manifest's counts with the files."""
+    try:
+        found, unverified = recount_stated(manifest, release, f"'{release}'")
+    except VerificationError as error:
+        raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
+    if faults := [*faults, *(_count_faults(manifest, found) if found else [])]:
+        raise VerificationError(f"'{release}'", faults)
+    return VerifiedTables(manifest, found, (), unverified)
 
 
 def _are_those_of(manifest: TablesManifest, originals: Mapping[str, Original | None], job: TablesJob) -> bool:
@@ -188,8 +201,8 @@ def _signature_faults(release: Path, manifest: TablesManifest, key: bytes | None
     return signature_faults(manifest, content, signature, key)
 
 
-def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob) -> list[str]:
-    """Return the statements of a manifest that the recount contradicts."""
+def _count_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
+    """Return the counts of a manifest that the files contradict."""
     faults = []
     if (manifest.histories, manifest.min_class) != (found.histories, found.smallest):
         faults.append("the manifest's histories are not those of the files")
@@ -200,7 +213,12 @@ def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJo
             faults.append(f"the manifest's rows of '{name}' are not those of the files")
         if table.records != table.released + table.withheld + table.suppressed + table.orphans:
             faults.append(f"the manifest's counts of '{name}' do not add up")
-    persons = manifest.persons
+    return faults
+
+
+def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob) -> list[str]:
+    """Return the statements of a manifest that the recount contradicts."""
+    faults, persons = _count_faults(manifest, found), manifest.persons
     if persons.source - persons.released > job.suppression.limit * persons.source:
         faults.append("more persons are left out than suppression.limit allows")
     for name, table in manifest.tables.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.formats.record_counts import RecordCount, count_records
-from schemas.errors.base import SourceError, StorageError, counted
+from schemas.errors.base import SkaldError, SourceError, StorageError, counted
 from schemas.errors.tables import FileError
 from schemas.job.columns import REST
 from schemas.job.job import Job
@@ -256,6 +256,8 @@ MISFIT = "no value of its type"
 """What DuckDB is told to say at a text that is none; in its own words there would be the text."""
 SHOWN = 3
 """Rows that a message numbers."""
+SET_ASIDE = "store_rejects = true, rejects_limit = 0"
+"""How DuckDB is told to set bad rows aside. A limit of 0 is none: all faults are counted."""
 # What DuckDB calls a line is a record, whatever line ends stand in its fields, and the header is the first.
 REJECTS = (
     f"SELECT error_type::VARCHAR AS kind, count(DISTINCT line), list_sort(list(DISTINCT line - 1))[:{SHOWN}] FROM reject_errors "
@@ -265,40 +267,80 @@ REJECTS = (
 
 def read_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
     """Return the SQL that reads a CSV file's columns as text, and sets bad rows aside."""
-    struct = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     nulls = ", ".join(literal(text) for text in job.source.null_values)
+    aside = f"nullstr = [{nulls}], buffer_size = {buffer}, {SET_ASIDE}"
+    return f"SELECT * FROM {texts_sql([path], names, job.source.delimiter, aside)}"
+
+
+def texts_sql(paths: Sequence[Path], names: Sequence[str], delimiter: str, options: str = "nullstr = ['']") -> str:
+    """Return the table function of DuckDB that reads the columns of CSV files in UTF-8 as text.
+
+    Nothing is guessed from a sample, or types would depend on where a value stands.
+    """
+    struct = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     return (
-        # Nothing is guessed from a sample, or types would depend on where a value stands. A limit of 0 is none: all faults are counted.
-        f"SELECT * FROM read_csv({literal(str(path))}, auto_detect = false, header = true, "
-        f"delim = {literal(job.source.delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, nullstr = [{nulls}], "
-        f"buffer_size = {buffer}, store_rejects = true, rejects_limit = 0)"
+        f"read_csv([{', '.join(literal(str(path)) for path in paths)}], auto_detect = false, header = true, "
+        f"delim = {literal(delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, {options})"
     )
 
 
+def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str, names: Sequence[str], delimiter: str) -> SkaldError | None:
+    """Return the error of the rows of a CSV file that have too few or too many fields; None if none has.
+
+    Args:
+        connection: Reads the file.
+        path: The file in UTF-8.
+        name: What the user calls it.
+        names: Of its columns.
+        delimiter: What parts the fields.
+    """
+    # All columns are asked for: of a file whose columns nobody asks for, DuckDB looks at no field.
+    counts = ", ".join(f"count({quote(one)})" for one in names)
+    table = texts_sql([path], names, delimiter, f"nullstr = [''], buffer_size = {LARGE_BUFFER}, {SET_ASIDE}")
+    [(rows, *_)] = connection.execute(f"SELECT count(*), {counts} FROM {table}").fetchall()
+    faults = connection.execute(REJECTS).fetchall()
+    if many := _before_the_header(faults, rows + sum(count for _, count, _ in faults)):
+        return FileError.before_header(name, len(names), many)
+    return SourceError.bad_rows(name, [_fault(*one) for one in faults]) if faults else None
+
+
 def _header(job: Job, path: Path, name: str) -> list[str]:
-    """Read the column names in the first line of a file, plain or compressed."""
+    """Read the column names in the first line of a job's file, plain or compressed."""
+    names = header_names(path, name, job.source.delimiter, job.columns.roles())
+    known = {*job.columns.roles(), *job.columns.person} - {REST}
+    if len(known) > 1 and known.isdisjoint(names) and job.source.drift == "freeze":
+        raise FileError.no_header(name)
+    return names
+
+
+def header_names(path: Path, name: str, delimiter: str, known: Collection[str] = ()) -> list[str]:
+    """Return the column names in the first line of a CSV file in UTF-8, plain or compressed.
+
+    Args:
+        path: The file.
+        name: What the user calls it.
+        delimiter: What parts the names.
+        known: Names that the job gives a role: such a name alone in the line may hold another delimiter.
+    """
     try:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
         with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-            names = next(csv.reader(lines_within(text, MOST_HEADER), delimiter=job.source.delimiter), [])
+            names = next(csv.reader(lines_within(text, MOST_HEADER), delimiter=delimiter), [])
     except UnicodeDecodeError:
         raise FileError.wrong_encoding(name, UTF8) from None
     except (OSError, ValueError, csv.Error):
         raise SourceError.unreadable(name, "csv") from None
-    if names and names[0].lower().startswith("sep=") and len(names) <= len(job.source.delimiter) + 1:
+    if names and names[0].lower().startswith("sep=") and len(names) <= len(delimiter) + 1:
         raise FileError.separator_line(name)
     # A column may have such a name where the job knows it.
-    unknown = len(names) == 1 and names[0] not in job.columns.roles()
+    unknown = len(names) == 1 and names[0] not in known
     if unknown and (other := next((one for one in DELIMITERS if one in names[0]), None)):
-        raise FileError.one_column(name, _spelt(job.source.delimiter), names[0].count(other) + 1, _spelt(other))
+        raise FileError.one_column(name, _spelt(delimiter), names[0].count(other) + 1, _spelt(other))
     if not names or not all(names) or len(set(names)) < len(names):
         raise SourceError.bad_rows(name, ["the first line does not name every column, each once"])
     # DuckDB's names know no case. Not shown: without a header these are values.
     if len({column.lower() for column in names}) < len(names):
         raise SourceError.bad_rows(name, ["the first line has names that differ in case only, and databases take these for one"])
-    known = {*job.columns.roles(), *job.columns.person} - {REST}
-    if len(known) > 1 and known.isdisjoint(names) and job.source.drift == "freeze":
-        raise FileError.no_header(name)
     return names
 
 

@@ -196,10 +196,8 @@ def test_a_text_that_is_no_pseudonym_has_no_original_and_ends_nothing(asked: lis
     found = originals(how, large(asked), TreatmentInputs(KEY)).to_pylist()
     for text, original in zip(asked, found, strict=True):
         inside = sum(one in letters for one in text)
-        if width:
-            is_one = 1 <= len(text) <= width and inside == len(text)
-        else:
-            is_one = inside >= least and set(text) <= set(letters + separators)
+        fitting = (inside >= least, set(text) <= set(letters + separators))
+        is_one = 1 <= len(text) <= width and inside == len(text) if width else all(fitting)
         assert (original is not None) == is_one
         if is_one:
             back = pa.array([int(original)]) if width else large([original])
