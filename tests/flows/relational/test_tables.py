@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flows.tables import tables
@@ -108,6 +109,47 @@ def test_what_is_altered_in_a_release_is_noticed(tmp_path: Path, source: dict[st
     (made.folder / "manifest.json").write_text(json.dumps(manifest | {"histories": 1}, indent=2) + "\n")
     with pytest.raises(StorageError, match="altered"):
         verify_tables(job, made.folder)
+
+
+def resealed(folder: Path, **parts: Any) -> None:
+    """Write the manifest anew: with some parts, and with the size and digest that each data file has now."""
+    file = folder / "manifest.json"
+    said = json.loads(file.read_text()) | parts
+    for one in said["files"]:
+        content = (folder / one["path"]).read_bytes()
+        one |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    unsealed = json.dumps(said | {"seal": ""}, indent=2) + "\n"
+    seal = hashlib.sha256(unsealed.encode()).hexdigest()
+    file.write_text(unsealed.replace('"seal": ""', f'"seal": "{seal}"'))
+
+
+@pytest.mark.parametrize("knows", ["all", "{rows: 1}"])
+def test_without_a_job_histories_are_counted_by_what_the_manifest_states(tmp_path: Path, source: dict[str, pa.Table], knows: str) -> None:
+    made = tables(hospital_job(tmp_path, source), (f"privacy.knows={knows}",))
+    found = verify_tables(None, made.folder)
+    assert found.recount is not None
+    assert (found.recount.smallest, found.recount.histories) == (found.manifest.min_class, found.manifest.histories)
+    # What takes the job was not counted, and it is said.
+    assert found.unverified
+    [part] = (made.folder / "data" / "person").iterdir()
+    rows = pq.read_table(part)
+    label = next(name for name in found.manifest.tables["person"].levels if pa.types.is_string(rows[name].type))
+    alone = pa.array(["alone", *rows[label].to_pylist()[1:]], rows[label].type)
+    pq.write_table(rows.set_column(rows.column_names.index(label), label, alone), part)
+    resealed(made.folder)
+    with pytest.raises(VerificationError, match="share" if knows == "all" else "choices"):
+        verify_tables(None, made.folder)
+
+
+@pytest.mark.parametrize("parts", [{"references": {}}, {"key_columns": {}}, {"privacy": {}}])
+def test_what_states_too_little_is_not_counted_and_not_called_verified(
+    tmp_path: Path, source: dict[str, pa.Table], parts: dict[str, Any]
+) -> None:
+    made = tables(hospital_job(tmp_path, source), ())
+    resealed(made.folder, **parts)
+    found = verify_tables(None, made.folder)
+    assert found.recount is None
+    assert any("k was not counted" in sentence for sentence in found.unverified)
 
 
 def test_a_manifest_that_holds_more_than_a_manifest_is_refused_though_its_seal_is_made_anew(

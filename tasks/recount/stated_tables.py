@@ -1,0 +1,134 @@
+"""Recount of a release of several tables by what its own manifest states, for whoever has no job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple, TypeGuard
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.recount.histories import ReadTable, TablesRecount
+from schemas.errors.base import VerificationError
+from schemas.relational.fitting import column_list
+from schemas.relational.manifest import TablesManifest
+from schemas.relational.tree import TableTree, tree_of
+from tasks.recount.tables import AskedHistories, count_histories, relation_of_files
+from tasks.release.files import file_error
+from tasks.store.database import database, quote
+
+MEMORY = 1_000_000_000
+"""Bytes for the recount: a manifest of several tables does not state the job's memory."""
+MOST_KNOWN_ROWS = 4
+NOT_STATED = "k was not counted: the manifest does not state how its tables belong together, or what was promised."
+NO_JOB = (
+    "No job was given: rows and labels were not held against the sources. Which columns are quasi-identifiers is what the manifest states. "
+    "Hidden values, the form of pseudonyms, bounds of rows and limits of suppression were not looked at."
+)
+NO_PUBLICATIONS = "How many people have each value of a column that says publish was not counted."
+MODELS = {"l": "l-diversity", "t": "t-closeness"}
+
+
+class StatedRecount(NamedTuple):
+    """What could be counted without a job.
+
+    Attributes:
+        recount: Of the files; None where the manifest does not state enough.
+        unverified: What of the promise was not counted, in sentences.
+    """
+
+    recount: TablesRecount | None
+    unverified: tuple[str, ...]
+
+
+def files_by_table(manifest: TablesManifest, release: Path) -> dict[str, list[Path]]:
+    """Return the data files of each table that the manifest lists."""
+    return {name: [release / one.path for one in manifest.files if one.path.split("/")[1:2] == [name]] for name in manifest.tables}
+
+
+def recount_stated(manifest: TablesManifest, release: Path, what: str) -> StatedRecount:
+    """Count who shares each history, by the keys, references, quasi-identifiers and k that the manifest states.
+
+    Args:
+        manifest: Of the release.
+        release: The folder.
+        what: How the release is called in a message.
+    """
+    unverified = (*_uncounted(manifest), NO_JOB)
+    asked = _asked(manifest)
+    if asked is None:
+        return StatedRecount(None, (NOT_STATED, *unverified))
+    files = files_by_table(manifest, release)
+    tables = {name: _read(manifest, asked.tree, name, files[name]) for name in asked.tree.tables}
+    if faults := [fault for name in asked.tree.tables for fault in _column_faults(manifest, name, files[name])]:
+        raise VerificationError(what, faults)
+    with TemporaryDirectory(prefix="skald-verify-") as spill, database(MEMORY, Path(spill)) as connection, file_error(what):
+        found, faults = count_histories(asked, connection, tables)
+    if faults:
+        raise VerificationError(what, faults)
+    return StatedRecount(found, unverified)
+
+
+def _asked(manifest: TablesManifest) -> AskedHistories | None:
+    """Return the promise that a manifest states, or None where it does not suffice for a recount."""
+    tree, _ = tree_of({name: list(manifest.references.get(name, {}).values()) for name in manifest.tables})
+    if tree is None or tree.unit != manifest.unit or not set(manifest.references) <= set(manifest.tables):
+        return None
+    for references in manifest.references.values():
+        for columns, other in references.items():
+            if len(column_list(columns) or ()) != len(manifest.key_columns.get(other, ())):
+                return None
+    k, knows = manifest.privacy.get("k"), manifest.privacy.get("knows", "all")
+    rows = knows.get("rows") if isinstance(knows, Mapping) else None
+    if not _is_number(k):
+        return None
+    if knows == "all":
+        return AskedHistories(tree, k, None, {})
+    few = _is_number(rows) and rows <= MOST_KNOWN_ROWS and bool(manifest.key_columns.get(tree.unit))
+    return AskedHistories(tree, k, rows, {}) if few else None
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _linking(manifest: TablesManifest, table: str) -> list[str]:
+    """Return the columns of a table's key and references, each once, in the order of its files."""
+    references = [column for columns in manifest.references.get(table, {}) for column in column_list(columns)]
+    return list(dict.fromkeys([*manifest.key_columns.get(table, ()), *references]))
+
+
+def _read(manifest: TablesManifest, tree: TableTree, table: str, files: Sequence[Path]) -> ReadTable:
+    referring = {other: tuple(_quoted(column_list(columns))) for columns, other in manifest.references.get(table, {}).items()}
+    nearest_last = {other: referring[other] for other in sorted(referring, key=tree.chains[table].index)}
+    qids, key = _quoted(manifest.tables[table].levels), _quoted(manifest.key_columns.get(table, ()))
+    return ReadTable(table, relation_of_files(files), tuple(qids), tuple(key), nearest_last)
+
+
+def _quoted(names: Iterable[str]) -> list[str]:
+    return list(map(quote, names))
+
+
+def _column_faults(manifest: TablesManifest, table: str, files: Sequence[Path]) -> list[str]:
+    """Return a fault if a table's files do not begin with the columns that the manifest states."""
+    stated = [*_linking(manifest, table), *manifest.tables[table].levels]
+    for path in files:
+        try:
+            names = pq.read_schema(path).names
+        except (OSError, pa.ArrowException):
+            return [f"a data file of '{table}' cannot be read as Parquet"]
+        if names[: len(stated)] != stated:
+            return [f"the columns of a data file of '{table}' are not those that the manifest states"]
+    return [] if files else [f"'{table}' has no data file"]
+
+
+def _uncounted(manifest: TablesManifest) -> list[str]:
+    """Return a sentence for each promise beside k that files and manifest alone cannot keep or break."""
+    told = []
+    for section, model in MODELS.items():
+        by_table = manifest.privacy.get(section)
+        for table, columns in by_table.items() if isinstance(by_table, Mapping) else ():
+            told += [f"{model} of '{column}' of '{table}' was not counted: that takes the job." for column in columns]
+    return [*told, *([NO_PUBLICATIONS] if manifest.published else [])]
