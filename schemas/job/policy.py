@@ -22,7 +22,7 @@ from schemas.job.method import METHODS
 from schemas.job.privacy import share_of_records
 from schemas.reading.faults import fault_lines
 from schemas.reading.job_files import parse
-from schemas.reading.model import ExactDecimal, FormatVersion, StrictModel, plain
+from schemas.reading.model import ExactDecimal, PolicyVersion, StrictModel, plain
 from schemas.reading.registry import OneOf, call_on_change
 from schemas.reading.regular_files import content_of
 
@@ -173,7 +173,7 @@ class Policy(StrictModel):
     Settings that it does not name are free for the jobs.
     """
 
-    version: FormatVersion
+    version: PolicyVersion
     """The version of the format: 1."""
     privacy: PrivacyFloor = Field(default_factory=PrivacyFloor)
     """What every class must keep at least."""

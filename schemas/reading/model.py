@@ -244,11 +244,19 @@ def integer_one(value: object) -> object:
     return value
 
 
+def policy_version(value: object) -> object:
+    """Check that a policy's version is the integer 1, and return it."""
+    if type(value) is not int or value != 1:
+        raise fault("must be 1, the only version of the policy format so far")
+    return value
+
+
 ExactDecimal = Annotated[Decimal, BeforeValidator(exact_decimal), WithJsonSchema({"type": "number"})]
 PathText = Annotated[Path, BeforeValidator(as_path), WithJsonSchema({"type": "string", "minLength": 1})]
 Character = Annotated[str, BeforeValidator(one_character), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})]
 Title = Annotated[str, BeforeValidator(title), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MOST_TITLE})]
 FormatVersion = Annotated[Literal[1], BeforeValidator(integer_one)]
+PolicyVersion = Annotated[Literal[1], BeforeValidator(policy_version)]
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
