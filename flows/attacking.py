@@ -9,6 +9,7 @@ from flows.verification import verified_release
 from schemas.errors.refusals import AttackError
 from schemas.job.attacks import AttackBasis, AttackFigures, AttackSettings, attacks_sentence, broken_attacks
 from schemas.job.job import Job
+from schemas.relational.manifest import files_by_table
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob
 from schemas.release.manifest import Manifest
@@ -114,7 +115,7 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
     unit = unit_job(job)
     with read_only_store(unit):
         manifest = verify_tables(job, release).manifest
-        files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
+        files = files_by_table(manifest.files, release, job.tables)
         with temporary_folder_of(unit, "verify") as spill:
             played = attack_tables(job, files, spill, f"'{release}'")
     earlier = earlier_attacks(manifest.overlaps or (), manifest.joined or (), refused=job.overlaps == "refuse")

@@ -109,6 +109,7 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
 
     def made() -> tuple[dict[str, Any], AnonymisedTables]:
         from flows.python.frames import read_frame, write_frame
+        from schemas.relational.manifest import files_by_table
         from tasks.store.files import random_temporary_folder
 
         given = scratch_job(job)
@@ -123,9 +124,7 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
             published: PublishedTables = tables_flow(scratch_job(given_job(data, given.folder)), settings)
             manifest = published.manifest.model_dump(mode="json")
             documents = {name: (published.folder / name).read_text("utf-8") for name in ("report.json", "report.html")}
-            files: dict[str, list[Path]] = {name: [] for name in frames}
-            for one in published.manifest.files:
-                files[one.path.split("/")[1]].append(published.folder / one.path)
+            files = files_by_table(published.manifest.files, published.folder, frames)
             return {name: read_frame(files[name], kind) for name, kind in kinds.items()}, AnonymisedTables(manifest, documents)
 
     return run_as_guest(made)

@@ -5,6 +5,8 @@ It holds counts, names and digests, never a cell value.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -171,3 +173,8 @@ class TablesManifest(BaseModel):
     def listed(self) -> dict[str, str]:
         """SHA-256 of each other file of the release, by path."""
         return {one.path: one.sha256 for one in self.documents} | {one.path: one.sha256 for one in self.files}
+
+
+def files_by_table(files: Sequence[PublishedFile], folder: Path, tables: Iterable[str]) -> dict[str, list[Path]]:
+    """Return the paths of each table's data files below a folder, in their order."""
+    return {table: [folder / one.path for one in files if one.path.split("/")[1:2] == [table]] for table in tables}

@@ -82,10 +82,14 @@ class TableSpec(StrictModel):
         return {table: column_list(columns) for columns, table in self.references.items()}
 
 
+MOST_KNOWN_ROWS = 4
+"""The most rows of each table that an intruder may be said to know: their choices are counted one by one."""
+
+
 class KnownRows(StrictModel):
     """An intruder who knows few rows of a person, and not how many there are."""
 
-    rows: Annotated[int, Field(ge=1, le=4)]
+    rows: Annotated[int, Field(ge=1, le=MOST_KNOWN_ROWS)]
     """At most so many rows of each table right below the unit, whole, with everything beneath them."""
 
 

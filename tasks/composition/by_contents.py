@@ -99,26 +99,25 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
 def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> ComparedContents:
     """Build the comparison of two releases, with digests of the same columns on both sides."""
     assert entry.digested is not None
-    names, untreated, kept = entry.digested
-    own, job = known.digested, known.run.job
+    _, untreated, kept = entry.digested
+    own, other, job = known.digested, Digested(*map(_names, entry.digested)), known.run.job
     here = {(name, kind) for name, kind in known.kinds.items()}
     # What only one of both publishes shows no change; and where this source lacks some, the digest of the others is not known.
-    common = {name for name, _ in untreated} & {*own.untreated, *own.values}
+    common = {*other.untreated} & {*own.untreated, *own.values}
     if common and not here.issuperset(untreated):
         raise UnmeasuredError(
             "both publish columns as they are, and its others are not in this source, so that changes would be overlooked"
         )
     alike = {name: number for number, (name, kind) in enumerate(kept) if (name, kind) in here}
     mine = sorted({*alike, *job.privacy.columns})
-    by = Digested(_names(names) if earlier.linkage_key else own.names, _names(untreated) if common else (), tuple(mine))
+    by = Digested(other.names if earlier.linkage_key else own.names, other.untreated if common else (), tuple(mine))
     parts = known.parts(by)
     if not parts:
         raise UnmeasuredError("the classes here were made fragment by fragment, and its records are linked by other columns")
     others = [name for name, _ in kept if name not in mine]
     columns = (*mine, *others)
     places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
-    theirs_kept = Digested((), _names(untreated), _names(kept))
-    republished = frozenset(number for number, name in enumerate(columns) if name in own.republished | theirs_kept.republished)
+    republished = frozenset(map(columns.index, (own.republished | other.republished).intersection(columns)))
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
     promises = Promises(promised_of(job), entry.promised or {}, columns, known.run.domain)

@@ -22,8 +22,8 @@ from tasks.source.csv_files import BLOCK, DELIMITERS, bad_rows_error, header_nam
 from tasks.store.database import literal, quote
 from tasks.store.files import random_temporary_folder
 
-COMMON = ","
-QUOTED = re.compile('"[^"]*"')
+USUAL_DELIMITER = ","
+_QUOTED = re.compile('"[^"]*"')
 WESTERN = "windows-1252"
 MOST_CHARACTERS = 1 << 26
 """Characters that are looked at to tell the encoding of a file."""
@@ -68,7 +68,9 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
             )
             return next((one for one in errors if one), None)
 
-        headers = {tuple(header): [path for path, other in zip(read, names, strict=True) if other == header] for header in names}
+        headers: dict[tuple[str, ...], list[Path]] = {}
+        for path, header in zip(read, names, strict=True):
+            headers.setdefault(tuple(header), []).append(path)
         # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.
         parts = [f"SELECT * FROM {texts_sql(paths, header, delimiter)}" for header, paths in headers.items()]
         try:
@@ -91,12 +93,14 @@ def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
         found = None
     with suppress(OSError, ValueError), pa.input_stream(str(file), compression="detect") as stream:
         with io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-            front = QUOTED.sub("", text.read(BLOCK))
+            front = _QUOTED.sub("", text.read(BLOCK))
         header = front.splitlines()[0] if front else ""
         there = [one for one in reversed(DELIMITERS) if one in header]
         # A line without any may be a title; what is below it then tells, and the title is refused.
-        return str(found) if found in there or (found in DELIMITERS and not there) else max(there, key=header.count, default=COMMON)
-    return COMMON
+        if found in there or (found in DELIMITERS and not there):
+            return str(found)
+        return max(there, key=header.count, default=USUAL_DELIMITER)
+    return USUAL_DELIMITER
 
 
 @contextmanager

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeGuard
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from core.recount.histories import ReadTable, TablesRecount
+from core.recount.histories import TablesRecount
 from schemas.errors.base import VerificationError
 from schemas.relational.fitting import column_list
-from schemas.relational.manifest import TablesManifest
-from schemas.relational.tree import TableTree, tree_of
-from tasks.recount.tables import AskedHistories, count_histories, relation_of_files
+from schemas.relational.manifest import TablesManifest, files_by_table
+from schemas.relational.tables_job import MOST_KNOWN_ROWS
+from schemas.relational.tree import tree_of
+from tasks.recount.tables import AskedHistories, count_histories, file_faults_of_table, table_as_read
 from tasks.release.files import file_error
-from tasks.store.database import database, quote
+from tasks.store.database import database
 
 MEMORY = 1_000_000_000
 """Bytes for the recount: a manifest of several tables does not state the job's memory."""
-MOST_KNOWN_ROWS = 4
 NOT_STATED = "k was not counted: the manifest does not state how its tables belong together, or what was promised."
 NO_JOB = (
     "No job was given: rows and labels were not held against the sources. Which columns are quasi-identifiers is what the manifest states. "
@@ -43,11 +40,6 @@ class StatedRecount(NamedTuple):
     unverified: tuple[str, ...]
 
 
-def files_by_table(manifest: TablesManifest, release: Path) -> dict[str, list[Path]]:
-    """Return the data files of each table that the manifest lists."""
-    return {name: [release / one.path for one in manifest.files if one.path.split("/")[1:2] == [name]] for name in manifest.tables}
-
-
 def recount_stated(manifest: TablesManifest, release: Path, what: str) -> StatedRecount:
     """Count who shares each history, by the keys, references, quasi-identifiers and k that the manifest states.
 
@@ -60,8 +52,18 @@ def recount_stated(manifest: TablesManifest, release: Path, what: str) -> Stated
     asked = _asked(manifest)
     if asked is None:
         return StatedRecount(None, (NOT_STATED, *unverified))
-    files = files_by_table(manifest, release)
-    tables = {name: _read(manifest, asked.tree, name, files[name]) for name in asked.tree.tables}
+    files = files_by_table(manifest.files, release, manifest.tables)
+    tables = {
+        name: table_as_read(
+            name,
+            files[name],
+            manifest.tables[name].levels,
+            manifest.key_columns.get(name, ()),
+            {other: column_list(columns) for columns, other in manifest.references.get(name, {}).items()},
+            asked.tree,
+        )
+        for name in asked.tree.tables
+    }
     if faults := [fault for name in asked.tree.tables for fault in _column_faults(manifest, name, files[name])]:
         raise VerificationError(what, faults)
     with TemporaryDirectory(prefix="skald-verify-") as spill, database(MEMORY, Path(spill)) as connection, file_error(what):
@@ -100,28 +102,10 @@ def _linking(manifest: TablesManifest, table: str) -> list[str]:
     return list(dict.fromkeys([*manifest.key_columns.get(table, ()), *references]))
 
 
-def _read(manifest: TablesManifest, tree: TableTree, table: str, files: Sequence[Path]) -> ReadTable:
-    referring = {other: tuple(_quoted(column_list(columns))) for columns, other in manifest.references.get(table, {}).items()}
-    nearest_last = {other: referring[other] for other in sorted(referring, key=tree.chains[table].index)}
-    qids, key = _quoted(manifest.tables[table].levels), _quoted(manifest.key_columns.get(table, ()))
-    return ReadTable(table, relation_of_files(files), tuple(qids), tuple(key), nearest_last)
-
-
-def _quoted(names: Iterable[str]) -> list[str]:
-    return list(map(quote, names))
-
-
 def _column_faults(manifest: TablesManifest, table: str, files: Sequence[Path]) -> list[str]:
     """Return a fault if a table's files do not begin with the columns that the manifest states."""
     stated = [*_linking(manifest, table), *manifest.tables[table].levels]
-    for path in files:
-        try:
-            names = pq.read_schema(path).names
-        except (OSError, pa.ArrowException):
-            return [f"a data file of '{table}' cannot be read as Parquet"]
-        if names[: len(stated)] != stated:
-            return [f"the columns of a data file of '{table}' are not those that the manifest states"]
-    return [] if files else [f"'{table}' has no data file"]
+    return file_faults_of_table(table, files, lambda names: names[: len(stated)] == stated, "that the manifest states")
 
 
 def _uncounted(manifest: TablesManifest) -> list[str]:

@@ -5,7 +5,7 @@ It knows the job and the sources alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,21 +65,59 @@ class WrittenTables:
 
     def read(self, table: str) -> ReadTable:
         """Return a table of the release as SQL: relation, columns, key and references."""
-        spec, chain = self.job.tables[table], self.job.tree.chains[table]
-        nearest_last = sorted(spec.referring, key=chain.index)
-        return ReadTable(
-            table,
-            relation_of_files(self.files[table]),
-            tuple(quote(qid.name) for qid in spec.columns.quasi_identifiers),
-            tuple(map(quote, spec.key)),
-            {other: tuple(map(quote, spec.referring[other])) for other in nearest_last},
-            tuple(map(quote, dict.fromkeys([*table_job(self.job, table).privacy.columns, *spec.columns.ways]))),
-        )
+        spec = self.job.tables[table]
+        sensitive = dict.fromkeys([*table_job(self.job, table).privacy.columns, *spec.columns.ways])
+        qids = [qid.name for qid in spec.columns.quasi_identifiers]
+        return table_as_read(table, self.files[table], qids, spec.key, spec.referring, self.job.tree, tuple(sensitive))
 
 
-def relation_of_files(files: Sequence[Path]) -> str:
-    """Return what DuckDB reads the data files of a table as."""
-    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}], hive_partitioning = false)"
+def table_as_read(
+    table: str,
+    files: Sequence[Path],
+    qids: Iterable[str],
+    key: Iterable[str],
+    referring: Mapping[str, Sequence[str]],
+    tree: TableTree,
+    sensitive: Iterable[str] = (),
+) -> ReadTable:
+    """Return a table of a release as SQL: relation, columns, key and references.
+
+    Args:
+        table: Its name.
+        files: Its data files.
+        qids: Its quasi-identifiers.
+        key: The columns of its key.
+        referring: The columns that refer to each other table.
+        tree: All tables.
+        sensitive: Columns of which something is promised.
+    """
+    return ReadTable(
+        table,
+        f"read_parquet([{', '.join(literal(str(path)) for path in files)}], hive_partitioning = false)",
+        tuple(map(quote, qids)),
+        tuple(map(quote, key)),
+        {other: tuple(map(quote, referring[other])) for other in sorted(referring, key=tree.chains[table].index)},
+        tuple(map(quote, sensitive)),
+    )
+
+
+def file_faults_of_table(table: str, files: Sequence[Path], fits: Callable[[Sequence[str]], bool], asked: str) -> list[str]:
+    """Return a fault if a table has no data file, or one that cannot be read or has other columns.
+
+    Args:
+        table: Its name.
+        files: Its data files.
+        fits: Whether the columns of a file, in order, are those that are asked for.
+        asked: What they are called in a message.
+    """
+    for path in files:
+        try:
+            names = pq.read_schema(path).names
+        except (OSError, pa.ArrowException):
+            return [f"a data file of '{table}' cannot be read as Parquet"]
+        if not fits(names):
+            return [f"the columns of a data file of '{table}' are not those {asked}"]
+    return [] if files else [f"'{table}' has no data file"]
 
 
 def originals_of(job: TablesJob) -> dict[str, Original | None]:
@@ -224,18 +262,14 @@ def _column_faults(written: WrittenTables, table: str) -> list[str]:
     spec = written.job.tables[table]
     linking = dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)])
     before = [*linking, *(qid.name for qid in spec.columns.quasi_identifiers), *spec.columns.sensitive]
-    for path in written.files[table]:
-        try:
-            names = pq.read_schema(path).names
-        except (OSError, pa.ArrowException):
-            return [f"a data file of '{table}' cannot be read as Parquet"]
+
+    def fits(names: Sequence[str]) -> bool:
         others = names[len(before) :]
-        known = (
-            not set(others) & set(spec.columns.columns_withheld) if spec.columns.insensitive == REST else others == spec.columns.insensitive
-        )
-        if names[: len(before)] != before or not known:
-            return [f"the columns of a data file of '{table}' are not those of the job, in its order"]
-    return [] if written.files[table] else [f"'{table}' has no data file"]
+        if spec.columns.insensitive == REST:
+            return names[: len(before)] == before and not set(others) & set(spec.columns.columns_withheld)
+        return names == [*before, *spec.columns.insensitive]
+
+    return file_faults_of_table(table, written.files[table], fits, "of the job, in its order")
 
 
 def _held_against_source(

@@ -14,7 +14,7 @@ from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
 from schemas.job.attacks import attacks_sentence, broken_attacks
-from schemas.relational.manifest import ReleasedPersons, TablesManifest
+from schemas.relational.manifest import ReleasedPersons, TablesManifest, files_by_table
 from schemas.relational.table_jobs import lasting_key, table_job, tables_digest, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import PublishedFile
@@ -111,7 +111,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
     attacks = _attacked(given, staged, staging)
     digests = tuple(file.sha256 for file in staged)
     known = ComparablePersons.of(given, NumberedHistories(numbered, digests))
-    shown = ShownTables(known.run, given.job, staged_files_of(given, staged, staging), digests, given.release)
+    shown = ShownTables(known.run, given.job, files_by_table(staged, staging, given.job.tables), digests, given.release)
     with compared_tables(known, shown) as compared:
         manifest = _manifest(given, outcome, staged, counted).model_copy(update=_with_earlier(attacks, compared) | compared.said)
 
@@ -135,7 +135,7 @@ def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path
     for name, table in given.tables.items():
         source = table.table.source
         originals[name] = Original(normalised_relation(table.table.job, source.relation), source.columns)
-    files = staged_files_of(given, staged, staging)
+    files = files_by_table(staged, staging, given.job.tables)
     levels = {table: given.published_levels(table) for table in given.tables}
     written = WrittenTables(given.job, files, originals, levels)
     return recount_tables(written, given.run.spill, f"release '{given.release}'", histories)
@@ -149,7 +149,7 @@ def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path)
     # Loads what no run needs whose job turned attacks off.
     from tasks.attacks.joined_tables import attack_tables, basis_of_tables  # noqa: PLC0415
 
-    files = staged_files_of(given, staged, staging)
+    files = files_by_table(staged, staging, given.job.tables)
     with run.phase("attacks"):
         played = step_here("attacks", "attack", lambda: attack_tables(given.job, files, run.spill, f"release '{given.release}'"))
     if (by := refusing(settings, run.policy)) and (broken := broken_attacks(played)):
@@ -166,11 +166,6 @@ def _with_earlier(attacks: dict[str, Any], compared: ComparedTables) -> dict[str
     said = compared.said
     refused = compared.known.run.job.overlaps == "refuse"
     return attacks | {"attacks": (*attacks["attacks"], *earlier_attacks(said["overlaps"] or (), said["joined"] or (), refused=refused))}
-
-
-def staged_files_of(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, list[Path]]:
-    """Return the paths of the staged data files of each table."""
-    return {table: [staging / one.path for one in staged if one.path.split("/")[1] == table] for table in given.job.tables}
 
 
 def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[PublishedFile], counted: TablesRecount) -> TablesManifest:

@@ -13,12 +13,12 @@ from pydantic import TypeAdapter
 from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
 from schemas.reading.regular_files import content_of
-from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
+from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest, files_by_table
 from schemas.relational.table_jobs import table_job, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from tasks.recount.original import Original
-from tasks.recount.stated_tables import files_by_table, recount_stated
+from tasks.recount.stated_tables import recount_stated
 from tasks.recount.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
@@ -147,7 +147,7 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
         originals = dict.fromkeys(originals)
         notes.append("The sources are not known to be those that the release was made of, so that rows were not held against them.")
     levels = {name: table.levels for name, table in manifest.tables.items()}
-    files = files_by_table(manifest, release)
+    files = files_by_table(manifest.files, release, job.tables)
     try:
         with temporary_folder_of(table_job(job, job.tree.unit), "verify") as spill:
             found = recount_tables(WrittenTables(job, files, originals, levels), spill, f"'{release}'")

@@ -194,10 +194,8 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
         raise SourceError.bad_rows(name, ["a quote in the wrong place, or lines that do not all end alike"]) from None
     except duckdb.Error:
         raise SourceError.unreadable(name, "csv") from None
-    if many := _before_the_header(faults, there.records - 1):
-        raise FileError.before_header(name, len(names), many)
-    if faults:
-        raise SourceError.bad_rows(name, [_fault(*one) for one in faults])
+    if refused := _error_of(faults, name, len(names), there.records - 1):
+        raise refused
     assert rows is not None
     if rows[0] != there.records - 1:
         raise FileError.records_lost(name, there.records - 1, rows[0])
@@ -232,6 +230,13 @@ def _all_faults(connection: duckdb.DuckDBPyConnection, names: Sequence[str], sou
             # Rows that are left out are not numbered, so that others would be numbered wrongly.
             faults.append(_row_fault(what, count, [] if ragged else first))
     return faults
+
+
+def _error_of(faults: Sequence[tuple[str, int, Sequence[int]]], name: str, columns: int, records: int) -> SkaldError | None:
+    """Return the error of the rows that DuckDB set aside, of so many records under a header of so many columns; None if there are none."""
+    if many := _before_the_header(faults, records):
+        return FileError.before_header(name, columns, many)
+    return SourceError.bad_rows(name, [_fault(*one) for one in faults]) if faults else None
 
 
 def _before_the_header(faults: Sequence[tuple[str, int, Sequence[int]]], records: int) -> int:
@@ -299,9 +304,7 @@ def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str,
     table = texts_sql([path], names, delimiter, f"nullstr = [''], buffer_size = {LARGE_BUFFER}, {SET_ASIDE}")
     [(rows, *_)] = connection.execute(f"SELECT count(*), {counts} FROM {table}").fetchall()
     faults = connection.execute(REJECTS).fetchall()
-    if many := _before_the_header(faults, rows + sum(count for _, count, _ in faults)):
-        return FileError.before_header(name, len(names), many)
-    return SourceError.bad_rows(name, [_fault(*one) for one in faults]) if faults else None
+    return _error_of(faults, name, len(names), rows + sum(count for _, count, _ in faults))
 
 
 def _header(job: Job, path: Path, name: str) -> list[str]:
