@@ -17,7 +17,7 @@ Counts = NDArray[np.signedinteger[Any]]
 
 @kernel
 def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
-    """Add the count of each cell to its coarser cell in a dense array.
+    """Add each cell's count to the entry of its coarser cell in ``dense``; a cell is any number of codes.
 
     Args:
         codes: Shape (cells, QIDs), the group of each QID in each cell.
@@ -57,7 +57,7 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int6
 
 
 @kernel
-def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple[NDArray[np.int64], Counts]:
+def sum_equal_cells(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple[NDArray[np.int64], Counts]:
     """Sum the counts of equal cells in a hash table.
 
     For cells too many for an array this costs least.
@@ -93,7 +93,7 @@ def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple
 def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
     """Replace each cell by a number from 0, the same for equal cells; return the number of distinct cells.
 
-    Arguments as for ``sum_equal``.
+    Arguments as for ``sum_equal_cells``.
     """
     keys = np.empty(cells.shape[0], np.int64)
     mask, size = np.uint64(places.shape[0] - 1), 0

@@ -31,7 +31,7 @@ def text_sql(columns: Sequence[str]) -> str:
 
 
 def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], others: Sequence[str], salt: str) -> str:
-    """Return SQL that yields, for each pseudonym of a release, digests of all that it publishes.
+    """Return SQL that yields, for each pseudonym, digests of all values published in its records.
 
     Its columns are ``key``, ``everything`` and ``labels``. It is right because records that publish the same are counted together, and
     each member of a set enters its digest once, with its count: an exclusive or of equal members would else be nothing. A record without
@@ -75,8 +75,8 @@ def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
     """
 
 
-def published_sql(digests: str, owners: str, secret: str, release: str, whose: str) -> str:
-    """Return SQL that makes the table of keyed digests of all that this release discloses.
+def keyed_disclosures_sql(digests: str, owners: str, secret: str, release: str, whose: str) -> str:
+    """Return SQL that makes this release's table of pseudonyms, owners and disclosures as keyed digests.
 
     Its columns are ``key``, ``owner``, ``everything`` and ``labels``.
 
@@ -97,7 +97,7 @@ def published_sql(digests: str, owners: str, secret: str, release: str, whose: s
 
 
 def all_releases_sql(*, again: bool = False) -> str:
-    """Return SQL that makes the table of digests of all that this and earlier releases disclose.
+    """Return SQL that adds this release's digests by pseudonym to those of earlier releases, as a table.
 
     ``before`` and ``mine`` are the digests of the earlier releases and of this one, null where they have not the pseudonym.
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from core.columns.coding import PackedWords, Packing, positions_among
 from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Node
-from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal
+from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal_cells
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram, count_cells
-from core.histograms.kernels import add_pairs, add_triples
+from core.histograms.kernels import add_three_code_cells, add_two_code_cells
 
-OF_FEW: dict[int, Callable[..., None]] = {2: add_pairs, 3: add_triples}
+OF_FEW: dict[int, Callable[..., None]] = {2: add_two_code_cells, 3: add_three_code_cells}
 """Loops for cells of so few codes: half the cost of the one for any number."""
 DENSE_PER_CELL = 8
 SMALL_DENSE = 1 << 22
@@ -193,7 +193,7 @@ def summed_cells(
 ) -> tuple[PackedWords, NDArray[np.signedinteger[Any]]]:
     """Merge cells into the cells of a coarser node with a hash table; return these, unordered, and counts."""
     words = _words_of(cells, node, packing, hierarchies)
-    rows, sums = sum_equal(_keys_of(words), cells.counts, hash_table(len(cells.counts)))
+    rows, sums = sum_equal_cells(_keys_of(words), cells.counts, hash_table(len(cells.counts)))
     return tuple(word[rows] for word in words), sums
 
 

@@ -54,7 +54,7 @@ class Combinations:
         return len(told_apart.words) == 1 and told_apart.product.bit_length() + records.bit_length() <= BITS
 
     def add(self, bundles: Bundles, codes: Codes, counts: NDArray[np.int64]) -> None:
-        """Add cells and their counts, shape (cells,).
+        """Add the codes, shape (cells, bundles), and record counts, shape (cells,), of some cells to the sums.
 
         Args:
             bundles: Makes the codes of a cell.
@@ -67,7 +67,7 @@ class Combinations:
         self._filled += len(counts)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the distinct class sizes, ascending, and the number of combinations with each size.
+        """Return the distinct class sizes, ascending, and how many combinations of QID values have each size.
 
         No cell can be added after this call.
         """

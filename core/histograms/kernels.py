@@ -12,8 +12,8 @@ kernel = compiler("histograms.kernels")
 
 
 @kernel
-def add_pairs(codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32], counts: Counts, dense: Counts) -> None:
-    """Add the count of each cell to its coarser cell in a dense array, for cells of two codes.
+def add_two_code_cells(codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32], counts: Counts, dense: Counts) -> None:
+    """Add each cell's count to the entry of its coarser cell in ``dense``; a cell is a pair of codes.
 
     It costs half as much as the loop for any number of codes.
 
@@ -29,12 +29,12 @@ def add_pairs(codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32],
 
 
 @kernel
-def add_triples(
+def add_three_code_cells(
     codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32], counts: Counts, dense: Counts
 ) -> None:
-    """Add the count of each cell to its coarser cell in a dense array, for cells of three codes.
+    """Add each cell's count to the entry of its coarser cell in ``dense``; a cell is three codes.
 
-    Arguments as for ``add_pairs``.
+    Arguments as for ``add_two_code_cells``.
     """
     for row in range(codes.shape[0]):
         dense[first[codes[row, 0]] + second[codes[row, 1]] + third[codes[row, 2]]] += counts[row]

@@ -99,7 +99,7 @@ class Bundles:
 
 
 def group_weights(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> list[NDArray[np.int64]]:
-    """Return the radix weight of each finer group in the coarser node's cell numbers, shape (groups,).
+    """Return what each finer group adds to a coarser cell's mixed-radix number: an array per QID.
 
     One array per QID.
 
@@ -126,11 +126,11 @@ class GroupWeights:
 
     @classmethod
     def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> GroupWeights:
-        """Return the weights of a finer node's groups in the cell numbers of a coarser node."""
+        """Build the table of what each group of a finer node adds to a coarser cell's mixed-radix number."""
         return cls(group_weights(fine, node, packing, hierarchies))
 
     def tables(self, bundles: Bundles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the start of each bundle in the weights, and the weights of all bundle codes."""
+        """Return where each bundle's weights start, and the radix weights of all bundle codes in one array."""
         # Chunks that are coded alike come with the same bundles.
         if self._of is None or self._of[0] is not bundles:
             self._of = bundles, bundles.bundle_weights(self._of_qids)
@@ -154,7 +154,7 @@ class Projection:
         self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells, given by the codes of ``bundles``, and their counts, shape (cells,)."""
+        """Add finer cells, as codes of shape (cells, bundles), with their counts to the coarser histogram."""
         add_cells(codes, *self._worth.tables(bundles), counts.astype(self._dense.dtype), self._dense)
 
     @property
@@ -188,7 +188,7 @@ class SparseProjection:
         self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells, given by the codes of ``bundles``, and their counts, shape (cells,)."""
+        """Add finer cells, as codes of shape (cells, bundles), with their counts to the coarser histogram."""
         words = tuple(number_cells(codes, *worth.tables(bundles)) for worth in self._worths)
         self._parts.append(count_cells(words, self._packing.product, counts))
         # Chunks share cells: merged now and then, what waits takes no more room than the sum and a few million rows.
@@ -221,7 +221,7 @@ class ProjectedCells:
         self._find = finder(coarse.words[0], coarse.packing.product)
 
     def of(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
-        """Return the position of each cell, given by the codes of ``bundles``, shape (cells,)."""
+        """Return the position of each finer cell's coarser cell, shape (cells,), from codes of ``bundles``."""
         return self._find(number_cells(codes, *self._worth.tables(bundles)))
 
 
@@ -264,7 +264,7 @@ class LinearCounting:
         return 1 << max(most - 1, 0).bit_length()
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Mark cells, given by the codes of ``bundles``."""
+        """Mark cells, as codes of shape (cells, bundles), as seen in the sketch that counts distinct cells."""
         self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks, self._share, self._shares)
 
     def turn(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from core.charts.chart import Picture, paint, text, width_of
 from core.columns.domains import Node
 from core.lattice.map import STATUSES, LatticeMap
-from core.lattice.picture import BOX_GAP, DASH, NODE_STATES, lattice_sentence, node_box, rows_of_nodes, steps_between
+from core.lattice.picture import BOX_GAP, DASH, NODE_STATES, draw_lines_between_nodes, lattice_sentence, node_box, rows_of_nodes
 
 LEFT, RIGHT, HEAD = 34, 78, 26
 ROW, LEAST_ROW, MOST_BARS = 18, 6, 400
@@ -93,7 +93,7 @@ def _nodes(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
                 places[node] = (width * (place + 0.5) / len(line), y)
             y += GAP if start + at_a_time >= len(row) else GAP - 14
     # Lines that lead past a second row of boxes would look as if they ended there.
-    lines = steps_between(drawn, places) if all(len(row) <= at_a_time for row in rows) else iter(())
+    lines = draw_lines_between_nodes(drawn, places) if all(len(row) <= at_a_time for row in rows) else iter(())
     return [*parts, *lines, *_boxes(drawn, rows, places, box)], y - GAP + 40
 
 

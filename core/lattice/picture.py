@@ -120,13 +120,13 @@ def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
         for place, (node, _) in enumerate(row):
             places[node] = (frame.left_edge + width * (place + 0.5) / len(row), frame.top + 12 + number * ROW_GAP)
     # Lines before boxes: what is drawn later lies on top and covers their ends.
-    yield from steps_between(drawn, places)
+    yield from draw_lines_between_nodes(drawn, places)
     for row in rows:
         for node, status in row:
             yield from node_box(drawn, node, status, places[node], frame.box)
 
 
-def steps_between(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]]) -> Iterator[str]:
+def draw_lines_between_nodes(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]]) -> Iterator[str]:
     """Draw a line between each two nodes that are one level of one QID apart."""
     for node, (x, y) in places.items():
         for above in (tuple(level + (one == axis) for one, level in enumerate(node)) for axis in range(len(node))):

@@ -39,8 +39,10 @@ kernel = compiler("local_suppression.cell_suppression")
 
 
 @kernel
-def take_largest(pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Return the set whose pool makes each combination part of a class, -1 for none.
+def choose_sets_of_largest_pools(
+    pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int
+) -> NDArray[np.int64]:
+    """Choose for each combination the set of QIDs whose suppression puts it into the largest safe pool.
 
     The largest safe pools are taken first. The result has the shape (combinations,).
 
@@ -175,13 +177,13 @@ class _Order:
 
 def _squares(left: RareCombinations, one: Set) -> int:
     """Return the sum of squared pool sizes that a set of QIDs makes."""
-    pools, size = columns_to_suppress(left.codes, one)
+    pools, size = pools_without_qids(left.codes, one)
     counts = np.bincount(pools, weights=left.counts, minlength=size).astype(np.int64)
     return int(np.dot(counts, counts))
 
 
-def columns_to_suppress(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
-    """Return the pool of each combination when a set of QIDs is suppressed.
+def pools_without_qids(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
+    """Group combinations by their values without some suppressed QIDs; return group numbers and count.
 
     Returns:
         The pool of each combination, shape (combinations,), numbered by first appearance, and how many there are.
@@ -229,7 +231,7 @@ def _pick(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Inte
     """
     if not promise.models and left.members is None:
         return _pick_by_records(left, sets, promise.k)
-    numbered = [columns_to_suppress(left.codes, one) for one in sets]
+    numbered = [pools_without_qids(left.codes, one) for one in sets]
     chosen, open_, now = np.full(len(left.counts), -1), np.arange(len(left.counts)), left
     pools = [pools for pools, _ in numbered]
     while len(open_):
@@ -256,10 +258,10 @@ def _pick_by_records(left: RareCombinations, sets: Sequence[Set], k: int) -> Int
     """Return the set suppressed in each combination where a pool needs k records alone."""
     pools, sizes = np.empty((len(sets), len(left.counts)), np.int32), [0]
     for number, one in enumerate(sets):
-        pools[number], size = columns_to_suppress(left.codes, one)
+        pools[number], size = pools_without_qids(left.codes, one)
         sizes.append(size)
     # An empty pool is none, whatever k is.
-    return take_largest(pools, np.cumsum(sizes), left.counts, max(k, 1))
+    return choose_sets_of_largest_pools(pools, np.cumsum(sizes), left.counts, max(k, 1))
 
 
 UNSAFE = np.iinfo(np.int64).max
@@ -294,7 +296,7 @@ def _least(failing: RareCombinations, varied: Sequence[int], promise: Promise, l
         for one in combinations(varied, size):
             if not open_.any():
                 break
-            pools, number = columns_to_suppress(failing.codes, one)
+            pools, number = pools_without_qids(failing.codes, one)
             safe = ~failing.classes.grouped(pools, number).failing(weaker)[pools] & open_
             fewest[safe] = size
         open_ &= fewest > size

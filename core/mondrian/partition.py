@@ -136,7 +136,7 @@ class Partition:
 
 
 def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
-    """Create the scratch arrays of Mondrian's kernels."""
+    """Allocate the scratch arrays (buffers) that Mondrian's kernels write to."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
     codes = int(demands.sizes.max(initial=0))

@@ -59,7 +59,7 @@ class Promise:
 
     @cached_property
     def relaxed(self) -> Promise:
-        """Weaker promise under which every union of classes with one safe class is safe.
+        """The weaker promise that a union of classes keeps if one of its classes keeps it.
 
         Under it coarser nodes never suppress more.
         """

@@ -206,7 +206,7 @@ does not happen to all, so that all of at least ``SAMPLE`` published ones being 
 SAMPLE = 20
 
 
-def form_groups(source: str, qids: Sequence[str], column: str, one: Identifier) -> Groups:
+def malformed_pseudonym_groups(source: str, qids: Sequence[str], column: str, one: Identifier) -> Groups:
     """Return the query that counts malformed pseudonyms, and masked records that have a pseudonym.
 
     It is right because the whole value is matched, and because who is published with ``*`` in every QID is known from the files alone.
@@ -259,7 +259,7 @@ def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shar
     Args:
         one: How they are made.
         masks: Whether the job masks suppressed records.
-        counts: From ``form_groups``.
+        counts: From ``malformed_pseudonym_groups``.
         shared: From ``shared_sql``, where the source is available.
     """
     (malformed, revealed), entry = counts, treatment_kind(one.treatment)

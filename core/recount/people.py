@@ -183,8 +183,8 @@ def source_pairs_sql(held: str, value: str) -> str:
     return f"(SELECT DISTINCT person AS holder, {value} AS value FROM {held} WHERE person <> {NOBODY})"
 
 
-def somebody_sql(persons: Mapping[str, bool]) -> str:
-    """Return the SQL condition that a source record belongs to a person.
+def has_person_sql(persons: Mapping[str, bool]) -> str:
+    """Return the SQL condition that a source record belongs to a person: its person columns are not null.
 
     Args:
         persons: By quoted name of a column that names a person, whether it may hold NaN, which names no person.
@@ -197,10 +197,10 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
 
     Args:
         source: What is read.
-        persons: As for ``somebody_sql``.
+        persons: As for ``has_person_sql``.
         column: Quoted name of the sensitive column.
     """
-    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {somebody_sql(persons)})"
+    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {has_person_sql(persons)})"
 
 
 def _holder(persons: Sequence[str]) -> str:
@@ -304,10 +304,10 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
 
     Args:
         source: What is read.
-        persons: As for ``core.recount.people.somebody_sql``.
+        persons: As for ``core.recount.people.has_person_sql``.
     """
     names = ", ".join(f"{name} AS name_{number}" for number, name in enumerate(persons))
-    each = f"SELECT DISTINCT {names} FROM {source} WHERE {somebody_sql(persons)}"
+    each = f"SELECT DISTINCT {names} FROM {source} WHERE {has_person_sql(persons)}"
     return f"CREATE OR REPLACE TEMP TABLE persons AS SELECT *, row_number() OVER () + {NOBODY} AS person FROM ({each})"
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.recount.groups import Groups
-from core.recount.truth import DigestPart, part_of
+from core.recount.truth import DigestPart, part_number_sql
 from schemas.errors.base import counted
 
 MOST = 64
@@ -47,7 +47,7 @@ def sample_groups(
         drawn: The number that the digests were made with.
     """
     names = [(f"r.{column}", f"label_{qid}_{number}") for qid, those in enumerate(columns) for number, column in enumerate(those)]
-    part = part_of([one.released for one in beside], parts)
+    part = part_number_sql([one.released for one in beside], parts)
     return Groups(f"{release} AS r WHERE {_digest(columns, drawn)} <= {most:d}", (*names, (part, "part")))
 
 
@@ -79,7 +79,7 @@ def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
 
 
 def masks_sql(masks: str, values: str, table: str) -> str:
-    """Return SQL that makes the table of source values with the bit mask of their classes.
+    """Return SQL that makes the table of each source value with a bit for each sampled class covering it.
 
     A bit is set for each sampled class whose label covers the value; values of no class are left out.
 
@@ -91,8 +91,10 @@ def masks_sql(masks: str, values: str, table: str) -> str:
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT v.value, m.mask FROM {masks} AS m JOIN {values} AS v USING (place)"
 
 
-def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known: Sequence[str], later: Sequence[str], table: str) -> str:
-    """Return SQL that makes the table of source records that a sampled class may still cover.
+def candidate_records_sql(
+    source: str, columns: Sequence[str], masks: Sequence[str], known: Sequence[str], later: Sequence[str], table: str
+) -> str:
+    """Return SQL that keeps the source records whose looked-up QID values fit a sampled class's labels.
 
     Only the given quasi-identifiers are looked at; others may follow.
 
@@ -120,7 +122,7 @@ def covered_groups(masked: str) -> Groups:
     It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
 
     Args:
-        masked: As ``masked_sql`` makes it of all quasi-identifiers.
+        masked: As ``candidate_records_sql`` makes it of all quasi-identifiers.
     """
     return Groups(masked, (("mask", "mask"), ("part", "part")))
 

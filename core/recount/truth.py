@@ -110,7 +110,7 @@ def labels_sql(counted: str, table: str) -> str:
 
 
 def digests_sql(owners: str, values: str, labels: str, columns: int, salt: int, table: str) -> str:
-    """Return SQL that makes the table of source values with the digest of their one label.
+    """Return SQL that makes the table of each source value and the digest of the only label covering it.
 
     Values without a label are not in it.
 
@@ -240,7 +240,7 @@ def released_parts(release: str, columns: Sequence[str], parts: int, beside: Seq
     Its columns are ``label_0`` …, ``part``, ``records``. A part is a group of records by what they publish besides the label.
     """
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
-    return Groups(f"{release} AS r", (*names, (part_of([one.released for one in beside], parts), "part")))
+    return Groups(f"{release} AS r", (*names, (part_number_sql([one.released for one in beside], parts), "part")))
 
 
 def released_parts_sql(counted: str, columns: int, labels: str) -> str:
@@ -254,7 +254,7 @@ def source_parts(source: str, column: str, parts: int, beside: Sequence[DigestPa
 
     Its columns are ``value``, ``part``, ``records``. A part is a group of records by what is published besides the value.
     """
-    return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_of([one.source for one in beside], parts), "part")))
+    return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_number_sql([one.source for one in beside], parts), "part")))
 
 
 def source_parts_sql(counted: str, values: str) -> str:
@@ -262,8 +262,8 @@ def source_parts_sql(counted: str, values: str) -> str:
     return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {values} AS v ON g.value IS NOT DISTINCT FROM v.value"
 
 
-def part_of(columns: Sequence[str], parts: int) -> str:
-    """Return the SQL expression for a record's part number: a few bits of a digest of some columns.
+def part_number_sql(columns: Sequence[str], parts: int) -> str:
+    """Return the SQL expression for the part a record belongs to: a few bits of a digest of columns.
 
     Without columns there is one part.
     """

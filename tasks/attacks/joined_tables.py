@@ -68,5 +68,5 @@ def _children(tables: Mapping[str, JoinedTable], parent: str, among: Sequence[st
 
 
 def basis_of_tables(settings: AttackSettings) -> AttackBasis:
-    """Return the settings of attacks on several tables: all persons are attacked."""
+    """Return seed and code version of the attacks on several tables, which sample no persons."""
     return AttackBasis(sample=None, seed=settings.seed, code=code_of(__name__), unplayed=(JOINS_ALONE,))

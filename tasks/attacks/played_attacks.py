@@ -91,7 +91,7 @@ class AttackPlan:
 
     @property
     def promises(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the privacy models of each sensitive column by name; empty where persons are counted."""
+        """Return the settings of l and t by column and model name; empty for jobs with a person column."""
         found: dict[str, dict[str, Any]] = defaultdict(dict)
         if not self.job.columns.person:
             for kind, column, spec in self.job.privacy.models:

@@ -204,7 +204,7 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
     here = registry.keyed_files(known.source)
     if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
         return found._replace(
-            files=files, is_reported=_are_common_in_files(Counter(registry.keyed_names(known.source)), Counter(entry.files))
+            files=files, is_reported=_are_common_in_files(Counter(registry.keyed_file_digests(known.source)), Counter(entry.files))
         )
     return found._replace(unread=True) if keyed is None else _by_sketches(known, entry, registry, keyed, found)
 

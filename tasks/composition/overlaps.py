@@ -93,7 +93,7 @@ def register_release(known: KnownRecords, release: str, registry: ReleaseRegistr
         work=job.work_location,
         k=job.privacy.k,
         records=source.records,
-        files=tuple(registry.keyed_names(source)),
+        files=tuple(registry.keyed_file_digests(source)),
         linkage_key=known.columns,
         person=known.person,
         columns=tuple(source.columns.names),

@@ -95,8 +95,8 @@ def settings_of(job: Job) -> str:
     return fingerprint_of(privacy_content(job), job.method.canonical(), *([job.columns.person] if job.columns.person else []))
 
 
-def promised_of(job: Job) -> dict[str, dict[str, Any]]:
-    """Return a job's l and t requirements, by section and column, as JSON-compatible values."""
+def promises_by_column(job: Job) -> dict[str, dict[str, Any]]:
+    """Return a job's l and t requirements by section and column, as JSON-compatible values."""
     content = privacy_content(job)
     return {section: content[section] for section in ("l", "t") if content.get(section)}
 
@@ -126,7 +126,7 @@ def write_entry(
         release=manifest.release,
         parts=tuple(parts),
         digested=(digested[0], digested[1], digested[2]) if digested else None,
-        promised=promised_of(job),
+        promised=promises_by_column(job),
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),
@@ -142,7 +142,7 @@ def write_entry(
 
 
 def keep_entry(entry: Entry, store: Store) -> None:
-    """Write a history entry next to the artefacts of a store."""
+    """Save a release's entry of the run folder's history beside the artefacts of its store."""
     path = private_folder(store.folder / FOLDER) / f"{entry.release}.record"
     write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
@@ -171,7 +171,7 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
 
 
 def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]]:
-    """Remove all but the newest history entries; return step and key of the artefacts those need.
+    """Delete all but the newest history entries; return step and key of the artefacts these need.
 
     Args:
         store: Of the run folder.
@@ -190,8 +190,8 @@ def oldest_release_kept(store: Store, most: int = MOST_RELEASES) -> int | None:
     return records[most - 1].stat().st_mtime_ns if len(records) >= most else None
 
 
-def made_since(store: Store, moment: int) -> int:
-    """Return how many releases of the history were made since a moment, in ns."""
+def count_releases_since(store: Store, moment: int) -> int:
+    """Return how many releases of the run folder's history were made since a moment, in ns."""
     return sum(record.stat().st_mtime_ns >= moment for record in _newest_first(store))
 
 

@@ -24,7 +24,7 @@ from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import load_domains, write_of_chunk
+from tasks.store.tables import load_domains, write_chunk_table
 
 OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
@@ -59,7 +59,7 @@ def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
 
 def write_cells(path: Path, words: PackedWords, counts: NDArray[np.int64]) -> int:
     """Write the histogram of a chunk; return its number of cells."""
-    return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
+    return write_chunk_table(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
 
 
 def packed_records(

@@ -25,7 +25,7 @@ from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_domains, write_of_chunk
+from tasks.store.tables import read_table, write_chunk_table, write_domains
 
 LARGEST = 1e100
 """What a number may be: of larger ones neither a range nor a square need be a number."""
@@ -122,7 +122,7 @@ def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: RowCac
     # Of distinct values and not of records, with the counts at hand that a message needs.
     _check_finite(table, names, types)
     _check_moments(table, names, types)
-    return write_of_chunk(path, table, chunk_domain_types(value_columns(given.job), types), "domains")
+    return write_chunk_table(path, table, chunk_domain_types(value_columns(given.job), types), "domains")
 
 
 DOMAINS = FileStep(

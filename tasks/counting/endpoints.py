@@ -18,7 +18,7 @@ from schemas.job.job import Job
 from schemas.job.method import METHODS
 from tasks.counting.coding import Coding
 from tasks.counting.domains import axis_names, axis_types, qid_names, schema_of
-from tasks.source.bounds.person_records import somebody_sql
+from tasks.source.bounds.person_records import has_person_sql
 from tasks.source.chunks import ChunkedSource
 from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect, quote
@@ -92,7 +92,7 @@ def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[n
     """Count the persons at each value, each person at the least value, shape (values,)."""
     job, source = given.job, given.source
     columns = [quote(person) for person in job.columns.person]
-    somebody = somebody_sql({person: source.columns.field(person).type for person in job.columns.person})
+    somebody = has_person_sql({person: source.columns.field(person).type for person in job.columns.person})
     least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
     with connect(job, given.spill) as connection:
         register_objects(connection, source.relation)

@@ -43,7 +43,7 @@ class CellAccumulator(Protocol):
     """An accumulator of cells."""
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells with counts of shape (cells,), from codes made by ``bundles``."""
+        """Add finer cells, as codes of shape (cells, bundles), and their counts, shape (cells,)."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
 
 
 def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artifact], most_cells: int) -> list[Artifact]:
-    """Sum the chunks' finest-node histograms to those of coarser roots, all in one pass.
+    """Sum the chunks' finest-node histograms to a histogram at each given coarser node, in one pass.
 
     Args:
         table: Of the run; its store gets one histogram per root.
@@ -254,7 +254,7 @@ class ChunkSums:
     parts: Sequence[Artifact]
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Return the histograms of coarser roots; arguments as of ``count_roots``."""
+        """Sum the chunks' finest-node histograms to histograms at the given coarser nodes, in one pass."""
         return count_roots(self.table, roots, self.parts, most_cells)
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
@@ -272,7 +272,7 @@ class ChunkSumsInTasks(ChunkSums):
     run: Run
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Return the histograms of coarser roots, each merged as a tree on cluster workers.
+        """Sum the chunks' finest-node histograms to histograms at coarser nodes, by cluster workers.
 
         Histograms that exist are not made again.
         """

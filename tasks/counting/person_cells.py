@@ -86,7 +86,7 @@ class CellPositions:
 
 
 def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
-    """Return the persons of a root's cells; the last root's result is cached."""
+    """Compute which persons have records in each cell of a root histogram; the last result is cached."""
     if root.node not in known.by_node:
         # Those to the last root make room first.
         known.by_node.clear()
@@ -111,12 +111,16 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
 
 
 def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
-    """Return the persons of some target cells."""
+    """Compute which persons have records in each of the wanted cells."""
     shares, holds = shares_of(known.pairs, known.memory)
     places = list(_places(known, wanted, kept=shares > 1))
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:
-        return in_memory(person_cells) if holds else in_file(known.store, known.key(wanted, "person_cells", number, shares), person_cells)
+        return (
+            reader_of_array(person_cells)
+            if holds
+            else reader_of_artifact(known.store, known.key(wanted, "person_cells", number, shares), person_cells)
+        )
 
     return shared_persons(known.pairs, places, wanted.cells, shares, known.store, keep)
 
@@ -181,7 +185,7 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
 def _places(known: PersonsOfSource, wanted: CellPositions, *, kept: bool) -> Iterator[Numbers]:
     """Yield a function for each chunk that returns the target cell of each of the chunk's cells."""
     for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
-        yield in_file(known.store, known.key(wanted, "places", part.key), made) if kept else in_memory(made)
+        yield reader_of_artifact(known.store, known.key(wanted, "places", part.key), made) if kept else reader_of_array(made)
 
 
 class _Shares:
@@ -194,13 +198,13 @@ class _Shares:
         return (share() for share in self._shares)
 
 
-def in_memory(numbers: NDArray[np.int32]) -> Numbers:
-    """Wrap an array in a function that returns it."""
+def reader_of_array(numbers: NDArray[np.int32]) -> Numbers:
+    """Return a function that returns this array."""
     return lambda: numbers
 
 
-def in_file(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
-    """Save an array as an artefact; return a function that reads it."""
+def reader_of_artifact(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
+    """Store an array as an artefact; return a function that reads it back."""
     artifact = store.make("person_cells", key, ".npy", lambda path: _write(path, numbers))
     return lambda: np.load(store.path(artifact))
 

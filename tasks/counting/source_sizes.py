@@ -108,8 +108,8 @@ def qid_words(coding: Coding) -> list[str]:
     return [f"cell_{number} // {worth}" for number, (mine, worth) in enumerate(qids_of_words(coding)) if mine]
 
 
-def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
-    """Return whether class sizes are available from the histogram, or few enough cells to count them.
+def can_count_sizes(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
+    """Return whether class sizes can be had: from the histogram, or from few enough cells.
 
     Pairs of cells and persons count where there are any.
     """
@@ -157,7 +157,7 @@ def _add(given: RootTable, merge: Merge, path: Path) -> int:
     That is, where the cells are read one by one for a coarser root, and few enough to be held.
     """
     cells = CellFiles(merge.parts)
-    wanted = is_counted(given.coding, given.root, merge.parts) and SIZES.find(given, cells) is None
+    wanted = can_count_sizes(given.coding, given.root, merge.parts) and SIZES.find(given, cells) is None
     # What workers of a cluster summed at the root tells nothing finer.
     combinations = _combinations(given.job, given.coding, merge.parts) if wanted and merge.read[0].step == OF_CHUNK else None
     rows = add_histograms(given, merge, path, [combinations] if combinations else [])
@@ -187,7 +187,7 @@ def count_sizes(
     They are of records, or of persons where there are ``pairs``.
     """
     given = DomainTable.of(run, domain)
-    if not is_counted(given.coding, root, parts, pairs):
+    if not can_count_sizes(given.coding, root, parts, pairs):
         return None
     files = [histogram] if root == given.coding.finest and not pairs else parts
     # The histogram of all chunks is the flow's to read; theirs, and pairs, are as many as there are records.

@@ -131,7 +131,7 @@ def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, c
 
 
 def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
-    """Return the column of which too many persons hold one value, if only that fails for one class of all."""
+    """Return the column whose value too many persons hold, if all records as one class fail only by that."""
     if (whose := sought.source_members(counted, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)

@@ -45,7 +45,7 @@ def promise_of(job: Job, coding: Coding) -> Promise:
 
 
 def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: PersonsOfCells) -> Promise:
-    """Return the privacy promise of a job whose k counts persons.
+    """Return a job's privacy promise if k counts persons; it also limits how many hold a value.
 
     Where persons have several values of a column, the promise also limits who may hold each.
 

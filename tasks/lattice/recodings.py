@@ -43,7 +43,7 @@ from tasks.lattice.replay import apply_given_node, replayed_root
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import write_plain
+from tasks.store.tables import write_undeclared_table
 
 
 class Outcome(BaseModel):
@@ -188,7 +188,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     )
     if found.statuses is not None:
         keep_map(job, found.statuses, outcome.node, store, key)
-    later = store.make("later", key, ".parquet", partial(write_plain, stages_table(made.recoding.later))) if made.local else None
+    later = store.make("later", key, ".parquet", partial(write_undeclared_table, stages_table(made.recoding.later))) if made.local else None
     withheld = store.make("withheld", key, ".npy", partial(write_withheld, linked)) if linked else None
     return write_recoding_of_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
 

@@ -115,7 +115,7 @@ def bytes_of_people(job: Job, records: int) -> int:
     return records * BYTES_PER_PAIR if job.columns.person else 0
 
 
-def on_cells(job: Job) -> bool:
+def works_on_cells(job: Job) -> bool:
     """Return whether the job's method works on cells rather than on single records."""
     return isinstance(job.method, MondrianMethod) and job.method.mode != "relaxed"
 
@@ -178,7 +178,7 @@ CUTS = FilesStep(
 def rows_of_cells(
     job: Job, coding: Coding, cells: Histogram, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
 ) -> RowTable:
-    """Return the cells of the complete source as rows to cut, with their persons if named."""
+    """Return all cells of the source as weighted rows for Mondrian, with their persons if it has any."""
     unit = None
     if job.columns.person:
         unit = RowPersons.of_pairs(pairs_at(PersonsOfSource(coding, parts, pairs, store, job.memory), cells), cells.cells)

@@ -35,7 +35,7 @@ from tasks.source.reading import read_chunk
 from tasks.store.keys import StepCode
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_of_chunk, write_plain
+from tasks.store.tables import read_table, write_chunk_table, write_undeclared_table
 from tasks.writing.runs import write_run
 
 PLANTED = StepCode("plant", __name__)
@@ -82,7 +82,7 @@ def _sample(given: SampleReading, chunk: Chunk, path: Path) -> int:
     except LookupError:
         raise SourceError.changed(chunk.name) from None
     words, counts = count_cells(tuple(np.concatenate(parts) for parts in zip(*found, strict=True)), coder.packing.product)
-    return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), "samples", "cell_0")
+    return write_chunk_table(path, cell_table(words, counts), chunk_histogram_types(len(words)), "samples", "cell_0")
 
 
 SAMPLES = FileStep(
@@ -192,7 +192,7 @@ def _part(given: PartReading, chunk: Chunk) -> Parted:
     counted = leaf_table(leaf, codes, digests)
     return Parted(
         run=store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf, narrow=False)),
-        leaf_counts=store.make("census", key, ".parquet", partial(write_plain, counted)),
+        leaf_counts=store.make("census", key, ".parquet", partial(write_undeclared_table, counted)),
         pairs=None if digests is None else store.make("pairs", key, ".parquet", lambda path: write_pairs(path, Pairs.of(digests, leaf))),
     )
 

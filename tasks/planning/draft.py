@@ -19,7 +19,7 @@ from core.formats.proposals import COORDINATES, Proposal, propose_role
 from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, DraftContents, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
-from tasks.planning.evidence import columns_that_repeat, with_evidence
+from tasks.planning.evidence import columns_that_repeat, with_value_patterns
 from tasks.planning.exposure import ExposedPeople, determines, draw_sample, exposures, is_dominated
 from tasks.planning.guarded_columns import count_values_kept, guarded_columns, published_holders
 from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
@@ -96,7 +96,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
         columns, records = profile_columns(front.connection, texts=front.texts)
         if not records:
             raise SourceError.empty(len(front.files))
-        proposals = [propose_role(column) for column in with_evidence(front.connection, columns)]
+        proposals = [propose_role(column) for column in with_value_patterns(front.connection, columns)]
         person = _person(front.connection, proposals)
         if person:
             # Whoever is told by it is not published: by its counts alone, too.

@@ -22,8 +22,8 @@ SHORTEST = 4
 """Characters that texts have on average, at least, to be looked at."""
 
 
-def with_evidence(connection: duckdb.DuckDBPyConnection, columns: Sequence[ColumnProfile]) -> tuple[ColumnProfile, ...]:
-    """Extend column profiles by the most frequent value's share and value patterns of a sample.
+def with_value_patterns(connection: duckdb.DuckDBPyConnection, columns: Sequence[ColumnProfile]) -> tuple[ColumnProfile, ...]:
+    """Add to column profiles the most frequent value's share, and what a sample's values look like.
 
     Args:
         connection: Has the view ``source``.

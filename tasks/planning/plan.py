@@ -30,7 +30,7 @@ from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.untreated import check_published, measure_untreated_columns
 from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan, make_local_plan
-from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
+from tasks.pseudonyms.pseudonyms import prefect_stores_secrets, with_keys
 from tasks.publication.staging import release_id
 from tasks.publication.target import job_target
 from tasks.report.sentences import TRIED_NEXT, proofs
@@ -178,7 +178,7 @@ def find_existing_release(job: Job) -> Manifest | None:
     policy_in_force(job)
     check_hierarchies(job)
     find_names(job)
-    if in_prefect(job) or not job_target(job).may_hold_release():
+    if prefect_stores_secrets(job) or not job_target(job).may_hold_release():
         return None
     with open_run(job, goes_on=True) as run:
         source = with_keys(job, read_source(run))

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from schemas.job.source import UTF8
-from tasks.planning.spellings import detect_spelling, said_spelling
+from tasks.planning.spellings import detect_spelling, spelling_keys
 from tasks.source.csv_files import BLOCK, write_in_utf8
 from tasks.store.database import literal
 from tasks.store.files import random_temporary_folder
@@ -55,7 +55,7 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
         how = f"delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"'"
         spelling, spelled = detect_spelling(connection, f"read_csv([{_listed(read)}], {how})")
         keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
-        return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True, close=opened.pop_all().close)
+        return Sample(spelled, {**keys, **spelling_keys(spelling)}, texts=True, close=opened.pop_all().close)
 
 
 @contextmanager

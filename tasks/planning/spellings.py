@@ -56,8 +56,8 @@ def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tup
     return spelling, f"(SELECT * REPLACE ({standard}) FROM {relation})"
 
 
-def said_spelling(spelling: Spelling) -> Mapping[str, str]:
-    """Return the keys of ``source`` that say a spelling; none of the standard one."""
+def spelling_keys(spelling: Spelling) -> Mapping[str, str]:
+    """Return the job's ``source`` keys that state how numbers and dates are spelt; none if standard."""
     return {key: value for key, value in spelling._asdict().items() if value != Spelling._field_defaults[key]}
 
 

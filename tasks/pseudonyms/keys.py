@@ -26,7 +26,7 @@ def read_key(job: Job, place: Secret) -> bytes:
 
     It is the bytes of the file but for one line end, or the text in UTF-8.
     """
-    key = _file_of(job, place) if place.file is not None else text_of(place).encode()
+    key = _file_of(job, place) if place.file is not None else secret_text(place).encode()
     if not key:
         raise RefusedError(f"the {place.words} holds no key; put one there")
     if not is_strong(key):
@@ -51,7 +51,7 @@ def _file_of(job: Job, place: Secret) -> bytes:
     return content.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def text_of(place: Secret) -> str:
+def secret_text(place: Secret) -> str:
     """Return the secret text of an environment variable or of a Prefect block."""
     if place.env is not None:
         if not (found := os.environ.get(place.env, "")):

@@ -23,12 +23,12 @@ from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.pseudonyms.treatments import Secret, TreatmentSpec
 from tasks.pseudonyms.keys import read_key
-from tasks.pseudonyms.vaults import issue_tokens, tokens_of, vault_id, vault_path
+from tasks.pseudonyms.vaults import issue_tokens, tokens_of_values, vault_id, vault_path
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk
 
 
-def in_prefect(job: Job) -> bool:
+def prefect_stores_secrets(job: Job) -> bool:
     """Return whether Prefect stores a key or the path of a vault of the job."""
     secrets = (one.treatment.secret for one in job.columns.pseudonyms)
     return any(secret is not None and secret.prefect_block is not None for secret in secrets)
@@ -194,7 +194,7 @@ def _means(job: Job, source: ChunkedSource, one: Identifier) -> TreatmentInputs:
     path = _vault(job, source, one.name, secret)
 
     def look_up(values: pa.Array) -> pa.Array:
-        tokens = tokens_of(job, path, values, job.work_path / "spill")
+        tokens = tokens_of_values(job, path, values, job.work_path / "spill")
         if tokens.null_count:
             raise PseudonymError.not_in_vault(one.name, tokens.null_count)
         return tokens

@@ -105,7 +105,7 @@ def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
 
 
 def reported_search(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a search that follow from no unpublished record, for the release."""
+    """Return the search figures that a manifest may publish: none depends on unpublished records."""
     return {name: found[name] for name in SEARCH_FIGURES if name in found}
 
 
@@ -198,15 +198,15 @@ def increment_of(run: Run, source: ChunkedSource) -> Increment:
 
 def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, int | None]:
     """Return how many records were not counted again; None where that could reveal fewer than k."""
-    told = {"domains_records": domains if part_tellable(job, domains, records) else None}
+    told = {"domains_records": domains if may_report_part(job, domains, records) else None}
     # What lies between both follows, too.
     between = told["domains_records"] is None or tellable(abs(domains - histograms), job.privacy.k)
-    told["histograms_records"] = histograms if between and part_tellable(job, histograms, records) else None
+    told["histograms_records"] = histograms if between and may_report_part(job, histograms, records) else None
     return told
 
 
-def part_tellable(job: Job, records: int, *totals: int) -> bool:
-    """Return whether the number of records in a part of the source may be reported.
+def may_report_part(job: Job, records: int, *totals: int) -> bool:
+    """Return whether the number of records in a part of the source may be published.
 
     Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
 
@@ -233,6 +233,6 @@ def _files(source: ChunkedSource, last: Entry) -> dict[str, str | int]:
 
 def source_digests(job: Job, source: ChunkedSource, secret: FolderSecret) -> tuple[SourceDigest, ...]:
     """Return the keyed digests of source files for a manifest, in an order that reveals nothing."""
-    told = all(part_tellable(job, file.rows, source.records) for file in source.files)
+    told = all(may_report_part(job, file.rows, source.records) for file in source.files)
     digests = sorted((file.rows, keyed_file(file.digest, secret)) for file in source.files)
     return tuple(SourceDigest(digest=digest, records=rows if told else None) for rows, digest in digests)

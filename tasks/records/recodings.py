@@ -36,7 +36,7 @@ from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, partition_by_method, ways_of
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_plain
+from tasks.store.tables import read_table, write_undeclared_table
 
 OF_RECORDS = OF_CELLS | {"cells": "assigned"}
 """The steps of a recoding of single records."""
@@ -177,7 +177,7 @@ def _write_assigned(path: Path, classes: NDArray[np.int32], records: JobRecords)
 
 def _write_classes(path: Path, recoded: RecordRecoding) -> int:
     labels = {f"label_{number}": column for number, column in enumerate(recoded.labels.columns)}
-    return write_plain(pa.table({"records": recoded.sizes} | labels), path)
+    return write_undeclared_table(pa.table({"records": recoded.sizes} | labels), path)
 
 
 def read_record_classes(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:

@@ -26,7 +26,7 @@ from tasks.recount.people import PeopleFiles, count_linked, count_people, count_
 from tasks.recount.people_of_source import PeopleOfSource, people_of_source
 from tasks.recount.population import count_in_population
 from tasks.recount.published_values import few_people_faults, published_source
-from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_faults
+from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_column_faults
 from tasks.recount.spreads import count_spreads, source_values_relation
 from tasks.recount.verdict import AdditionalCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
@@ -171,7 +171,7 @@ def written_rows(
             connection.execute(f"CREATE TEMP TABLE parsed AS SELECT * FROM {source}")
             source = "parsed"
         if not faults and files[0].suffix != ".parquet":
-            faults = read_faults(job, connection, source)
+            faults = read_column_faults(job, connection, source)
         yield connection, source, faults
 
 

@@ -133,7 +133,7 @@ def files_sql(paths: Sequence[Path]) -> str:
 
 
 def counts_to_text(found: Any) -> str:
-    """Serialise counts as JSON text, which no engine interprets."""
+    """Serialise the counts of a recount as JSON text, so that another process can return them."""
     return json.dumps(TypeAdapter(type(found)).dump_python(found))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from core.recount.groups import withheld_sql
-from core.recount.people import somebody_sql
+from core.recount.people import has_person_sql
 from schemas.job.job import Job
 from tasks.recount.original import Original
 from tasks.store.database import connect, quote
@@ -53,6 +53,6 @@ def _persons(job: Job, connection: duckdb.DuckDBPyConnection, original: Original
     if not job.columns.person:
         return None
     persons = original.persons(job)
-    statement = f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(persons)} FROM {original.relation} WHERE {somebody_sql(persons)})"
+    statement = f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(persons)} FROM {original.relation} WHERE {has_person_sql(persons)})"
     [(count,)] = connection.execute(statement).fetchall()
     return int(count)

@@ -15,9 +15,9 @@ from core.recount.coverage import unmatched_records
 from core.recount.groups import Groups
 from core.recount.sampled_classes import (
     MOST,
+    candidate_records_sql,
     covered_groups,
     least_digests,
-    masked_sql,
     masks_sql,
     numbers_sql,
     sample_faults,
@@ -36,7 +36,7 @@ from core.recount.truth import (
     label_faults,
     marginal_groups,
     marginal_sql,
-    part_of,
+    part_number_sql,
     released_digests,
     released_parts,
     released_parts_sql,
@@ -139,11 +139,11 @@ def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled
     """Return the groups of the source's records by the sampled classes that cover them, as bits."""
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
     columns, source = [quote(one.name) for one in labels], sides.source
-    known, before = [part_of([one.source for one in sides.untreated_parts], PARTS)], []
+    known, before = [part_number_sql([one.source for one in sides.untreated_parts], PARTS)], []
     for first in range(0, len(labels), JOINS):
         here, later = columns[:JOINS], columns[JOINS:]
         table = f"covered_{first}"
-        before.append(masked_sql(source, here, masks[first : first + JOINS], known, later, table))
+        before.append(candidate_records_sql(source, here, masks[first : first + JOINS], known, later, table))
         before += [f"DROP TABLE {source}"] if first else []
         columns, source, known = [f"later_{number}" for number in range(len(later))], table, ["s.part", "s.mask"]
     # Each of the joins wants memory for every thread.

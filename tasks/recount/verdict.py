@@ -16,8 +16,8 @@ from core.recount.groups import Groups
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import texts_with_nulls, value_scale
-from core.recount.linked import LinkCount, form_groups, is_compared, mismatching_links, pseudonym_faults, shared_sql
-from core.recount.people import somebody_sql
+from core.recount.linked import LinkCount, is_compared, malformed_pseudonym_groups, mismatching_links, pseudonym_faults, shared_sql
+from core.recount.people import has_person_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.shares import ShareClasses
 from core.recount.together import TogetherCount
@@ -90,7 +90,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
     """
     column, persons = quote(name), original.persons(job)
     if persons:
-        somebody = somebody_sql(persons)
+        somebody = has_person_sql(persons)
         every = f"SELECT min({column}) AS value, 1 AS person FROM {rows.source} WHERE {somebody} GROUP BY {', '.join(persons)}"
         # A value that nobody has for the least of theirs is a value all the same.
         every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {rows.source}"
@@ -180,7 +180,7 @@ def _expect(job: Job, rows: ReleaseRows) -> None:
 
 
 def _forms(job: Job, rows: ReleaseRows, one: Identifier) -> Groups:
-    return form_groups(rows.release, [quote(name) for name in published_qids(job)], quote(one.name), one)
+    return malformed_pseudonym_groups(rows.release, [quote(name) for name in published_qids(job)], quote(one.name), one)
 
 
 def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:

@@ -81,7 +81,7 @@ def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
 
 
 def attack_meaning(one: AttackFigures) -> str:
-    """Explain the verdict of an attack in one sentence."""
+    """Explain an attack's verdict in one sentence, for the report."""
     if one.verdict == "broken":
         if not one.guesses:
             return "Breaks the release. Its figures follow from the source and stand in the run folder alone."

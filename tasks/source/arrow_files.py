@@ -14,7 +14,7 @@ from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from tasks.source.batches import schema_of_columns, write_batches
-from tasks.source.bounds.apart import MAGIC, batch_sizes, bytes_behind, survived
+from tasks.source.bounds.apart import MAGIC, batch_sizes, bytes_behind, run_in_forked_process
 from tasks.source.locations import Located, Readable
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
@@ -45,7 +45,9 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
         memory: Bytes that the job may take.
     """
 
-    return store.make("converted", STEP.key(digest), ".parquet", lambda part: survived(name, _convert, path, name, memory, part))
+    return store.make(
+        "converted", STEP.key(digest), ".parquet", lambda part: run_in_forked_process(name, _convert, path, name, memory, part)
+    )
 
 
 def _convert(path: Path, name: str, memory: int, part: Path) -> int:

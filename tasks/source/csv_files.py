@@ -175,7 +175,7 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
     """
     names = _header(job, path, name)
     there = _count(job, path, name, len(names))
-    read = read_sql(job, path, names, BUFFER if there.longest < BUFFER - MARGIN else LARGE_BUFFER)
+    read = read_csv_sql(job, path, names, BUFFER if there.longest < BUFFER - MARGIN else LARGE_BUFFER)
     try:
         with connect(job, store.folder.parent / "spill") as connection:
             # A chunk is a range of rows: threads must not mix them, else the same file had other chunks each time.
@@ -263,7 +263,7 @@ REJECTS = (
 )
 
 
-def read_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
+def read_csv_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
     """Return the SQL that reads a CSV file's columns as text, and sets bad rows aside."""
     struct = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     nulls = ", ".join(literal(text) for text in job.source.null_values)

@@ -33,7 +33,7 @@ LEAST = 64_000_000
 PLAIN = {".csv", ".tsv", ".txt"}
 
 
-def is_cut(job: Job, one: Located) -> bool:
+def is_read_in_ranges(job: Job, one: Located) -> bool:
     """Return whether a CSV object may be read in ranges: uncompressed, and large enough for two tasks."""
     delimiter = job.source.delimiter
     plain = job.source.format == "csv" and job.source.encoding == UTF8 and PurePosixPath(one.name).suffix.lower() in PLAIN
@@ -51,7 +51,7 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
 
     Args:
         run: The run.
-        objects: Such as ``is_cut`` tells.
+        objects: Such as ``is_read_in_ranges`` tells.
 
     Returns:
         What became of the ranges of each object, by its name and in the order of the records; nothing of one that cannot be cut.

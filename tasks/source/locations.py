@@ -37,8 +37,8 @@ _FAMILIES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 """Schemes that lead to the same store as another one."""
 
 
-def each_once(matched: Mapping[str, Set[str]]) -> list[str]:
-    """Return the names of the files that patterns match, each file once, in their order.
+def distinct_files(matched: Mapping[str, Set[str]]) -> list[str]:
+    """Return the names of the files that patterns match, in their order, each file once.
 
     A file that overlapping patterns or other spellings of the same path (``a/../b`` for ``b``) reach is taken once, by its shortest name.
 
@@ -142,7 +142,7 @@ def _found(job: Job) -> dict[str, Stat | None]:
         raise ValuesError.file_names(unexpected)
     if own := _own(job, found):
         raise SourceError.own_files(len(own), own[0])
-    return {name: stats.get(name) for name in each_once(found)}
+    return {name: stats.get(name) for name in distinct_files(found)}
 
 
 def _own(job: Job, names: Iterable[str]) -> list[str]:
@@ -261,7 +261,7 @@ def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
     """
     if not job.source.hive:
         return [() for _ in files]
-    found = [named_by(file.split("/")[:-1]) for file in files]
+    found = [columns_named_by_folders(file.split("/")[:-1]) for file in files]
     for file, columns in zip(files, found, strict=True):
         if differing := sorted(columns.keys() ^ found[0].keys()):
             raise SourceError.schemas_differ(file, files[0], differing)
@@ -273,7 +273,7 @@ def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
     return [tuple((name, value, types[name]) for name, value in columns.items()) for columns in found]
 
 
-def named_by(folders: Sequence[str]) -> dict[str, str | None]:
+def columns_named_by_folders(folders: Sequence[str]) -> dict[str, str | None]:
     """Return the columns that folders name, with their values as text; None is null."""
     columns: dict[str, str | None] = {}
     for folder in folders:

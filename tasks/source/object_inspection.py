@@ -23,7 +23,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, map_groups
 from tasks.source.bounds.value_lengths import check_header, unpacked_of
 from tasks.source.csv_files import join_csv
-from tasks.source.csv_ranges import RANGES, convert_ranges, is_cut, joined_key
+from tasks.source.csv_ranges import RANGES, convert_ranges, is_read_in_ranges, joined_key
 from tasks.source.locations import Located, Readable
 from tasks.source.pinned import copy_object, pinned
 from tasks.source.reading import Footer, footer_of, read_footer
@@ -69,7 +69,7 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
     for one in objects:
         _forget_lost(store, inspection_key(job, one))
     try:
-        large = [one for one in objects if is_cut(job, one) and not store.find("looks", inspection_key(job, one))]
+        large = [one for one in objects if is_read_in_ranges(job, one) and not store.find("looks", inspection_key(job, one))]
         parts = convert_ranges(run, large) if large else {}
         found = (
             map_groups(run, "objects", _look_at_some, objects, lambda one: inspection_key(job, one), job, store, parts) if objects else []

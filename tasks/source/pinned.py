@@ -20,7 +20,7 @@ from blake3 import blake3
 
 from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
-from tasks.source.listing import Stat, mark_of, remote_stat, remote_stats, stat_of_info
+from tasks.source.listing import Stat, etag_number, remote_stat, remote_stats, stat_of_info
 from tasks.source.locations import Located
 from tasks.store.keys import StepCode
 from tasks.store.place import file_system, sanitised_errors
@@ -149,7 +149,7 @@ def _read_small(address: str, stat: Stat) -> bytes:
         raise
     if len(content) != stat[0]:
         raise SourceError.changed(address)
-    if mark_of(md5(content, usedforsecurity=False).hexdigest()) != stat[-1]:
+    if etag_number(md5(content, usedforsecurity=False).hexdigest()) != stat[-1]:
         check_as_listed(address, stat)
     return content
 
@@ -256,8 +256,8 @@ def _as_listed(address: str) -> Iterator[None]:
 FETCHED = StepCode("fetched", __name__)
 
 
-def on_this_machine(one: Located, store: Store) -> Located:
-    """Return a file of a source on this machine; an object is copied into the store as it was listed."""
+def local_source_file(one: Located, store: Store) -> Located:
+    """Return a source file on this machine's disk; an object of a store is copied into the artefacts."""
     if one.path is not None or one.stat is None:
         return one
     name, stat = one.name, one.stat

@@ -83,8 +83,8 @@ def write_table(path: Path, table: pa.Table, schema: TableSchema, step: str, asc
     return _write(path, checked(table, schema, step), ascending)
 
 
-def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, ascending: str | None = None) -> int:
-    """Write a table of one chunk and return its number of rows.
+def write_chunk_table(path: Path, table: pa.Table, types: pa.Schema, step: str, ascending: str | None = None) -> int:
+    """Check and write a table of one chunk; return its number of rows.
 
     Args:
         path: Where to.
@@ -103,7 +103,7 @@ def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) ->
     return pq.ParquetWriter(path, schema, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
 
 
-def write_plain(table: pa.Table, path: Path) -> int:
+def write_undeclared_table(table: pa.Table, path: Path) -> int:
     """Write a table as Parquet with columns of its own, not of a declared schema; return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)

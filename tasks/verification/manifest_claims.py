@@ -16,7 +16,7 @@ import duckdb
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
-from core.recount.classes import Recount, is_of_labels, manifest_faults, one_value_is_true
+from core.recount.classes import Recount, follows_from_labels, manifest_faults, one_value_counts_agree
 from core.recount.figures import drawn_heights, figure_faults, nodes_by_height
 from core.recount.together import together_claims
 from schemas.errors.base import JobError, VerificationError, listed
@@ -73,7 +73,7 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
         except duckdb.Error as error:
             # Of the error its kind alone: DuckDB's text may quote a cell.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    if not one_value_is_true(manifest, recount):
+    if not one_value_counts_agree(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
     # Who is whose is not at hand: what is said of persons is not held against records.
     faults += together_claims(manifest, together, recount.unit, recount.units)
@@ -176,7 +176,7 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
     """
     told: list[str] = [name for name in OF_THE_RUN if getattr(manifest, name) not in (None, {}, ())]
     # What the labels lost is counted in the files.
-    of_labels = is_of_labels(manifest) and bool(recount.losses)
+    of_labels = follows_from_labels(manifest) and bool(recount.losses)
     known = OF_SIZES | (OF_LABELS if of_labels else frozenset())
     told += [f"loss.{name}" for name in manifest.loss if name not in known or (name == "c_avg" and manifest.unit != recount.unit)]
     told += ["ncp"] if manifest.ncp and not of_labels else []

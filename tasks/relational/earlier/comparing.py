@@ -13,7 +13,7 @@ from schemas.relational.manifest import TablesManifest
 from tasks.composition.overlaps import overlaps_of, register_release
 from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import Registered, ReleaseRegistry, open_registry
-from tasks.composition.release_history import STEP, Entry, keep_entry, promised_of
+from tasks.composition.release_history import STEP, Entry, keep_entry, promises_by_column
 from tasks.counting.domains import axis_names
 from tasks.relational.earlier.disclosed import ShownTables, disclosed_by_tables
 from tasks.relational.earlier.known_persons import ComparablePersons
@@ -55,7 +55,7 @@ class ComparedTables:
             code=STEP.key(),
             parts=() if known.unmeasured else tuple(known.parts(known.digested)),
             digested=(digested[0], digested[1], digested[2]),
-            promised=promised_of(job),
+            promised=promises_by_column(job),
             untold=known.unmeasured,
             seal=manifest.seal,
         )

@@ -10,7 +10,7 @@ from core.relational.histories import combine_profiles
 from core.relational.kernels import NOWHERE, Lanes, digests_of_numbers, digests_of_rows
 from core.relational.known_rows import BYTES_EACH, kept_persons, number_of_choices
 from schemas.errors.tables import HistoryError
-from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, seeds_of
+from tasks.relational.making.profiles import HistoryTables, branch_node, digests_of_rows_below, flat_groups, person_profiles, seeds_of
 
 
 def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[np.bool_]:
@@ -35,7 +35,7 @@ def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tup
     Only tables with rows right below the persons are returned.
     """
     of_branch, found = branch_node(given, node, branch), []
-    below = lanes_below(given, of_branch)
+    below = digests_of_rows_below(given, of_branch)
     for table in given.job.tree.branch_tables(branch):
         numbers = given.numbers(table)
         mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0))

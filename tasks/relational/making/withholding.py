@@ -21,7 +21,15 @@ from schemas.errors.tables import HistoryError
 from tasks.engine.steps import one
 from tasks.relational.making.known_rows import kept_by_known_rows
 from tasks.relational.making.levels import TablesOutcome, failing_classes, history_numbers, keeps_promises, search_levels, search_settings
-from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, profile_sums, seeds_of
+from tasks.relational.making.profiles import (
+    HistoryTables,
+    branch_node,
+    digests_of_rows_below,
+    flat_groups,
+    person_profiles,
+    profile_sums,
+    seeds_of,
+)
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -106,7 +114,7 @@ def _failing_rows(given: HistoryTables, node: Node, kept: NDArray[np.bool_]) -> 
     tree, parts = given.job.tree, []
     for branch in tree.branches:
         of_branch = branch_node(given, node, branch)
-        below, weights = lanes_below(given, of_branch), _rows_below(given, branch)
+        below, weights = digests_of_rows_below(given, of_branch), _rows_below(given, branch)
         for table in tree.branch_tables(branch):
             numbers = given.numbers(table)
             mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0) & ~kept[numbers[2]])

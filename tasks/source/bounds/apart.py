@@ -16,8 +16,8 @@ from schemas.errors.tables import FileError
 Result = TypeVar("Result")
 
 
-def survived(name: str, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function in a copy of this process, and return its result.
+def run_in_forked_process(name: str, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function in a forked copy of this process, which may crash; return its result.
 
     Args:
         name: The file that it reads, as the user knows it.
@@ -31,21 +31,21 @@ def survived(name: str, function: Callable[..., Result], *arguments: Any) -> Res
     return made
 
 
-def survived_each(function: Callable[..., Result], calls: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Result]:
-    """Call a function for each of several files in a copy of this process; return the results.
+def run_each_in_forked_process(function: Callable[..., Result], calls: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Result]:
+    """Call a function for each of several files in forked processes, which may crash; return results.
 
     A copy of the process costs as much as a hundred small files, so that one reads all of them. Where a signal ends it, each file is
     read in a copy of its own: then it is known which one did.
 
     Args:
-        function: As for ``survived``.
+        function: As for ``run_in_forked_process``.
         calls: The name of each file, and the arguments of the function.
     """
     if not calls:
         return []
     content = _answer_of(_each_of, (function, [arguments for _, arguments in calls]))
     if content is None:
-        return [survived(name, function, *arguments) for name, arguments in calls]
+        return [run_in_forked_process(name, function, *arguments) for name, arguments in calls]
     made: list[Result] = _given(content)
     return made
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
-from tasks.source.bounds.apart import survived_each
+from tasks.source.bounds.apart import run_each_in_forked_process
 from tasks.source.bounds.unpacked import Unpacked, check_int96, unpacked
 from tasks.source.listing import Stat, while_stable
 from tasks.store.keys import StepCode
@@ -53,7 +53,7 @@ def lengths_unpacked(files: Sequence[LengthInspection], memory: int, store: Stor
     keys = [STEP.key(file.digest, memory) for file in files]
     kept = {key: store.find(STEP.name, key) for key in keys}
     new = {key: file for key, file in zip(keys, files, strict=True) if kept[key] is None}
-    made = survived_each(_unpacked_at_rest, [(file.name, (file, memory)) for file in new.values()])
+    made = run_each_in_forked_process(_unpacked_at_rest, [(file.name, (file, memory)) for file in new.values()])
     for key, one in zip(new, made, strict=True):
         kept[key] = store.make(STEP.name, key, ".json", partial(_write, one))
     texts = {key: store.path(one).read_text() for key, one in kept.items() if one}
