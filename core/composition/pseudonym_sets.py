@@ -75,7 +75,7 @@ def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
     """
 
 
-def keyed_disclosures_sql(digests: str, owners: str, secret: str, release: str, whose: str) -> str:
+def keyed_disclosures_sql(digests: str, owners: str, secret: str, release: str, person_columns: str) -> str:
     """Return SQL that makes this release's table of pseudonyms, owners and disclosures as keyed digests.
 
     Its columns are ``key``, ``owner``, ``everything`` and ``labels``.
@@ -85,9 +85,9 @@ def keyed_disclosures_sql(digests: str, owners: str, secret: str, release: str, 
         owners: What is read as ``key`` and ``owner``; empty where every pseudonym counts as a person.
         secret: What everything is keyed with, as an SQL string.
         release: The id of the release, as an SQL string: the same set in two releases is not the same.
-        whose: What names persons, as an SQL string: another column names others.
+        person_columns: What names persons, as an SQL string: another column names others.
     """
-    owner = f"coalesce(md5_number_lower({secret} || {whose} || o.owner), 0)::UBIGINT" if owners else "0::UBIGINT"
+    owner = f"coalesce(md5_number_lower({secret} || {person_columns} || o.owner), 0)::UBIGINT" if owners else "0::UBIGINT"
     known = f"LEFT JOIN ({owners}) AS o ON o.key = d.key" if owners else ""
     keyed = ", ".join(f"md5_number_lower({secret} || {release} || d.{name}) AS {name}" for name in ("everything", "labels"))
     return f"""

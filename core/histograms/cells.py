@@ -129,7 +129,7 @@ def dense_cell_sums(
     codes: NDArray[np.unsignedinteger[Any]],
     counts: NDArray[np.signedinteger[Any]],
     starts: NDArray[np.int64],
-    worth: NDArray[np.int64],
+    weights: NDArray[np.int64],
     product: int,
 ) -> NDArray[np.signedinteger[Any]]:
     """Sum cell counts in a dense array with an entry for each possible cell, shape (product,).
@@ -137,18 +137,18 @@ def dense_cell_sums(
     Args:
         codes: Shape (cells, codes).
         counts: Shape (cells,).
-        starts: Where the entries of each code begin in ``worth``.
-        worth: What each code adds to the number of a cell.
+        starts: Where the entries of each code begin in ``weights``.
+        weights: What each code adds to the number of a cell.
         product: How many cells there could be.
     """
-    tables = np.split(worth.astype(np.int32), starts[1:]) if len(starts) in OF_FEW and product < 1 << 31 else None
+    tables = np.split(weights.astype(np.int32), starts[1:]) if len(starts) in OF_FEW and product < 1 << 31 else None
 
     def added(rows: slice) -> NDArray[np.signedinteger[Any]]:
         dense = np.zeros(product, counts.dtype)
         if tables:
             OF_FEW[len(tables)](codes[rows], *tables, counts[rows], dense)
         else:
-            add_cells(codes[rows], starts, worth, counts[rows], dense)
+            add_cells(codes[rows], starts, weights, counts[rows], dense)
         return dense
 
     # An array for each part: no more of them than take about as much as the cells themselves.

@@ -92,7 +92,7 @@ def masks_sql(masks: str, values: str, table: str) -> str:
 
 
 def candidate_records_sql(
-    source: str, columns: Sequence[str], masks: Sequence[str], known: Sequence[str], later: Sequence[str], table: str
+    source: str, columns: Sequence[str], masks: Sequence[str], part_and_mask: Sequence[str], later_columns: Sequence[str], table: str
 ) -> str:
     """Return SQL that keeps the source records whose looked-up QID values fit a sampled class's labels.
 
@@ -102,13 +102,13 @@ def candidate_records_sql(
         source: What is read.
         columns: Quoted names of these quasi-identifiers.
         masks: The table of the masks of each, as ``masks_sql`` makes it.
-        known: Expressions for a record's part and, if other quasi-identifiers were looked at before, for the mask that they left.
-        later: Quoted names of the quasi-identifiers that are looked at after these; they become ``later_0`` ….
+        part_and_mask: Expressions for a record's part and, if other quasi-identifiers were looked at before, for the mask that they left.
+        later_columns: Quoted names of the quasi-identifiers that are looked at after these; they become ``later_0`` ….
         table: Name of the table.
     """
-    part, *before = known
+    part, *before = part_and_mask
     joins = " ".join(f"JOIN {one} ON s.{column} IS NOT DISTINCT FROM {one}.value" for column, one in zip(columns, masks, strict=True))
-    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later))
+    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later_columns))
     mask = " & ".join([*before, *(f"{one}.mask" for one in masks)])
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS

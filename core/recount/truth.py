@@ -184,7 +184,9 @@ def excess_records_sql(released: str, given: str) -> str:
     """
 
 
-def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequence[str], later: Sequence[str], table: str) -> str:
+def join_source_values_sql(
+    source: str, parts: Sequence[DigestPart], known_digests: Sequence[str], later_columns: Sequence[str], table: str
+) -> str:
     """Return SQL that makes the table of source records with the digests of looked-up columns.
 
     Where there are hundreds of them, a few at a time: each join wants memory of its own.
@@ -192,13 +194,15 @@ def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequ
     Args:
         source: What is read.
         parts: Those that are looked up here.
-        known: Expressions for the digests of other parts, which become ``digest_0`` …; that of these comes after them.
-        later: Quoted names of the columns that are looked up after these; they become ``later_0`` ….
+        known_digests: Expressions for the digests of other parts, which become ``digest_0`` …; that of these comes after them.
+        later_columns: Quoted names of the columns that are looked up after these; they become ``later_0`` ….
         table: Name of the table.
     """
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts)
-    digests = ", ".join(f"{one} AS digest_{number}" for number, one in enumerate([*known, joint_digest([part.source for part in parts])]))
-    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later))
+    digests = ", ".join(
+        f"{one} AS digest_{number}" for number, one in enumerate([*known_digests, joint_digest([part.source for part in parts])])
+    )
+    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later_columns))
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {digests}{kept} FROM {source} AS s {joins}"
 
 

@@ -73,10 +73,10 @@ class PlayedAttacks(NamedTuple):
         return (*self.labels, *(without_figures(one) for one in broken_attacks(self.source)))
 
 
-def without_figures(one: AttackFigures) -> AttackFigures:
+def without_figures(attack: AttackFigures) -> AttackFigures:
     """Return an attack with its verdict but zero counts, since counts follow from the source."""
     counts = dict.fromkeys(("guesses", "right", "control_guesses", "control_right"), 0)
-    return one.model_copy(update=counts | dict.fromkeys(("advantage", "low", "high"), 0.0))
+    return attack.model_copy(update=counts | dict.fromkeys(("advantage", "low", "high"), 0.0))
 
 
 def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, spill: Path) -> PlayedAttacks:

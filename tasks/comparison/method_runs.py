@@ -95,12 +95,12 @@ class Ended:
 
 
 def run_method(
-    asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
+    request: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
 ) -> MethodRun:
     """Run a method in a new process and return the figures of its release.
 
     Args:
-        asked: The job.
+        request: The job.
         method: The method.
         k: Least size of a class.
         domain: The domain table of the source.
@@ -109,11 +109,11 @@ def run_method(
         store: Holds domain and histogram.
     """
     shutil.rmtree(scratch, ignore_errors=True)
-    settings = asked.settings_of(method, k, scratch)
+    settings = request.settings_of(method, k, scratch)
     try:
-        job = load_job(asked.job_file, settings)
+        job = load_job(request.job_file, settings)
         private_folder(scratch)
-        ended = _warm(asked.job_file, settings, scratch)
+        ended = _warm(request.job_file, settings, scratch)
         if ended.code:
             return MethodRun(method=method, k=k, failed=_sentence(ended, scratch))
         manifest = Manifest.model_validate_json(ended.printed)

@@ -74,23 +74,23 @@ class ComparedContents(NamedTuple):
     promises: Promises
 
 
-def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
+def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
     """Compare an earlier release with this one record by record; return its ``Overlap`` figures.
 
     The figures count the records that both have and that only one has, and how many of each are at risk.
 
     Args:
-        known: The records of this release.
+        records: The records of this release.
         earlier: The other release.
         k: Least records, or persons where the job names them, of a safe joint class.
 
     Returns:
         None where the two turn out to have no records in common.
     """
-    run = known.run
+    run = records.run
     apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
     store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
-    compared = _compared(known, earlier, _kept(earlier, store), k)
+    compared = _compared(records, earlier, _kept(earlier, store), k)
     return run_comparison(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
 
 

@@ -105,7 +105,7 @@ def write_entry(
     run: Run,
     manifest: Manifest,
     source: ChunkedSource,
-    kept: WrittenPersons,
+    persons: WrittenPersons,
     parts: Sequence[Part],
     digested: Sequence[Kinds] | None = None,
 ) -> None:
@@ -117,7 +117,7 @@ def write_entry(
         run: The run that made it.
         manifest: Its manifest.
         source: Its source.
-        kept: The persons of each class.
+        persons: The persons of each class.
         parts: Its records with their classes and digests.
         digested: The columns of these digests.
     """
@@ -135,8 +135,8 @@ def write_entry(
         settings=settings_of(job),
         recoded=Recoded(domain=recoded[0], recoding=recoded[1], intervals=job.intervals) if recoded else None,
         code=STEP.key(),
-        people=kept.people,
-        classes=kept.classes,
+        people=persons.people,
+        classes=persons.classes,
     )
     keep_entry(entry, run.store)
 
@@ -200,11 +200,11 @@ def _newest_first(store: Store) -> list[Path]:
     return sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
 
-def people_files(kept: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
+def people_files(persons: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
     """Return the files of a release's persons and of its classes; None if any is gone."""
-    if not kept.people or not all(map(store.is_complete, (*kept.people, *kept.classes))):
+    if not persons.people or not all(map(store.is_complete, (*persons.people, *persons.classes))):
         return None
-    return list(map(store.path, kept.people)), list(map(store.path, kept.classes))
+    return list(map(store.path, persons.people)), list(map(store.path, persons.classes))
 
 
 def seal_of_release(release: str, store: Store) -> str:

@@ -43,10 +43,10 @@ def _read(given: FirstReading, chunk: Chunk) -> Artifact:
     held = RowCache(given.most, others if given.most else ())
     made = DOMAINS.save_artifact(given, chunk, lambda path: count_domains_of(given, chunk, path, held))
     if held.batches is not None and given.cells:
-        HISTOGRAMS.save_artifact(given, chunk, partial(count_cells_of, given, chunk, held=held.batches))
+        HISTOGRAMS.save_artifact(given, chunk, partial(count_cells_of, given, chunk, batches=held.batches))
     if held.batches is not None and given.by:
         contents = ContentReading(given.job, given.columns, given.store, given.by)
-        CONTENTS.save_artifact(contents, chunk, partial(digest_contents, contents, chunk, held=held.batches))
+        CONTENTS.save_artifact(contents, chunk, partial(digest_contents, contents, chunk, batches=held.batches))
     return made
 
 

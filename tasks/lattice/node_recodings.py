@@ -72,9 +72,9 @@ def recode_node(
     job: Job,
     coding: Coding,
     promise: Promise,
-    found: SearchResult,
+    search_result: SearchResult,
     counted: Histogram,
-    whose: SourceMembers | None = None,
+    members: SourceMembers | None = None,
     linked: LinkedPeople | None = None,
 ) -> CostedRecoding:
     """Recode all cells to one node; classes that fail are dropped or masked.
@@ -85,12 +85,12 @@ def recode_node(
         job: The job.
         coding: Domains and hierarchies.
         promise: The privacy requirements of every class.
-        found: The node.
+        search_result: The node.
         counted: Histogram of a root below it.
-        whose: The persons of its cells; None where no person is named.
+        members: The persons of its cells; None where no person is named.
         linked: The node's records after suppression of linked ones; None without linking.
     """
-    chosen, classes = linked.at if linked else table_at(counted, found.node, coding.hierarchies, coding.sensitive, whose)
+    chosen, classes = linked.at if linked else table_at(counted, search_result.node, coding.hierarchies, coding.sensitive, members)
     rare, failing, units = promise.too_few(classes.units), classes.failing(promise), classes.units
     few = int(chosen.counts[rare].sum())
     if linked:
@@ -100,7 +100,7 @@ def recode_node(
     # would give its records away.
     masked = rare if masks and rare.any() and not classes.union(rare).failing(promise)[0] else None
     recoding = recode(chosen, coding.hierarchies, failing, job.intervals, masks=masks, masked=masked)
-    kept, records, suppressed = np.flatnonzero(~failing), coding.records, found.loss.suppressed
+    kept, records, suppressed = np.flatnonzero(~failing), coding.records, search_result.loss.suppressed
     groups, counts = [codes[kept] for codes in chosen.groups], chosen.counts[kept]
     ncp = {
         hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
@@ -108,13 +108,13 @@ def recode_node(
     }
     loss = {
         "dm": dm(counts, suppressed, records),
-        "dm_star": found.loss.dm_star,
-        "dm_all": found.loss.dm_all,
+        "dm_star": search_result.loss.dm_star,
+        "dm_all": search_result.loss.dm_all,
         "gcp": sum(ncp.values()) / len(ncp),
         "precision": float(Lattice.allowed(coding.hierarchies).precision(chosen.node)),
         "c_avg": c_avg(int(units[kept].sum()), len(counts), job.privacy.k),
         "suppression_rate": suppressed / records,
-    } | found.measured
+    } | search_result.measured
     if linked is None and not any(counted.node):
         # Of cells at a coarser root nobody knows which values they hold.
         cells = without_sensitive(counted, coding.hierarchies)
@@ -127,7 +127,7 @@ BYTES_PER_RESIDUAL_CELL = 128
 
 
 def recode_locally(
-    job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram, parts: Sequence[Artifact], store: Store
+    job: Job, coding: Coding, sought: Sought, search_result: SearchResult, counted: Histogram, histograms: Sequence[Artifact], store: Store
 ) -> CostedRecoding:
     """Recode all cells to one node, and failing records by local transformation and suppression.
 
@@ -135,15 +135,15 @@ def recode_locally(
         job: The job.
         coding: Domains and hierarchies.
         sought: The privacy requirements, and the persons of the records.
-        found: The node.
+        search_result: The node.
         counted: Histogram of a root below it.
-        parts: Histograms of the chunks.
+        histograms: Histograms of the chunks.
         store: Their store.
     """
     evaluator = NodeEvaluator(coding.hierarchies, coding.sensitive, sought.promise)
     all_of_it = Residual(counted, sought.source_members(counted, coding.sensitive))
-    first = evaluator.at(all_of_it, found.node)
-    first, left = _left(job, coding, evaluator, sought, first, all_of_it, parts, store)
+    first = evaluator.at(all_of_it, search_result.node)
+    first, left = _left(job, coding, evaluator, sought, first, all_of_it, histograms, store)
     few = evaluator.promise.of_size
     levels, left = transform_locally(
         first, left, job.suppression.rounds, evaluator, lambda rest: find_residual_node(job, coding, few, rest)
@@ -158,8 +158,8 @@ def recode_locally(
     costs.loss.update(objective_value(objective, treated.parts, coding.domains, coding.hierarchies, dropped, weights))
     ncp = {hierarchy.qid: penalty for hierarchy, penalty in zip(coding.hierarchies, costs.ncp, strict=True)}
     local = Local(
-        records=found.loss.suppressed,
-        dm_star=found.loss.dm_star,
+        records=search_result.loss.suppressed,
+        dm_star=search_result.loss.dm_star,
         rounds=tuple(_round(part) for part in treated.parts[1 : len(levels)]),
         starred=costs.records_with_suppressed_cells,
         stars=costs.suppressed_cells,

@@ -178,9 +178,9 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
     return max(1, effort * MOST_QIDS // max(MOST_QIDS, qids))
 
 
-def root_below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
+def root_below(job: Job, coding: Coding, search_result: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
     """Return the histogram of a root that is nowhere coarser than the node of a search result."""
-    root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
+    root = next(root for root in search_result.roots if all(low <= level for low, level in zip(root, search_result.node, strict=True)))
     if root == first.node:
         return first
     return load_histogram(chunks.roots([root], memory_for_cells(job) // BYTES_PER_CELL)[0], coding, root, chunks.table.store)

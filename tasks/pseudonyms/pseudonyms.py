@@ -164,19 +164,19 @@ def _of_records(job: Job, source: ChunkedSource, one: Identifier, table: pa.Tabl
     return _made(one, values, replace(_means(job, source, one), subjects=subjects))
 
 
-def pseudonyms_of_key(job: Job, source: ChunkedSource, one: Identifier, values: pa.Array) -> pa.Array:
+def pseudonyms_of_key(job: Job, source: ChunkedSource, identifier: Identifier, values: pa.Array) -> pa.Array:
     """Return the pseudonym of each value of a table's key column, shape (n,), as large text.
 
     Args:
         job: Gives the locations of keys and vaults.
         source: Holds their fingerprints.
-        one: The column and its treatment.
+        identifier: The column and its treatment.
         values: Shape (n,).
     """
     try:
-        return _made(one, _plain(values), _means(job, source, one))
+        return _made(identifier, _plain(values), _means(job, source, identifier))
     except UnfitError as error:
-        raise PseudonymError.unfit(one.name, "its source", error.count, error.reason) from None
+        raise PseudonymError.unfit(identifier.name, "its source", error.count, error.reason) from None
 
 
 def _made(one: Identifier, values: pa.Array, means: TreatmentInputs) -> pa.Array:

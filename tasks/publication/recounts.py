@@ -180,19 +180,19 @@ MOST_SHARES = 64
 """Each part of the files is written in as many pieces; more would be many small ones."""
 
 
-def recount_written(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers) -> Recount:
+def recount_written(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers) -> Recount:
     """Recount written data files; on a cluster, in shares.
 
     Args:
         run: The run.
         written: The files.
         source: What they were made of.
-        kept: Who is in which class, for jobs that name persons.
+        members: Who is in which class, for jobs that name persons.
     """
     most = _most(written)
     if most > 1 and max(len(written.files), len(source.files)) > 1:
-        return recount_in_shares(run, written, source, kept, most)
-    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, source, kept, run.store)
+        return recount_in_shares(run, written, source, members, most)
+    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, source, members, run.store)
     if written.staging is None:
         return counts_from_text(Recount, run_step(run, PHASE, recount_to_text, Call.once(RECOUNTED, "recount", arguments)))
     return step_here(PHASE, "recount", lambda: recount_in_one(*arguments))
@@ -207,14 +207,14 @@ def _most(written: Written) -> int:
     return tasks_for(workers) if workers and written.staging is None else 1
 
 
-def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers, most: int) -> Recount:
+def recount_in_shares(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers, most: int) -> Recount:
     """Recount data files in shares.
 
     Args:
         run: The run.
         written: The files.
         source: What they were made of.
-        kept: Who is in which class, for jobs that name persons.
+        members: Who is in which class, for jobs that name persons.
         most: Into how many parts and shares they may be cut.
     """
     tasks = RecountTasks(run, run.job.with_task_memory())
@@ -227,7 +227,7 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: W
             apart = tasks.each(divide_written_records, "set apart", [(part, min(len(parts), MOST_SHARES)) for part in parts])
             _check_parts(written, apart)
             rows = RowsInTasks(connection, tasks, parts, sources, apart[0].types)
-            counts = CountsInTasks(tasks, rows, written, source, apart, kept)
+            counts = CountsInTasks(tasks, rows, written, source, apart, members)
             basis = RecountBasis(claim=written.claim, untreated=True)
             return recount_by(tasks.job, counts, written.what, Original(SOURCE, source.columns), basis)
     finally:
@@ -307,11 +307,11 @@ class CountsInTasks(ReleaseCounts):
         [text] = self._tasks.each(count_additional_of, "beside classes", [(self._written.what, records, self._kept)], keyed=False)
         return counts_from_text(AdditionalCounts, text)
 
-    def control_faults(self, found: Recount) -> list[str]:
+    def control_faults(self, recount: Recount) -> list[str]:
         """Return faults of control totals: shares or source with other records than expected."""
         faults = control_faults(self._counted, {number: sum(one.rows for one in piece) for number, piece in enumerate(self._pieces)})
-        if found.source != self._source.records:
-            faults.append(f"of the source {found.source or 0:,} records were counted, and it has {self._source.records:,}")
+        if recount.source != self._source.records:
+            faults.append(f"of the source {recount.source or 0:,} records were counted, and it has {self._source.records:,}")
         return faults
 
     def _people_apart(self) -> list[DividedMembers]:

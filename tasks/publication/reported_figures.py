@@ -47,7 +47,9 @@ def reported_ncp(recount: Recount, suppressed: int, masked: int, records: int) -
     return {name: round((one.penalty + dropped) / records, DIGITS) for name, one in recount.losses.items()}
 
 
-def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppressed: int, masked: int, records: int) -> dict[str, Figure]:
+def reported_loss(
+    job: Job, losses: Mapping[str, Figure], recount: Recount, suppressed: int, masked: int, records: int
+) -> dict[str, Figure]:
     """Return the losses that a release reports, by name.
 
     ``gcp`` is the mean of ``ncp`` over the quasi-identifiers. ``gcp_held`` is no more than it, which is what is told: no label says what a
@@ -55,7 +57,7 @@ def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppr
 
     Args:
         job: The job.
-        found: Losses as they were measured where classes were made.
+        losses: Losses as they were measured where classes were made.
         recount: Of the data files.
         suppressed: Records that are dropped or masked.
         masked: How many of them are in the files.
@@ -63,19 +65,19 @@ def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppr
     """
     ncp = reported_ncp(recount, suppressed, masked, records)
     gcp = round(sum(ncp.values()) / max(len(ncp), 1), DIGITS)
-    told = {name: value for name, value in found.items() if name in OF_SIZES or (name in OBJECTIVES and _of_labels(name))}
+    told = {name: value for name, value in losses.items() if name in OF_SIZES or (name in OBJECTIVES and _of_labels(name))}
     told["gcp"] = gcp
-    if "gcp_held" in found:
+    if "gcp_held" in losses:
         told["gcp_held"] = gcp
-    if "ncp" in found:
+    if "ncp" in losses:
         told["ncp"] = round(sum(ncp.values()) * records, DIGITS)
-    if "dm_all" in found and not suppressed:
-        told["dm_all"] = found["dm_all"]
-    if found.keys() >= TAXONOMIC:
+    if "dm_all" in losses and not suppressed:
+        told["dm_all"] = losses["dm_all"]
+    if losses.keys() >= TAXONOMIC:
         told |= _taxonomic(recount, masked)
     if weights := _weights(job):
         told["weighted"] = round(sum(weights[name] * value for name, value in ncp.items()) / sum(weights.values()), DIGITS)
-    return {name: told[name] for name in (*found, *told) if name in told}
+    return {name: told[name] for name in (*losses, *told) if name in told}
 
 
 def _of_labels(objective: str) -> bool:
@@ -104,27 +106,27 @@ def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
     return {name: round(value, DIGITS) for name, value in figures.items()}
 
 
-def reported_search(found: Mapping[str, Any]) -> dict[str, Any]:
+def reported_search(search_figures: Mapping[str, Any]) -> dict[str, Any]:
     """Return the search figures that a manifest may publish: none depends on unpublished records."""
-    return {name: found[name] for name in SEARCH_FIGURES if name in found}
+    return {name: search_figures[name] for name in SEARCH_FIGURES if name in search_figures}
 
 
-def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) -> dict[str, PassedColumn]:
+def reported_passthrough(columns: Mapping[str, PassedColumn], recount: Recount) -> dict[str, PassedColumn]:
     """Return the figures of untreated columns, counted over the published records."""
     told = {}
-    for name, one in found.items():
+    for name, one in columns.items():
         distinct, alone, values = recount.passed.get(name, (one.distinct, one.unique_records, one.values))
         looked_at = min(one.looked_at, distinct)
         told[name] = one.model_copy(update={"distinct": distinct, "unique_records": alone, "values": values, "looked_at": looked_at})
     return told
 
 
-def reported_repeating_identifiers(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
+def reported_repeating_identifiers(columns: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
     """Return the repeating identifiers by name, without figures.
 
     Their values are not published, and the most records of a value would be the count of one person.
     """
-    return {name: RepeatedColumn() for name in found}
+    return {name: RepeatedColumn() for name in columns}
 
 
 def optimality(outcome: Outcome) -> str:

@@ -111,17 +111,17 @@ def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[R
         found = satisfy_models(replace(found, classes=published, least=None), records, coding, criteria)
 
 
-def satisfy_models(found: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
+def satisfy_models(partition: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
     """Merge classes until they satisfy the job's privacy models, and suppress those that still fail."""
     if criteria is None:
-        return found
+        return partition
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
     pool = partial(merge_small_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.fails)
-    classes, merged = pool(points, found.classes)
+    classes, merged = pool(points, partition.classes)
     # Pooled classes have other numbers, and no level of their own.
-    least = None if merged else found.least
-    merged += found.figures.get("not_accepted", 0)
-    return Partitioned(without_failing(classes, criteria.fails), {**found.figures, "not_accepted": merged}, least)
+    least = None if merged else partition.least
+    merged += partition.figures.get("not_accepted", 0)
+    return Partitioned(without_failing(classes, criteria.fails), {**partition.figures, "not_accepted": merged}, least)
 
 
 def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:

@@ -140,7 +140,7 @@ class RecountBasis(NamedTuple):
 
 
 def verdict_of(
-    job: Job, rows: ReleaseRows, classes: ShareClasses, beside: AdditionalCounts, original: Original | None, basis: RecountBasis
+    job: Job, rows: ReleaseRows, classes: ShareClasses, additional: AdditionalCounts, original: Original | None, basis: RecountBasis
 ) -> tuple[Recount, list[str]]:
     """Compare the counts with job and source; return the completed recount and all faults.
 
@@ -148,22 +148,22 @@ def verdict_of(
         job: The job.
         rows: Of the release and of its source.
         classes: What was counted in classes.
-        beside: The counts that needed all classes at once.
+        additional: The counts that needed all classes at once.
         original: The source, if it is at hand.
         basis: What else is known of the release.
     """
-    counts, linked, unproved = classes.counts, beside.linked, basis.unproved
+    counts, linked, unproved = classes.counts, additional.linked, basis.unproved
     spread, measured, unspread = spread_faults(job, classes, by_people=bool(counts.persons))
     _expect(job, rows)
     hidden = _hidden_faults(job, rows)
     hidden += [] if unproved else endpoint_faults(job, rows, original, basis.shared_by)
     hidden += _pseudonym_faults(job, rows)
     of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
-    together, unexpected = combined_pairs(of_records, beside.together, by_people=bool(counts.persons))
+    together, unexpected = combined_pairs(of_records, additional.together, by_people=bool(counts.persons))
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
     told = [*_unproved(unproved), *(_unmeasured(job, original, measured) if unproved else [])]
     unverified = not_counted(unspread, basis.uncounted) if job.columns.person and not counts.persons else []
-    found = replace(counts, measured=measured, source=records, linked=linked, population=beside.population, together=together)
+    found = replace(counts, measured=measured, source=records, linked=linked, population=additional.population, together=together)
     found = replace(found, unproved=tuple(told), unverified=tuple(unverified), sampled=truth.sampled)
     if original:
         # Where all records are published, what was counted of the source is what the files hold.

@@ -33,12 +33,12 @@ LEAST = 64_000_000
 PLAIN = {".csv", ".tsv", ".txt"}
 
 
-def is_read_in_ranges(job: Job, one: Located) -> bool:
+def is_read_in_ranges(job: Job, source_file: Located) -> bool:
     """Return whether a CSV object may be read in ranges: uncompressed, and large enough for two tasks."""
     delimiter = job.source.delimiter
-    plain = job.source.format == "csv" and job.source.encoding == UTF8 and PurePosixPath(one.name).suffix.lower() in PLAIN
+    plain = job.source.format == "csv" and job.source.encoding == UTF8 and PurePosixPath(source_file.name).suffix.lower() in PLAIN
     parted = len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n'
-    return bool(plain and parted and one.stat and int(one.stat[0]) >= 2 * LEAST and count_remote_workers())
+    return bool(plain and parted and source_file.stat and int(source_file.stat[0]) >= 2 * LEAST and count_remote_workers())
 
 
 def joined_key(job: Job, digest: str) -> Key:

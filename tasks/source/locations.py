@@ -109,9 +109,9 @@ class Readable(NamedTuple):
     converted_file: Artifact | None = None
 
 
-def is_object(one: Located) -> bool:
+def is_object(source_file: Located) -> bool:
     """Return whether a located file is an object of a store."""
-    return one.path is None and one.stat is not None
+    return source_file.path is None and source_file.stat is not None
 
 
 def find_names(job: Job) -> list[str]:

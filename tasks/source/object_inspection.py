@@ -84,10 +84,10 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
     return [_as_read(one, look, store, here=here) for one, look in zip(objects, looks, strict=True)]
 
 
-def inspection_key(job: Job, one: Located) -> Key:
+def inspection_key(job: Job, source_file: Located) -> Key:
     """Return the key of an object's inspection: its address, its stat, and the job's reading settings."""
     reading = job.source.model_dump(mode="json", include={"format", *CSV.names, "table", "query"})
-    return LOOKS.key(one.name, one.stat, reading)
+    return LOOKS.key(source_file.name, source_file.stat, reading)
 
 
 def _forget_lost(store: Store, key: Key) -> None:

@@ -256,18 +256,18 @@ def _as_listed(address: str) -> Iterator[None]:
 FETCHED = StepCode("fetched", __name__)
 
 
-def local_source_file(one: Located, store: Store) -> Located:
+def local_source_file(source_file: Located, store: Store) -> Located:
     """Return a source file on this machine's disk; an object of a store is copied into the artefacts."""
-    if one.path is not None or one.stat is None:
-        return one
-    name, stat = one.name, one.stat
+    if source_file.path is not None or source_file.stat is None:
+        return source_file
+    name, stat = source_file.name, source_file.stat
 
     def write(part: Path) -> int:
         copy_object(name, stat, part)
         return 1
 
     made = store.make(FETCHED.name, FETCHED.key(name, stat), "".join(PurePosixPath(name).suffixes[-2:]), write)
-    return one._replace(path=store.path(made), digest=made.sha256, stat=None)
+    return source_file._replace(path=store.path(made), digest=made.sha256, stat=None)
 
 
 def forget_copies(store: Store) -> None:

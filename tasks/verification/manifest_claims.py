@@ -43,11 +43,13 @@ NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 UNREADABLE = "the manifest does not say in words that are known what was promised of sensitive values"
 
 
-def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount) -> tuple[Recount, list[str]]:
+def count_promises(
+    release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount
+) -> tuple[Recount, list[str]]:
     """Count in the files what a manifest promises of l-diversity, and check its classes of one value.
 
     Args:
-        what: How the release is called in a message.
+        release_name: How the release is called in a message.
         files: The data files.
         manifest: Says what was promised.
         terms: Name the columns.
@@ -63,7 +65,7 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
         try:
             together = _together(RowsHere(connection, source), manifest, terms)
             for kind, column, asked in _told_by_files(manifest):
-                statement = kind.statement(source, qids, quote(column), _spec(what, kind, asked))
+                statement = kind.statement(source, qids, quote(column), _spec(release_name, kind, asked))
                 [(failing, classes, worst)] = connection.execute(statement).fetchall()
                 measured[column] = float(worst or 0)
                 faults += [f"{failing:,} of {classes:,} classes {kind.broken(column, asked)}"] if failing else []
@@ -72,7 +74,7 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
             raise
         except duckdb.Error as error:
             # Of the error its kind alone: DuckDB's text may quote a cell.
-            raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
+            raise VerificationError(release_name, [f"the files cannot be counted ({type(error).__name__})"]) from None
     if not one_value_counts_agree(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
     # Who is whose is not at hand: what is said of persons is not held against records.

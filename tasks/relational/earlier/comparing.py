@@ -70,20 +70,20 @@ class ComparedTables:
 
 
 @contextmanager
-def compared_tables(known: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
+def compared_tables(persons: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
     """Compare a release of several tables with earlier ones under the registry's lock.
 
     The registry stays locked, so that of two releases at once one knows of the other.
     """
-    with open_registry(known.run.job) as registry:
+    with open_registry(persons.run.job) as registry:
         joining = Joining()
-        with known.run.phase("overlaps"):
+        with persons.run.phase("overlaps"):
             if registry:
-                joining = join_releases(known.run, known.source, shown.release, registry, disclosed_by_tables(shown))
+                joining = join_releases(persons.run, persons.source, shown.release, registry, disclosed_by_tables(shown))
             try:
-                said = overlaps_of(known, shown.release, registry, joining.joined)
+                said = overlaps_of(persons, shown.release, registry, joining.joined)
             except OverlapError:
                 joining.withdraw()
                 raise
         said["overlaps"] = said["overlaps"] and tuple(one.reported() for one in said["overlaps"])
-        yield ComparedTables(known, registry, joining, said)
+        yield ComparedTables(persons, registry, joining, said)

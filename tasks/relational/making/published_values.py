@@ -111,7 +111,7 @@ def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
 
 
 def without_values_of_few(
-    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, known: PublishedValues, rows: str
+    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, published_values: PublishedValues, rows: str
 ) -> PublishedValues:
     """Replace values that fewer than k persons of some rows have by the column's rest value.
 
@@ -119,7 +119,7 @@ def without_values_of_few(
         connection: Has what the rows are joined to.
         given: The tables.
         column: Which column.
-        known: What is published of its values.
+        published_values: What is published of its values.
         rows: The rows that are published, as of ``values_with_persons``.
     """
     kind, person = source_column_type(given, column), person_of(given, column.table)
@@ -127,10 +127,10 @@ def without_values_of_few(
     connection.execute(f"CREATE OR REPLACE TABLE released AS {pairs}")
     # Another connection to the same database reads on while this one writes.
     read = connection.cursor().sql("FROM released").to_arrow_reader(BATCH_ROWS)
-    held = ((known.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
-    nothing = known.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
+    held = ((published_values.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
+    nothing = published_values.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
     make_value_table(connection, (([values], digests_of([whose], len(whose))) for values, whose in (nothing, *held)), 1)
-    return known.without(values_of_few(connection, 0, known, given.job.privacy.k, persons=True))
+    return published_values.without(values_of_few(connection, 0, published_values, given.job.privacy.k, persons=True))
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:

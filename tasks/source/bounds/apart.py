@@ -235,10 +235,10 @@ class _Table:
         """Return whether a field is present."""
         return self._place(field) > 0
 
-    def number(self, field: int, form: str) -> int:
+    def number(self, field: int, struct_format: str) -> int:
         """Return the number in a field; 0 if the field is left out."""
         place = self._place(field)
-        return _number(self.content, form, self.place + place) if place else 0
+        return _number(self.content, struct_format, self.place + place) if place else 0
 
     def table(self, field: int) -> _Table:
         """Return the table in a field."""
