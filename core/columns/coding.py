@@ -227,11 +227,11 @@ def positions_among(cells: PackedWords, wanted: PackedWords, product: int) -> ND
     if len(cells) > 1:
         both = single_word(tuple(np.concatenate(pair) for pair in zip(cells, wanted, strict=True)))
         return np.searchsorted(both[: len(cells[0])], both[len(cells[0]) :])
-    return finder(cells[0], product)(wanted[0])
+    return finder_of_known_cells(cells[0], product)(wanted[0])
 
 
-def finder(cells: NDArray[np.int64], product: int) -> Callable[[NDArray[np.int64]], NDArray[np.int32]]:
-    """Return a function that finds the positions of wanted cells, shape (n,), among known cells.
+def finder_of_known_cells(cells: NDArray[np.int64], product: int) -> Callable[[NDArray[np.int64]], NDArray[np.int32]]:
+    """Return a function that gives the positions of cells, shape (n,), all among known cells.
 
     Args:
         cells: Shape (cells,), without repeats; every wanted cell is one of them.

@@ -109,5 +109,5 @@ class Combinations:
 
     @property
     def rows(self) -> int:
-        """The number of rows added."""
+        """The number of rows that were added."""
         return self._filled

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import PackedWords, Packing, finder
+from core.columns.coding import PackedWords, Packing, finder_of_known_cells
 from core.columns.domains import Node
 from core.columns.kernels import add_cells, mark_cells, number_cells, occupied, unpack_cells
 from core.hierarchies.hierarchy import Hierarchy
@@ -76,7 +76,7 @@ class Bundles:
     def bundle_weights(
         self, of_qids: Sequence[NDArray[np.int64]], places: Sequence[int] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the radix weights of all bundle codes, and the start of each bundle in them.
+        """Return where each bundle's weights start, and the radix weights of all its codes, for some bundles.
 
         The weight of a code is the sum of the weights of its QIDs' groups.
 
@@ -201,7 +201,7 @@ class SparseProjection:
         return sum(len(counts) for _, counts in self._parts)
 
     def result(self) -> Histogram:
-        """Return the summed histogram."""
+        """Return the sum of all added cells as the coarser node's histogram."""
         # A source without chunks has a histogram too.
         empty = (tuple(np.empty(0, np.int64) for _ in self._packing.words), np.empty(0, np.int64))
         return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
@@ -218,7 +218,7 @@ class ProjectedCells:
 
     def __init__(self, fine: Node, coarse: Histogram, hierarchies: Sequence[Hierarchy]) -> None:
         self._worth = GroupWeights.at(fine, coarse.node, coarse.packing, hierarchies)
-        self._find = finder(coarse.words[0], coarse.packing.product)
+        self._find = finder_of_known_cells(coarse.words[0], coarse.packing.product)
 
     def of(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
         """Return the position of each finer cell's coarser cell, shape (cells,), from codes of ``bundles``."""

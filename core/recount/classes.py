@@ -169,8 +169,8 @@ def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
     return faults
 
 
-def promise_faults(job: Job, recount: Recount) -> list[str]:
-    """Return messages on the privacy promises of the job that the counted files break."""
+def class_size_faults(job: Job, recount: Recount) -> list[str]:
+    """Return a message if classes have fewer than k, somebody too many records, or nothing is published."""
     if not recount.records:
         return ["the data files hold no record"]
     if recount.persons and recount.persons.unexpected:

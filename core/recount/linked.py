@@ -76,7 +76,7 @@ def owners_sql(combinations: str, classes: str, people: str, labels: int, places
 def linked_sql(
     source: str, qids: Sequence[str], combinations: str, links: Sequence[str], k: int, owners: str = "", *, records: bool = True
 ) -> str:
-    """Return two SQL statements; the second counts persons by their sets of combinations.
+    """Return SQL that makes table ``linked_records`` and counts persons by the set of classes they share.
 
     It yields the fields of ``LinkCount`` in their order.
 

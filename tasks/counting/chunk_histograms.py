@@ -68,7 +68,7 @@ def packed_records(
     others: Sequence[str] = (),
     held: Iterable[pa.RecordBatch] | None = None,
 ) -> tuple[Packing, Iterator[tuple[PackedWords, list[pa.Array]]]]:
-    """Read a chunk in batches, with the packed cell of each record and further columns.
+    """Yield a chunk's records in batches: their packed cells, and further columns as they are.
 
     Cells are in the coding of the chunk.
 

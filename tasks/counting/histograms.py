@@ -54,7 +54,7 @@ class RootTable(DomainTable):
 
     @classmethod
     def at(cls, table: DomainTable, root: Node) -> RootTable:
-        """Return the table of a run with a root."""
+        """Attach a root node of the lattice to the domain table of a run."""
         return cls(table.job, table.domain, table.store, table.spill, root)
 
 

@@ -64,7 +64,7 @@ class Sizes(BaseModel):
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
     @classmethod
-    def counted(cls, combinations: Combinations) -> Self:
+    def of_combinations(cls, combinations: Combinations) -> Self:
         """Make the sizes from combinations that were summed over chunks."""
         sizes, classes = combinations.sizes()
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
@@ -162,7 +162,7 @@ def _add(given: RootTable, merge: Merge, path: Path) -> int:
     combinations = _combinations(given.job, given.coding, merge.parts) if wanted and merge.read[0].step == OF_CHUNK else None
     rows = add_histograms(given, merge, path, [combinations] if combinations else [])
     if combinations and combinations.rows:
-        SIZES.save_artifact(given, cells, partial(_write, Sizes.counted(combinations)))
+        SIZES.save_artifact(given, cells, partial(_write, Sizes.of_combinations(combinations)))
     return rows
 
 
@@ -209,7 +209,7 @@ def _counted(given: DomainTable, files: Sequence[Artifact]) -> Sizes:
     if words and (combinations := _combinations(job, coding, files)):
         for bundles, codes, counts in bundled_cells(coding, files, store):
             combinations.add(bundles, codes, counts)
-        return Sizes.counted(combinations)
+        return Sizes.of_combinations(combinations)
     whole = cell_files_in_source_coding(coding, files, store, spill / "sizes")
     if not words:
         return sizes_together([sizes for file in whole for sizes in _sizes_of(file)])

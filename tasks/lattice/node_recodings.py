@@ -212,7 +212,7 @@ def _left(
     counts: list[NDArray[np.int64]] = []
     for part in parts:
         cells, records = cells_in_source_coding(coding, part, store)
-        rows = lost.among(packing.unpack(cells))
+        rows = lost.positions_in(packing.unpack(cells))
         words.append(tuple(word[rows] for word in cells))
         counts.append(records[rows])
     joined = tuple(np.concatenate(word) for word in zip(*words, strict=True))
@@ -241,7 +241,7 @@ def _whose_left(
         for part in parts:
             codes = coding.packing.unpack(cells_in_source_coding(coding, part, people.store)[0])
             found = left.cells + positions_of_finer_cells(counted, coding.finest, codes, coding.axes)
-            rows = lost.among(codes)
+            rows = lost.positions_in(codes)
             found[rows] = positions_of_finer_cells(left, coding.finest, codes[rows], coding.axes)
             yield found.astype(np.int32)
 

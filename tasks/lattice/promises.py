@@ -94,7 +94,7 @@ def models_promised(job: Job) -> list[str]:
 
 
 def one_class_error(job: Job, column_held: str | None) -> PrivacyError:
-    """Return the error that one class of all records fails; ``column_held`` is a column as in ``no_class_error``."""
+    """Return the error that all records as one class fail, be it by a value that too many hold."""
     models = models_promised(job)
     return PrivacyError.one_class_fails(models) if column_held is None else HoldersError.of_one_class(models, column_held)
 

@@ -237,7 +237,7 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
 def outcome_of(
     job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int], before: Sizes, people: tuple[int, int] | None = None
 ) -> LocalOutcome:
-    """Add up the losses and counts of fragments to a run's outcome; ``people`` as in ``LocalOutcome``."""
+    """Add up the losses and counts of fragments to the outcome of a run."""
     qids = [hierarchy.qid for hierarchy in coding.hierarchies]
     loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
     ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}

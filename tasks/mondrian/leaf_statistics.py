@@ -75,7 +75,7 @@ class LeafStatistics:
 
     @classmethod
     def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> LeafStatistics:
-        """Add up the leaf counts of all chunks."""
+        """Add up the leaf counts of all chunks to the statistics of a cut tree's leaves."""
         table = pa.concat_tables(tables)
         column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
         made = []

@@ -117,7 +117,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
 
 
 def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float) -> list[Artifact]:
-    """Draw a sample of every chunk."""
+    """Draw a sample of every chunk's records, in one artefact each."""
     return each(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
 
 

@@ -20,7 +20,7 @@ from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, DraftContents, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.evidence import columns_that_repeat, with_value_patterns
-from tasks.planning.exposure import ExposedPeople, determines, draw_sample, exposures, is_dominated
+from tasks.planning.exposure import ExposedPeople, columns_exposures, determines_column, draw_sample, is_dominated
 from tasks.planning.guarded_columns import count_values_kept, guarded_columns, published_holders
 from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
 from tasks.planning.pilot_runs import best_draft
@@ -83,7 +83,7 @@ def drafted_k(people: int) -> int:
 
 
 def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> DraftedJob:
-    """Read a source and write a first job file for it.
+    """Draft a first job file from a source; ``accept`` takes the safest answer to each open question.
 
     Args:
         given: What the user names.
@@ -114,7 +114,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
     able = [one for one in person_candidates(proposals) if _may_be_people(connection, one)]
-    return propose_person(able, lambda one, other: determines(connection, one.profile.name, other.profile.name))
+    return propose_person(able, lambda one, other: determines_column(connection, one.profile.name, other.profile.name))
 
 
 def _may_be_people(connection: duckdb.DuckDBPyConnection, one: Proposal) -> bool:
@@ -198,7 +198,7 @@ def _tried(
     known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
     published = [one.profile.name for one in final.proposals if one.publish or one.role == "quasi_identifier"]
     others = {name: [other for other in known if other != name] for name in published}
-    exposed = exposures(front.connection, others)
+    exposed = columns_exposures(front.connection, others)
     questions = questions_of(final.proposals)
     written = partial(job_text, final, out, exposed=exposed, questions=questions)
     return list(final.proposals), written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions

@@ -10,7 +10,7 @@ import duckdb
 
 from core.formats.proposals import ColumnProfile, Proposal
 from core.passthrough.value_patterns import identifying_patterns
-from tasks.planning.exposure import determines
+from tasks.planning.exposure import determines_column
 from tasks.store.database import quote
 
 SAMPLE_RECORDS, MOST_LOOKED_AT = 20_000, 1_000
@@ -73,7 +73,7 @@ def columns_that_repeat(connection: duckdb.DuckDBPyConnection, proposals: Sequen
         name, twin = one.profile.name, other.profile.name
         if name in found or twin in found:
             continue
-        if determines(connection, name, twin) and determines(connection, twin, name):
+        if determines_column(connection, name, twin) and determines_column(connection, twin, name):
             found[twin] = name
     return found
 

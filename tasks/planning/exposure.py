@@ -30,11 +30,6 @@ class ExposedPeople(NamedTuple):
     together: float
     without: float
 
-    @property
-    def adds(self) -> float:
-        """Share of records that become unique by the others once this column is known too."""
-        return self.together - self.without
-
 
 def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> bool:
     """Return whether one value has more than a tenth of the records with a value in the column.
@@ -51,7 +46,7 @@ def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -
     return int(most) > DOMINANT * column.values
 
 
-def determines(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) -> bool:
+def determines_column(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) -> bool:
     """Return whether one column's values determine another's, except for at most 1% of the values.
 
     Args:
@@ -84,8 +79,8 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
     return int(records)
 
 
-def exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, ExposedPeople]:
-    """Return the shares of sample records that each column makes unique, alone and with others.
+def columns_exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, ExposedPeople]:
+    """Return by column the shares of sample records that it makes unique, alone and with the others.
 
     Args:
         connection: Has the table.

@@ -82,7 +82,7 @@ class WrittenMembers(NamedTuple):
 
 
 def recount_in_one(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> Recount:
-    """Recount a release in one call."""
+    """Recount a release's written files on this worker, in one call."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
@@ -142,7 +142,7 @@ def count_persons_of(job: Job, release_name: str, persons: Sequence[Artifact], s
 
 
 def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact], members: WrittenMembers, store: Store) -> str:
-    """Count the figures that need all classes at once; return them as text."""
+    """Count what needs all classes at once (links, population, combinations); return it as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         source, people = _read(store, records), members.files(store)
         if people:

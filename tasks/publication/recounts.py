@@ -132,7 +132,7 @@ class RowsInTasks(ReleaseRows):
         return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
 
     def counted(self, statement: str, *sides: Side) -> str:
-        """Answer a statement on all rows of the given sides, in one task."""
+        """Run an SQL query that needs all rows of some sides in one task; return its result as a relation."""
         files = tuple(file for part in self._parts for file in part.files)
         written = self._parts[0]._replace(files=files) if "release" in sides else None
         sources = tuple(file for part in self._sources for file in part.files)
@@ -208,7 +208,7 @@ def _most(written: Written) -> int:
 
 
 def recount_in_shares(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers, most: int) -> Recount:
-    """Recount data files in shares.
+    """Recount written files by tasks: each counts a share of the classes, then the counts are merged.
 
     Args:
         run: The run.
@@ -299,7 +299,7 @@ class CountsInTasks(ReleaseCounts):
         return self._with_everybody(apart, merge_share_counts(shares, [kind.least for kind, *_ in models]))
 
     def additional(self) -> AdditionalCounts:
-        """Count the figures that need all classes in one task, if there are any."""
+        """Count what needs all classes at once (links, population, combinations) in a task, if anything."""
         job = self._tasks.job
         if not (job.columns.links or job.population or job.columns.ways or self._kept.people):
             return AdditionalCounts()

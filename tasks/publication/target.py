@@ -27,7 +27,7 @@ from schemas.release.evidence import MANIFEST, SIGNATURE, Signable, has_valid_di
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import FORMAT, Manifest
 from tasks.engine.runs import Run
-from tasks.publication.outputs import csv_layout, deliver_files, numbered, stage_output, unpublished
+from tasks.publication.outputs import bucket_without_release, csv_layout, deliver_files, numbered, stage_output
 from tasks.release.files import Csv
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, manifest_content, manifest_of, read_manifest
 from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
@@ -254,7 +254,7 @@ class BucketTarget(Target):
 
     def _lay_mark(self, release: str, work: TargetWork) -> None:
         """Mark a release's files as this job's, with the work's generation, for their later removal."""
-        unpublished(self.job, release).write(f"{release}/{self._mark}", str(work.generation).encode())
+        bucket_without_release(self.job, release).write(f"{release}/{self._mark}", str(work.generation).encode())
 
     def _withdraw(self, release: str, work: TargetWork) -> None:
         work.check()

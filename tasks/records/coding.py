@@ -146,7 +146,7 @@ CODED = FileStep(
 
 
 def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Artifact]:
-    """Code the records of all chunks."""
+    """Write the domain codes of the records of every chunk; return the artefacts."""
     return each(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 

@@ -55,7 +55,7 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def additional(self) -> AdditionalCounts:
-        """Count linked persons, population rows and combinations, over all classes at once.
+        """Count linked persons, the population's rows and column combinations, which need all classes at once.
 
         It is called after ``classes``.
         """
@@ -81,7 +81,7 @@ class CountsHere(ReleaseCounts):
             self._people,
             original,
             lambda column: source_values_relation(job, rows, column, original, by_people=by_people),
-            rows.alike(rows.release),
+            rows.countable_records(rows.release),
         )
         # What the classes took is given back before values and labels are held.
         release_memory()
@@ -223,7 +223,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
 
 
 def with_person_counts(classes: Recount, persons: PersonCount) -> Recount:
-    """Return class counts with k's figures replaced by counts of persons."""
+    """Return a recount whose class sizes and figures of k count persons instead of records."""
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 

@@ -68,8 +68,8 @@ class ReleaseRows(ABC):
     def types(self, side: Side) -> dict[str, str]:
         """Return DuckDB's types of the columns of release or source."""
 
-    def alike(self, release: str) -> RecordRelation:
-        """Return the release's records for counting, equal records singly or merged with a count.
+    def countable_records(self, release: str) -> RecordRelation:
+        """Return a relation of the release's records; equal records may be one row with their number.
 
         Args:
             release: What they are read as.
@@ -112,8 +112,8 @@ class RowsHere(ReleaseRows):
             self._copies += "_"
         self.connection.execute(distinct_records_sql(self.release, self._copies, TOGETHER))
 
-    def alike(self, release: str) -> RecordRelation:
-        """Return the release's records for counting, equal ones merged after ``merge_equal_records``."""
+    def countable_records(self, release: str) -> RecordRelation:
+        """Return a relation of the release's records, equal ones one row after ``merge_equal_records``."""
         return RecordRelation(release.replace(self.release, TOGETHER), self._copies) if self._copies else RecordRelation(release)
 
     def grouped(self, _side: Side, groups: Groups) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.classes import Recount, promise_faults
+from core.recount.classes import Recount, class_size_faults
 from core.recount.groups import Groups
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
@@ -71,7 +71,7 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
 def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups:
     """Return the groups that list the distinct labels of a quasi-identifier in the release."""
-    return distinct_groups(rows.alike(rows.release), list(map(quote, published_columns(job, qid))))
+    return distinct_groups(rows.countable_records(rows.release), list(map(quote, published_columns(job, qid))))
 
 
 def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
@@ -169,7 +169,7 @@ def verdict_of(
         # Where all records are published, what was counted of the source is what the files hold.
         passed = passed_columns(job, rows) if basis.untreated and found.records < (records or found.records) else {}
         found = replace(found, losses=column_losses(job, rows, original), passed=passed)
-    return found, promise_faults(job, found) + mismatching_links(linked) + unexpected + spread + hidden + truth.faults
+    return found, class_size_faults(job, found) + mismatching_links(linked) + unexpected + spread + hidden + truth.faults
 
 
 def _expect(job: Job, rows: ReleaseRows) -> None:

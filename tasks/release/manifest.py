@@ -97,7 +97,7 @@ def manifest_of(content: bytes, place: str) -> Manifest:
 
 
 def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
-    """Parse the manifest of a release of several tables; arguments and errors as of ``manifest_of``."""
+    """Parse the manifest of a release of several tables; refuse an invalid one."""
     try:
         if is_readable(content):
             return TablesManifest.model_validate_json(content)
@@ -107,7 +107,7 @@ def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
 
 
 def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
-    """Parse a manifest of one table or of several; arguments and errors as of ``manifest_of``."""
+    """Parse a manifest of one table or of several; refuse an invalid one."""
     return tables_manifest_of(content, place) if b"histories" in content else manifest_of(content, place)
 
 

@@ -255,7 +255,7 @@ def arrow_type(name: str) -> pa.DataType:
 
 
 def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
-    """Return the partition of each file, empty unless the job says ``source.hive``.
+    """Return the columns that each file's folders name (``year=2020``), empty unless ``source.hive``.
 
     A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
     """
@@ -306,7 +306,7 @@ def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
 
 
 def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | None:
-    """Return a column that folders name, of one value; None if they do not name it.
+    """Return a column of equal values that a file's folders name; None if they do not name it.
 
     Text is a dictionary, like the text of files.
     """

@@ -46,7 +46,7 @@ class MatchedTables(NamedTuple):
 
     @property
     def key(self) -> list[object]:
-        """The key of these classes and matched rows."""
+        """The key of the persons' classes and of their matched rows."""
         return [self.classes.sha256, sorted((table, artifact.sha256) for table, artifact in self.matched.items())]
 
 

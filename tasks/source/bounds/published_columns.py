@@ -145,7 +145,7 @@ def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: 
 
 
 def fewest_people(found: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
-    """Return the value with the fewest people among given values, as an array of one.
+    """Return which of some published values the fewest people have, as an array of one.
 
     Args:
         found: As ``people_of_value`` returns it.
@@ -244,7 +244,7 @@ def shared_columns(job: Job) -> list[str]:
 
 
 def rows_of_people(batches: Sequence[pa.RecordBatch], columns: int, kept: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
-    """Return columns of the kept records of batches, and the digests of their persons."""
+    """Return columns of the records that a mask keeps, and the digests of their persons."""
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept))
     arrays = [column.combine_chunks() for column in table.columns]
     return arrays[:columns], digests_of(arrays[columns:], len(table)) if len(arrays) > columns else None

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from core.recount.classes import (
     Recount,
+    class_size_faults,
     column_faults,
     contradicted_counts,
     manifest_faults,
-    promise_faults,
     recount_sql,
     suppressed_record_faults,
     suppression_faults,
@@ -73,17 +73,17 @@ def recount(**changes: int) -> Recount:
 
 
 def test_a_recount_without_failing_classes_keeps_the_promise() -> None:
-    assert promise_faults(job(), recount()) == []
+    assert class_size_faults(job(), recount()) == []
 
 
 @given(st.integers(1, 7), st.integers(1, 95))
 def test_any_failing_class_breaks_the_promise(failing: int, exposed: int) -> None:
-    [fault] = promise_faults(job(), recount(failing=failing, exposed=exposed, min_class=1))
+    [fault] = class_size_faults(job(), recount(failing=failing, exposed=exposed, min_class=1))
     assert fault.startswith(f"{failing} of 7 classes have fewer than k = 5 records: {exposed} record")
 
 
 def test_no_record_at_all_breaks_the_promise() -> None:
-    assert promise_faults(job(), recount(records=0, classes=0, min_class=0)) == ["the data files hold no record"]
+    assert class_size_faults(job(), recount(records=0, classes=0, min_class=0)) == ["the data files hold no record"]
 
 
 @given(st.integers(0, 100), st.integers(1, 1000), st.integers(0, 1000))
