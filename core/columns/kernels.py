@@ -191,14 +191,14 @@ def count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
 
 
 @kernel
-def entries_at(entries: NDArray[Any], places: NDArray[np.int32]) -> NDArray[Any]:
+def entries_at(entries: NDArray[Any], positions: NDArray[np.int32]) -> NDArray[Any]:
     """Return the entry at each position, shape (n,).
 
     NumPy would first convert the positions to the width of addresses, which takes longer than the look-up.
     """
-    found = np.empty(places.shape[0], entries.dtype)
-    for row in range(places.shape[0]):
-        found[row] = entries[places[row]]
+    found = np.empty(positions.shape[0], entries.dtype)
+    for row in range(positions.shape[0]):
+        found[row] = entries[positions[row]]
     return found
 
 

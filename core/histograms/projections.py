@@ -74,7 +74,7 @@ class Bundles:
         return [place for place, bundle in enumerate(flat) if any(sizes[qid] > 1 for qid in bundle)] or [0]
 
     def bundle_weights(
-        self, of_qids: Sequence[NDArray[np.int64]], places: Sequence[int] | None = None
+        self, of_qids: Sequence[NDArray[np.int64]], chosen_bundles: Sequence[int] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where each bundle's weights start, and the radix weights of all its codes, for some bundles.
 
@@ -82,14 +82,14 @@ class Bundles:
 
         Args:
             of_qids: Per QID, shape (groups,).
-            places: Of the bundles that are asked about; all if left out.
+            chosen_bundles: Of the bundles that are asked about; all if left out.
 
         Returns:
             The starts and the weights.
         """
         tables = []
         flat = [bundle for bundles in self._bundles for bundle in bundles]
-        for bundle in flat if places is None else [flat[place] for place in places]:
+        for bundle in flat if chosen_bundles is None else [flat[place] for place in chosen_bundles]:
             table = np.zeros(1, np.int64)
             for qid in bundle:
                 of_codes = of_qids[qid] if self._maps is None else of_qids[qid][self._maps[qid]]

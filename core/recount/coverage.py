@@ -85,21 +85,21 @@ def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
     return _most(source - missing - covering)
 
 
-def count_covered_rows(spans: Sequence[Spans], labels: Counts, places: Counts, weights: Counts) -> Counts:
+def count_covered_rows(spans: Sequence[Spans], labels: Counts, positions: Counts, weights: Counts) -> Counts:
     """Count the population rows whose values the labels of each class cover in all columns.
 
     Args:
         spans: The positions that the labels of each column cover.
         labels: Shape (classes, columns): the label of each class.
-        places: Shape (rows, columns): the position of each row's value.
+        positions: Shape (rows, columns): the position of each row's value.
         weights: Shape (rows,): how often each row is there.
 
     Returns:
         Shape (classes,).
     """
     fitting = np.zeros(len(labels), np.int64)
-    for first in range(0, len(places), BLOCK):
-        mine, heavy = places[first : first + BLOCK], weights[first : first + BLOCK]
+    for first in range(0, len(positions), BLOCK):
+        mine, heavy = positions[first : first + BLOCK], weights[first : first + BLOCK]
         covered = [_bits(one, mine[:, column]) for column, one in enumerate(spans)]
         for number, row in enumerate(labels):
             inside = covered[0][row[0]]

@@ -52,8 +52,8 @@ class LinkCount:
         return self.below_k / self.people if self.people else 0.0
 
 
-def owners_sql(combinations: str, classes: str, people: str, labels: int, places: Sequence[int]) -> str:
-    """Return the SQL relation of the persons behind the pseudonyms of a release.
+def owners_sql(combinations: str, classes: str, people: str, labels: int, link_positions: Sequence[int]) -> str:
+    """Return the SQL relation of each person's label combinations and pseudonyms, from private files.
 
     Its columns are ``combination``, ``person``, ``records`` and ``link_0`` ….
 
@@ -62,10 +62,10 @@ def owners_sql(combinations: str, classes: str, people: str, labels: int, places
         classes: What is read as ``class`` and ``label_0`` …
         people: What is read as ``class``, ``person``, ``records`` and ``link_0`` …
         labels: How many published quasi-identifiers there are.
-        places: Of the pseudonyms among those that are kept.
+        link_positions: Of the pseudonyms among those that are kept.
     """
     same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(labels))
-    links = ", ".join(f"p.link_{place}::VARCHAR AS link_{number}" for number, place in enumerate(places))
+    links = ", ".join(f"p.link_{place}::VARCHAR AS link_{number}" for number, place in enumerate(link_positions))
     return f"""(
         SELECT n.combination, p.person, p.records, {links} FROM {people} AS p LEFT JOIN (
             SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}

@@ -179,9 +179,9 @@ SKETCHED = FileStep(BUNDLES, make=_sketch, reads=lambda _given, parts: [part.sha
 """Sketches of the records of several chunks."""
 
 
-def sketch_contents(run: Run, parts: Sequence[Artifact]) -> Sequence[Artifact]:
+def sketch_contents(run: Run, digests: Sequence[Artifact]) -> Sequence[Artifact]:
     """Return the artefacts to read sketches from: merged sketches on a cluster, else record digests."""
-    return merge_on_cluster(run, SKETCHED, SketchFolder(run.store), parts, always_merged=CONTENTS.name)
+    return merge_on_cluster(run, SKETCHED, SketchFolder(run.store), digests, always_merged=CONTENTS.name)
 
 
 def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:

@@ -120,12 +120,12 @@ BUNDLED = FileStep(
 """A histogram of several chunks at a root, which merges with others of its kind into that of all."""
 
 
-def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) -> Sequence[Artifact]:
+def bundled_histograms(run: Run, given: RootTable, chunk_histograms: Sequence[Artifact]) -> Sequence[Artifact]:
     """Merge chunk histograms at a root on cluster workers until few are left.
 
     Without a cluster they are returned unchanged.
     """
-    return merge_on_cluster(run, BUNDLED, replace(given, job=given.job.with_task_memory()), parts, always_merged=OF_CHUNK)
+    return merge_on_cluster(run, BUNDLED, replace(given, job=given.job.with_task_memory()), chunk_histograms, always_merged=OF_CHUNK)
 
 
 def has_given_node(job: Job) -> bool:
@@ -133,26 +133,26 @@ def has_given_node(job: Job) -> bool:
     return job.replay is not None or full_domain(job.method).node is not None
 
 
-def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
+def fingerprints(artifacts: Sequence[Artifact]) -> list[tuple[str, str]]:
     """Return sorted keys and digests of histograms, which identify their sum in any order."""
-    return sorted((part.key, part.sha256) for part in parts)
+    return sorted((part.key, part.sha256) for part in artifacts)
 
 
-def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artifact], most_cells: int) -> list[Artifact]:
+def count_roots(table: DomainTable, roots: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int) -> list[Artifact]:
     """Sum the chunks' finest-node histograms to a histogram at each given coarser node, in one pass.
 
     Args:
         table: Of the run; its store gets one histogram per root.
         roots: Nodes whose occupied cells fit the memory.
-        parts: Histograms at the finest node.
+        chunk_histograms: Histograms at the finest node.
         most_cells: Most cells of an array with an entry per possible cell.
     """
     # Looked up before anything is read: one pass serves all that are missing, and none is made where nothing is.
-    merge, given = Merge(parts), {root: RootTable.at(table, root) for root in roots}
+    merge, given = Merge(chunk_histograms), {root: RootTable.at(table, root) for root in roots}
     found = {root: HISTOGRAM.find(of, merge) for root, of in given.items()}
     sums = {root: _projection(table.coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        feed_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
+        feed_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, chunk_histograms, table.store), list(sums.values()))
 
     def kept(root: Node) -> Artifact:
         summed = sums[root].result()
@@ -174,7 +174,7 @@ def _write(table: pa.Table, path: Path) -> int:
 
 
 def surely_too_many_cells(
-    coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, memory: int
+    coding: Coding, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most: int, store: Store, memory: int
 ) -> list[bool]:
     """Return for each node whether its records certainly occupy more than ``most`` cells.
 
@@ -183,7 +183,7 @@ def surely_too_many_cells(
     Args:
         coding: Of the run.
         nodes: Which are asked about.
-        parts: Histograms at the finest node.
+        chunk_histograms: Histograms at the finest node.
         most: How many cells are not too many.
         store: Where the parts are.
         memory: Bytes of marks that are held at a time. What does not fit takes further readings; the answers are the same.
@@ -192,7 +192,7 @@ def surely_too_many_cells(
     shares = 1 << max(-(-size // memory) - 1, 0).bit_length()
     together = max(memory // max(size // shares, 1), 1)
     some = (nodes[first : first + together] for first in range(0, len(nodes), together))
-    return [full for each in some for full in _too_many_cells(coding, each, parts, most, store, shares)]
+    return [full for each in some for full in _too_many_cells(coding, each, chunk_histograms, most, store, shares)]
 
 
 def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, shares: int) -> list[bool]:
@@ -297,20 +297,20 @@ class ChunkSumsInTasks(ChunkSums):
         return [full for found in map_step(self.run, "marks", count_linearly, calls) for full in found]
 
 
-def count_linearly(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, memory: int) -> list[bool]:
+def count_linearly(table: DomainTable, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most: int, memory: int) -> list[bool]:
     """Return for each node whether it has more than ``most`` cells, in the task of a worker.
 
     Args:
         table: Of the run.
         nodes: Which are asked about.
-        parts: Histograms at the finest node.
+        chunk_histograms: Histograms at the finest node.
         most: How many cells are not too many.
         memory: Bytes of marks that are held at a time.
     """
-    return surely_too_many_cells(table.coding, nodes, parts, most, table.store, memory)
+    return surely_too_many_cells(table.coding, nodes, chunk_histograms, most, table.store, memory)
 
 
-def sums_of_chunks(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> ChunkSums:
+def sums_of_chunks(run: Run, domain: Artifact, chunk_histograms: Sequence[Artifact]) -> ChunkSums:
     """Return the sums of chunk histograms for a search, in tasks if a cluster has workers."""
     table = DomainTable.of(run, domain)
-    return ChunkSumsInTasks(table, parts, run) if count_remote_workers() else ChunkSums(table, parts)
+    return ChunkSumsInTasks(table, chunk_histograms, run) if count_remote_workers() else ChunkSums(table, chunk_histograms)

@@ -38,21 +38,21 @@ def combinations_of(coding: Coding, words: PackedWords) -> PackedWords:
 
 
 def persons_of_combinations(
-    coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, memory: int
+    coding: Coding, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, memory: int
 ) -> Iterator[Counts]:
     """Yield the number of distinct persons of each combination, in arrays of disjoint combinations.
 
     Args:
         coding: Of the run.
-        parts: The histograms of the chunks at the finest node.
+        chunk_histograms: The histograms of the chunks at the finest node.
         pairs: Their pairs, in the same order.
         store: Has both.
         memory: Bytes of the job, of which three quarters may be taken.
     """
-    rows = max(sum(part.rows for part in parts), sum(part.rows for part in pairs))
+    rows = max(sum(part.rows for part in chunk_histograms), sum(part.rows for part in pairs))
     spans = max(-(-rows * BYTES_PER_ROW // (memory * 3 // 4)), 1)
     for number in range(spans):
-        places, shared = _places(coding, parts, store, number, spans)
+        places, shared = _places(coding, chunk_histograms, store, number, spans)
         owners, persons = [np.empty(0, np.int32)], [np.empty(0, np.uint64)]
         for mine, paired in zip(places, pairs, strict=True):
             found = read_pairs(paired, store, 0, 1)

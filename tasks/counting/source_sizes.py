@@ -108,12 +108,12 @@ def qid_words(coding: Coding) -> list[str]:
     return [f"cell_{number} // {worth}" for number, (mine, worth) in enumerate(qids_of_words(coding)) if mine]
 
 
-def can_count_sizes(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
+def can_count_sizes(coding: Coding, root: Node, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
     """Return whether class sizes can be had: from the histogram, or from few enough cells.
 
     Pairs of cells and persons count where there are any.
     """
-    return (root == coding.finest and not pairs) or sum(part.rows for part in pairs or parts) <= MOST_ROWS
+    return (root == coding.finest and not pairs) or sum(part.rows for part in pairs or chunk_histograms) <= MOST_ROWS
 
 
 class CellFiles(NamedTuple):
@@ -170,26 +170,26 @@ WITH_SIZES = FileStep(HISTOGRAM.name, make=_add, reads=HISTOGRAM.reads, under=HI
 """The root histogram, and the class sizes with it where one reading serves both."""
 
 
-def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Sequence[Artifact]) -> Artifact:
+def merge_histograms(run: Run, domain: Artifact, root: Node, chunk_histograms: Sequence[Artifact]) -> Artifact:
     """Merge the chunks' histograms to the root histogram of the source (phase 2)."""
     given = RootTable.at(DomainTable.of(run, domain), root)
     # Sizes of persons are counted of pairs, and those of the finest root of the sum.
     alone = root == given.coding.finest or bool(run.job.columns.person)
-    merge = Merge(parts, bundled_histograms(run, given, parts))
+    merge = Merge(chunk_histograms, bundled_histograms(run, given, chunk_histograms))
     return one(run, HISTOGRAM if alone else WITH_SIZES, given, merge, "merge histograms")
 
 
 def count_sizes(
-    run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()
+    run: Run, domain: Artifact, root: Node, histogram: Artifact, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact] = ()
 ) -> Artifact | None:
     """Count the class sizes of the source for the risk before; None if this costs too much.
 
     They are of records, or of persons where there are ``pairs``.
     """
     given = DomainTable.of(run, domain)
-    if not can_count_sizes(given.coding, root, parts, pairs):
+    if not can_count_sizes(given.coding, root, chunk_histograms, pairs):
         return None
-    files = [histogram] if root == given.coding.finest and not pairs else parts
+    files = [histogram] if root == given.coding.finest and not pairs else chunk_histograms
     # The histogram of all chunks is the flow's to read; theirs, and pairs, are as many as there are records.
     return one(run, SIZES, given, CellFiles(files, pairs), "sizes", elsewhere=remote_takes_all_chunks(run) and files != [histogram])
 

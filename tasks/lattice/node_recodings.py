@@ -127,7 +127,13 @@ BYTES_PER_RESIDUAL_CELL = 128
 
 
 def recode_locally(
-    job: Job, coding: Coding, sought: Sought, search_result: SearchResult, counted: Histogram, histograms: Sequence[Artifact], store: Store
+    job: Job,
+    coding: Coding,
+    sought: Sought,
+    search_result: SearchResult,
+    counted: Histogram,
+    chunk_histograms: Sequence[Artifact],
+    store: Store,
 ) -> CostedRecoding:
     """Recode all cells to one node, and failing records by local transformation and suppression.
 
@@ -137,13 +143,13 @@ def recode_locally(
         sought: The privacy requirements, and the persons of the records.
         search_result: The node.
         counted: Histogram of a root below it.
-        histograms: Histograms of the chunks.
+        chunk_histograms: Histograms of the chunks.
         store: Their store.
     """
     evaluator = NodeEvaluator(coding.hierarchies, coding.sensitive, sought.promise)
     all_of_it = Residual(counted, sought.source_members(counted, coding.sensitive))
     first = evaluator.at(all_of_it, search_result.node)
-    first, left = _left(job, coding, evaluator, sought, first, all_of_it, histograms, store)
+    first, left = _left(job, coding, evaluator, sought, first, all_of_it, chunk_histograms, store)
     few = evaluator.promise.of_size
     levels, left = transform_locally(
         first, left, job.suppression.rounds, evaluator, lambda rest: find_residual_node(job, coding, few, rest)

@@ -198,15 +198,15 @@ SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
 
 
 def search_lattice(
-    run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact]
+    run: Run, domain: Artifact, root: Node, histogram: Artifact, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact]
 ) -> RecodingArtifacts:
     """Find the best node of the lattice and make its recoding (phase 2)."""
-    job, cells = run.job, SearchedCells(root, histogram, parts, pairs)
+    job, cells = run.job, SearchedCells(root, histogram, chunk_histograms, pairs)
     # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
     # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
     elsewhere = bool(pairs or job.suppression.is_local) and job.replay is None and remote_takes_all_chunks(run)
     if not elsewhere:
-        cells = cells._replace(chunks=sums_of_chunks(run, domain, parts))
+        cells = cells._replace(chunks=sums_of_chunks(run, domain, chunk_histograms))
     return one(run, SEARCH, DomainTable.of(run, domain), cells, "search", elsewhere=elsewhere)
 
 

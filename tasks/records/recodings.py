@@ -87,9 +87,9 @@ RECODE = FilesStep(
 """The classes that the job's algorithm makes of all records."""
 
 
-def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> RecodingArtifacts:
+def recode_all_records(run: Run, domain: Artifact, coded_chunks: Sequence[Artifact]) -> RecodingArtifacts:
     """Run the job's algorithm on all records, as a step of the run."""
-    return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
+    return one(run, RECODE, DomainTable.of(run, domain), coded_chunks, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
 def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:

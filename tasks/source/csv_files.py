@@ -121,25 +121,25 @@ def converted_key(job: Job, digest: str) -> Key:
     return STEP.key(digest, source.delimiter, source.null_values, source.types, source.encoding, source.spelling)
 
 
-def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Artifact:
+def join_csv(job: Job, converted_ranges: Sequence[Artifact], key: Key, store: Store) -> Artifact:
     """Join the converted ranges of a CSV file into the Parquet file that it would become whole.
 
     Args:
         job: Gives delimiter, null values and types.
-        parts: In the order of the records.
+        converted_ranges: In the order of the records.
         key: Of the file that is made.
         store: Has the parts, and gets the Parquet file.
     """
 
     def write(part: Path) -> int:
-        paths = [store.path(one) for one in parts]
+        paths = [store.path(one) for one in converted_ranges]
         # In batches of a row group each: DuckDB ends row groups where the pieces that it is given end.
         joined = pa.RecordBatchReader.from_batches(pq.read_schema(paths[0]), _row_groups(paths))
         with connect(job, store.folder.parent / "spill") as connection, joined as reader:
             connection.execute("SET preserve_insertion_order = true")
             connection.register("joined", reader)
             _copy(connection, "(FROM joined)", part)
-        return count_held_rows(part, sum(one.rows for one in parts))
+        return count_held_rows(part, sum(one.rows for one in converted_ranges))
 
     return store.make("converted", key, ".parquet", write)
 

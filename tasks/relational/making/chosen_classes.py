@@ -77,18 +77,18 @@ class ChosenClasses:
     matched: Mapping[str, Artifact]
 
 
-def withheld_rows(given: HistoryTables, item: MatchedTables, kept: Flags) -> dict[str, NDArray[np.int64]]:
+def withheld_rows(given: HistoryTables, item: MatchedTables, published: Flags) -> dict[str, NDArray[np.int64]]:
     """Return the unmatched rows of published persons, for each table below the unit.
 
     Args:
         given: The tables.
         item: Their classes.
-        kept: Shape (persons,), who is published.
+        published: Shape (persons,), who is published.
     """
     found = {}
     for table in given.job.tree.tables[1:]:
         numbers, groups = given.numbers(table), read_groups(given, item.matched[table])
-        found[table] = np.flatnonzero((groups == NOBODY) & (numbers[1] != NOWHERE) & kept[numbers[2]])
+        found[table] = np.flatnonzero((groups == NOBODY) & (numbers[1] != NOWHERE) & published[numbers[2]])
     return found
 
 
