@@ -214,7 +214,7 @@ def scaled_integer(number: Decimal, decimals: int) -> int:
 
 
 def multiplied_without_overflow(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
-    """Multiply ascending integers by a factor without overflow.
+    """Multiply ascending integers by a factor, as Python integers where 64 bits could overflow.
 
     They become Python integers where the results, moved by ``reach``, could overflow 64 bits.
     """

@@ -181,7 +181,7 @@ class BucketTarget(Target):
     def recall_by(
         self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
-        """Return the manifest of a release if the bucket has it, and name the release in ``CURRENT``."""
+        """Return a release's manifest if the bucket has it and its files, and name it in ``CURRENT``."""
         content = self._manifest_content(release)
         if content is None:
             return None
