@@ -44,7 +44,7 @@ class ValueCounts:
     measured: bool = False
 
     def and_also(self, digests: Digests, *, measured: bool = False) -> ValueCounts:
-        """Return value counts to which the values of further records are added.
+        """Return the counts with further records added.
 
         Args:
             digests: Shape (m,), of the value of each; ``NOBODY`` where there is none.

@@ -91,20 +91,20 @@ def pseudonym_kinds(identifiers: object) -> Iterator[tuple[str, str]]:
             yield name, kind
 
 
-def subject_faults(identifiers: object, job_columns: Collection[str] | None) -> list[str]:
+def subject_faults(identifiers: object, known: Collection[str] | None) -> list[str]:
     """Return a message for each treatment whose subject column is not in the job.
 
-    Treatments may be validated or raw; ``job_columns`` is None if all columns are allowed.
+    Treatments may be validated or raw; ``known`` is None if all columns are allowed.
     """
     faults = []
-    for entry in identifiers if isinstance(identifiers, list) and job_columns is not None else []:
+    for entry in identifiers if isinstance(identifiers, list) and known is not None else []:
         kind = treatment_of(_inside(entry, "treatment"))
         if kind is None or not TREATMENTS[kind].per_subject:
             continue
         subject = _inside(entry, "treatment", kind, "subject")
-        if isinstance(subject, str) and subject not in (job_columns or ()):
+        if isinstance(subject, str) and subject not in (known or ()):
             place = f"columns.identifiers '{_inside(entry, 'name')}'"
-            faults.append(f"{place}: {kind}.subject: column '{subject}' has no role in columns{nearest(subject, job_columns or ())}")
+            faults.append(f"{place}: {kind}.subject: column '{subject}' has no role in columns{nearest(subject, known or ())}")
     return faults
 
 
