@@ -66,7 +66,7 @@ def work(name: str, count: int, folder: Path) -> None:
 
 def _tokens(name: str, values: pa.Array, folder: Path) -> None:
     from schemas.job.job import load_job
-    from tasks.writing.vaults import issue_tokens, tokens_of
+    from tasks.writing.vaults import issue_tokens, tokens_of_values
 
     job = load_job(folder / "job.yaml")
     if name == "issue":
@@ -75,7 +75,7 @@ def _tokens(name: str, values: pa.Array, folder: Path) -> None:
         )
         return
     for first in range(0, len(values), CHUNK):
-        tokens_of(job, folder / "vault.parquet", values.slice(first, CHUNK), folder / "spill")
+        tokens_of_values(job, folder / "vault.parquet", values.slice(first, CHUNK), folder / "spill")
 
 
 def job_at(folder: Path) -> None:

@@ -46,7 +46,7 @@ from core.privacy.promise import Promise
 from core.units.digests import digests_of
 from core.units.repeats import NOTHING, ValueCounts
 from tasks.source.reading import BATCH_ROWS
-from tasks.store.keys import code_of, reached
+from tasks.store.keys import code_of, module_with_imports
 
 REGISTERS = 1 << 14
 NODES = 40
@@ -273,7 +273,7 @@ def pictures(_: argparse.Namespace) -> None:
 
 def keys(_: argparse.Namespace) -> None:
     spent, _codes = cpu(lambda: [code_of(module) for module in STEPS])
-    files = [Path(f"{module.replace('.', '/')}.py") for module in set().union(*map(reached, STEPS))]
+    files = [Path(f"{module.replace('.', '/')}.py") for module in set().union(*map(module_with_imports, STEPS))]
     print(f"the code of all steps of a run by the lattice, {len(files)} modules: {spent * 1000:.0f} ms of CPU")
     spent, _trees = cpu(lambda: [ast.parse(file.read_text()) for file in files])
     print(f"the same modules as syntax trees: {spent * 1000:.0f} ms")

@@ -82,7 +82,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/classes.py:recount_sql: IS NOT DISTINCT FROM -> =": (
         "A filter takes what is unknown as what is not so, and nothing but filters reads the stars."
     ),
-    "core/recount/linked.py:form_groups: IS NOT DISTINCT FROM -> =": (
+    "core/recount/linked.py:malformed_pseudonym_groups: IS NOT DISTINCT FROM -> =": (
         "A filter takes what is unknown as what is not so, and nothing but a filter reads the stars."
     ),
     "core/recount/people.py:people_sql: min( -> max(": ("The person at rank k is one at most, so that least and most are the same."),

@@ -79,7 +79,7 @@ def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
     return PairCounts(pairs[order] // width, pairs[order] % width, counts[order])
 
 
-def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, known: bool) -> Guesses:
+def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, is_known: bool) -> Guesses:
     """Simulate the attack by a column's rarest values: right if a single record has the value.
 
     Where the job promises that k people share values, it is right if fewer than k have it.
@@ -90,13 +90,13 @@ def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: 
         k: What is promised.
         sample: Guesses, at most.
         shared: Whether the job promises that k people have each value.
-        known: Whether the job publishes the column at all.
+        is_known: Whether the job publishes the column at all.
     """
     values = release.values[column]
     counts = np.sort(np.bincount(values[values >= 0]))
     rarest = counts[counts > 0][:sample]
     right = _few(rarest, k) if shared else int(np.count_nonzero(rarest == 1))
-    return Guesses("singling_out", column, BY_VALUE, len(rarest), right, 0, 0, promised=shared or not known)
+    return Guesses("singling_out", column, BY_VALUE, len(rarest), right, 0, 0, promised=shared or not is_known)
 
 
 def singled_out_by_both(release: AttackedRelease, column: str, sample: int, random: np.random.Generator) -> Guesses:
@@ -243,12 +243,12 @@ def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, acce
     """
     codes = release.values[column]
     held = codes >= 0
-    shared = sets_shared(codes[held], release.owners[held])
+    shared = people_per_class_set(codes[held], release.owners[held])
     below = int(np.count_nonzero(shared < k))
     return Guesses("linkage", column, PSEUDONYMS, len(shared), below, 0, 0, promised=not accepted)
 
 
-def sets_shared(people: Codes, classes: Codes) -> Codes:
+def people_per_class_set(people: Codes, classes: Codes) -> Codes:
     """Return for each person the number of people in the same set of classes, shape (people,)."""
     pairs = np.unique(np.stack([people, classes], axis=1), axis=0)
     names = _mixed(pairs[:, 1].astype(np.uint64))
@@ -329,7 +329,7 @@ def membership_by_digests(column: str, texts: Iterable[str], control: Iterable[s
     return Guesses("membership", column, BY_DIGEST, len(mine), right, len(others), wrong, promised=True)
 
 
-def digests_of_files(digests: Collection[str], published: Collection[str]) -> Guesses:
+def membership_by_file_digests(digests: Collection[str], published: Collection[str]) -> Guesses:
     """Simulate the attack by file digests: right if the plain digest of a source file is published.
 
     It would confirm a guessed file as the source.

@@ -48,8 +48,8 @@ class NeighbourBuffers(NamedTuple):
     reached: NDArray[np.int64]
 
 
-def room_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffers:
-    """Create the scratch arrays; memory grows with the largest partition alone.
+def scratch_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffers:
+    """Allocate the scratch arrays for outlier factors; memory grows with the largest partition alone.
 
     Args:
         points: The records.
@@ -175,7 +175,7 @@ def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining
 
         def of_some(part: slice) -> None:
             mine = ends[part.start : part.stop + 1]
-            _factors(rows, mine, k, chaining == "tang", points.metric, room_for_partitions(points, int(np.diff(mine).max()), k), found)
+            _factors(rows, mine, k, chaining == "tang", points.metric, scratch_for_partitions(points, int(np.diff(mine).max()), k), found)
 
         parts_in_parallel(of_some, len(ends) - 1, least=least_for_threads(len(ends) - 1, len(order), LEAST_ROWS))
         factors[order] = found

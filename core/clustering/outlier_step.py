@@ -137,7 +137,7 @@ def _within_bounds(
 
 @kernel
 def leaving_persons(
-    found: NDArray[np.int64],
+    outliers: NDArray[np.int64],
     classes: NDArray[np.int32],
     people: NDArray[np.int32],
     pairs: NDArray[np.int64],
@@ -148,7 +148,7 @@ def leaving_persons(
     """Return a mask of outliers that leave one after the other, each if k persons stay in its partition.
 
     Args:
-        found: The outliers, those that are to leave first before the others.
+        outliers: The outliers, those that are to leave first before the others.
         classes: Shape (n,), the partition of each record.
         people: Shape (n,), the person of each record; negative for none.
         pairs: Shape (n,), the number of its partition and person together.
@@ -157,7 +157,7 @@ def leaving_persons(
         k: Fewest persons that stay.
     """
     leaving = np.zeros(classes.shape[0], np.bool_)
-    for record in found:
+    for record in outliers:
         last = people[record] >= 0 and records[pairs[record]] == 1
         if persons[classes[record]] - last < k:
             continue

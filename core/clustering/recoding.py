@@ -72,7 +72,7 @@ def recode_records(
     classes: NDArray[np.int32],
     domains: Sequence[Domain],
     hierarchies: Sequence[Hierarchy],
-    how: ClassPublication,
+    publication: ClassPublication,
     least: NDArray[np.int64] | None = None,
     unit: Unit = EVERY_RECORD,
 ) -> RecordRecoding:
@@ -85,17 +85,22 @@ def recode_records(
         classes: Shape (n,), int32, dense from 0; SUPPRESSED for records that are in none.
         domains: One per QID.
         hierarchies: One per QID.
-        how: How classes are published.
+        publication: How classes are published.
         least: Shape (classes,), the finest level that may be published for categorical QIDs, -1 for any; any if left out.
         unit: Whose the records are: C_avg is of persons where they are named.
     """
     sets = Sets.of(classes)
 
     def labelled(qid: int) -> QidLabels:
-        ends, codes, domain, hierarchy = how.ends[qid] if how.ends else None, records[:, qid], domains[qid], hierarchies[qid]
-        if how.ways:
-            return generalise(how.ways[qid], codes, sets, domain, hierarchy, how.style.intervals, ends)
-        return label_qid(codes, sets, domain, hierarchy, how.style, least, ends)
+        ends, codes, domain, hierarchy = (
+            publication.ends[qid] if publication.ends else None,
+            records[:, qid],
+            domains[qid],
+            hierarchies[qid],
+        )
+        if publication.ways:
+            return generalise(publication.ways[qid], codes, sets, domain, hierarchy, publication.style.intervals, ends)
+        return label_qid(codes, sets, domain, hierarchy, publication.style, least, ends)
 
     found = each_in_parallel(labelled, range(len(domains)), AT_A_TIME)
     # Who reads a release cannot tell classes of the same labels apart.
@@ -104,10 +109,10 @@ def recode_records(
     columns = {name: column.take(pa.array(firsts)) for label in found for name, column in label.columns.items()}
     labels, recoded = pa.table(columns), np.append(numbers, SUPPRESSED).astype(np.int32)[classes]
     suppressed = len(classes) - int(sets.sizes.sum())
-    masked = suppressed if SUPPRESSIONS[how.treatment].masks and suppressed >= how.k else 0
+    masked = suppressed if SUPPRESSIONS[publication.treatment].masks and suppressed >= publication.k else 0
     averages = (
-        c_avg(int(unit.per_class(recoded).sum()), len(sizes), how.k),
-        c_avg(int(unit.per_class(classes).sum()), len(sets.sizes), how.k),
+        c_avg(int(unit.per_class(recoded).sum()), len(sizes), publication.k),
+        c_avg(int(unit.per_class(classes).sum()), len(sets.sizes), publication.k),
     )
     loss = _losses(found, sets, sizes, suppressed, averages) | _clustering_losses(found, sets, domains)
     if masked:

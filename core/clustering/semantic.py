@@ -62,7 +62,7 @@ class Clustering:
     def blocks(
         self, records: NDArray[np.integer], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], unit: Unit = EVERY_RECORD
     ) -> Blocks:
-        """Cluster records into blocks.
+        """Cluster records level by level; return each record's block and each block's level.
 
         Args:
             records: Shape (n, QIDs), the code of each value, n ≥ k; their order decides ties.

@@ -227,11 +227,11 @@ def positions_among(cells: PackedWords, wanted: PackedWords, product: int) -> ND
     if len(cells) > 1:
         both = single_word(tuple(np.concatenate(pair) for pair in zip(cells, wanted, strict=True)))
         return np.searchsorted(both[: len(cells[0])], both[len(cells[0]) :])
-    return finder(cells[0], product)(wanted[0])
+    return finder_of_known_cells(cells[0], product)(wanted[0])
 
 
-def finder(cells: NDArray[np.int64], product: int) -> Callable[[NDArray[np.int64]], NDArray[np.int32]]:
-    """Return a function that finds the positions of wanted cells, shape (n,), among known cells.
+def finder_of_known_cells(cells: NDArray[np.int64], product: int) -> Callable[[NDArray[np.int64]], NDArray[np.int32]]:
+    """Return a function that gives the positions of cells, shape (n,), all among known cells.
 
     Args:
         cells: Shape (cells,), without repeats; every wanted cell is one of them.
@@ -252,7 +252,7 @@ class Translation:
 
     Attributes:
         own: How the chunk's cells are packed.
-        maps: Per axis, shape (own size,), int64: the source's code of each of the chunk's.
+        maps: Per axis, shape (codes,), int64: the source's code of each of the chunk's.
         target_packing: How the source's cells are packed.
     """
 
@@ -261,13 +261,13 @@ class Translation:
     target_packing: Packing
 
     @classmethod
-    def between(cls, own: Sequence[Domain], whole: Sequence[Domain]) -> Translation:
+    def between(cls, chunk_domains: Sequence[Domain], source_domains: Sequence[Domain]) -> Translation:
         """Return the translation from the domains of a chunk to the domains of its source, axis by axis."""
-        maps = tuple(codes_in(mine, all_of) for mine, all_of in zip(own, whole, strict=True))
-        for mine, codes in zip(own, maps, strict=True):
+        maps = tuple(codes_in(mine, all_of) for mine, all_of in zip(chunk_domains, source_domains, strict=True))
+        for mine, codes in zip(chunk_domains, maps, strict=True):
             if (codes < 0).any():
                 raise LookupError(mine.qid)
-        return cls(Packing(tuple(map(len, maps))), maps, Packing(tuple(domain.size for domain in whole)))
+        return cls(Packing(tuple(map(len, maps))), maps, Packing(tuple(domain.size for domain in source_domains)))
 
     @property
     def changes(self) -> bool:
@@ -289,10 +289,10 @@ class Translation:
         return self.target_packing.pack_mapped(tuple(self.own.unpack(words).T), self.maps)
 
 
-def codes_in(own: Domain, whole: Domain) -> NDArray[np.int64]:
-    """Return the code in domain ``whole`` of each code of domain ``own``, shape (own size,).
+def codes_in(chunk_domain: Domain, source_domain: Domain) -> NDArray[np.int64]:
+    """Return the source domain's code of each code of a chunk's domain, shape (codes,).
 
-    It is -1 for a value that is not in ``whole``.
+    It is -1 for a value that is not in ``source_domain``.
     """
-    codes = position_finder(whole.values, -1)(own.values).astype(np.int64)
-    return np.append(codes, len(whole.values) if whole.nulls else -1) if own.nulls else codes
+    codes = position_finder(source_domain.values, -1)(chunk_domain.values).astype(np.int64)
+    return np.append(codes, len(source_domain.values) if source_domain.nulls else -1) if chunk_domain.nulls else codes

@@ -77,7 +77,7 @@ class Counted(NamedTuple):
         return Counted(self.values.slice(first, last - first), self.counts[first:last], persons)
 
     def domain(self, qid: str) -> Domain:
-        """Return the domain of a QID with these values and counts."""
+        """Build a QID's domain from these distinct values and counts."""
         known = len(self.values) - self.values.null_count
         values, counts, persons = self.part(0, known)
         return Domain(qid, values, counts.astype(np.int64, copy=False), int(self.counts[known:].sum()), persons)

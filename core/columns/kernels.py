@@ -16,20 +16,20 @@ Counts = NDArray[np.signedinteger[Any]]
 
 
 @kernel
-def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
-    """Add the count of each cell to its coarser cell in a dense array.
+def add_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
+    """Add each cell's count to the entry of its coarser cell in ``dense``; a cell is any number of codes.
 
     Args:
         codes: Shape (cells, QIDs), the group of each QID in each cell.
-        starts: Shape (QIDs,), where each QID's part of ``worth`` starts.
-        worth: What each group adds to the number of the new cell.
+        starts: Shape (QIDs,), where each QID's part of ``weights`` starts.
+        weights: What each group adds to the number of the new cell.
         counts: Shape (cells,).
         dense: Shape (new cells,), added to.
     """
     for row in range(codes.shape[0]):
         cell = 0
         for qid in range(codes.shape[1]):
-            cell += worth[starts[qid] + np.int64(codes[row, qid])]
+            cell += weights[starts[qid] + np.int64(codes[row, qid])]
         dense[cell] += counts[row]
 
 
@@ -42,7 +42,7 @@ def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np
 
 
 @kernel
-def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64]) -> NDArray[np.int64]:
+def number_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the mixed-radix number of each cell's coarser cell, shape (cells,).
 
     Arguments as for ``add_cells``.
@@ -51,13 +51,13 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int6
     for row in range(codes.shape[0]):
         cell = 0
         for qid in range(codes.shape[1]):
-            cell += worth[starts[qid] + np.int64(codes[row, qid])]
+            cell += weights[starts[qid] + np.int64(codes[row, qid])]
         cells[row] = cell
     return cells
 
 
 @kernel
-def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple[NDArray[np.int64], Counts]:
+def sum_equal_cells(cells: NDArray[np.int64], counts: Counts, hash_slots: Counts) -> tuple[NDArray[np.int64], Counts]:
     """Sum the counts of equal cells in a hash table.
 
     For cells too many for an array this costs least.
@@ -65,24 +65,24 @@ def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple
     Args:
         cells: Shape (n,).
         counts: Shape (n,).
-        places: Shape (a power of two, more than there are distinct cells,), all -1; written to.
+        hash_slots: Shape (a power of two, more than there are distinct cells,), all -1; written to.
 
     Returns:
         The row in which each distinct cell comes first, and the sum of its counts, in that order.
     """
     first, keys = np.empty(cells.shape[0], np.int64), np.empty(cells.shape[0], np.int64)
     summed = np.empty(cells.shape[0], counts.dtype)
-    mask, size = np.uint64(places.shape[0] - 1), 0
+    mask, size = np.uint64(hash_slots.shape[0] - 1), 0
     for row in range(cells.shape[0]):
         # Fibonacci hashing; the high half of the product is the well mixed one.
         place = ((np.uint64(cells[row]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
-        while places[place] >= 0 and keys[places[place]] != cells[row]:
+        while hash_slots[place] >= 0 and keys[hash_slots[place]] != cells[row]:
             place = (place + np.uint64(1)) & mask
-        known = places[place]
+        known = hash_slots[place]
         if known >= 0:
             summed[known] += counts[row]
         else:
-            places[place] = size
+            hash_slots[place] = size
             first[size], keys[size], summed[size] = row, cells[row], counts[row]
             size += 1
     # A slice would keep arrays as long as what was rolled up.
@@ -90,90 +90,90 @@ def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple
 
 
 @kernel
-def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
+def number_distinct(cells: NDArray[np.int64], hash_slots: Counts) -> int:
     """Replace each cell by a number from 0, the same for equal cells; return the number of distinct cells.
 
-    Arguments as for ``sum_equal``.
+    Arguments as for ``sum_equal_cells``.
     """
     keys = np.empty(cells.shape[0], np.int64)
-    mask, size = np.uint64(places.shape[0] - 1), 0
+    mask, size = np.uint64(hash_slots.shape[0] - 1), 0
     for row in range(cells.shape[0]):
         cell = cells[row]
         place = ((np.uint64(cell) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
-        while places[place] >= 0 and keys[places[place]] != cell:
+        while hash_slots[place] >= 0 and keys[hash_slots[place]] != cell:
             place = (place + np.uint64(1)) & mask
-        if places[place] < 0:
-            places[place] = size
+        if hash_slots[place] < 0:
+            hash_slots[place] = size
             keys[size] = cell
             size += 1
-        cells[row] = places[place]
+        cells[row] = hash_slots[place]
     return size
 
 
 @kernel
-def number_values(values: NDArray[np.int64], places: Counts, most: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def number_values(values: NDArray[np.int64], hash_slots: Counts, most: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Assign numbers from 0 to distinct values in order of first occurrence, up to ``most`` values.
 
     Args:
         values: Shape (n,).
-        places: Shape (a power of two, more than ``most``,), all -1; written to.
+        hash_slots: Shape (a power of two, more than ``most``,), all -1; written to.
         most: The largest number of distinct values.
 
     Returns:
         The number of each, shape (n,), and the different values in the order of their numbers; both empty where there are more.
     """
     numbers, known = np.empty(values.shape[0], np.int32), np.empty(most, np.int64)
-    shift, mask, size = np.uint64(64), np.uint64(places.shape[0] - 1), 0
-    while np.int64(1) << np.int64(np.uint64(64) - shift) < places.shape[0]:
+    shift, mask, size = np.uint64(64), np.uint64(hash_slots.shape[0] - 1), 0
+    while np.int64(1) << np.int64(np.uint64(64) - shift) < hash_slots.shape[0]:
         shift -= np.uint64(1)
     for row in range(values.shape[0]):
         value = values[row]
         # The highest bits of the product alone depend on all bits of the value: those of floats often end in zeros.
         place = (np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> shift
-        while places[place] >= 0 and known[places[place]] != value:
+        while hash_slots[place] >= 0 and known[hash_slots[place]] != value:
             place = (place + np.uint64(1)) & mask
-        if places[place] < 0:
+        if hash_slots[place] < 0:
             if size == most:
                 return numbers[:0].copy(), known[:0].copy()
-            places[place] = size
+            hash_slots[place] = size
             known[size] = value
             size += 1
-        numbers[row] = places[place]
+        numbers[row] = hash_slots[place]
     return numbers, known[:size].copy()
 
 
 @kernel
-def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], places: Counts) -> NDArray[np.int32]:
+def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], hash_slots: Counts) -> NDArray[np.int32]:
     """Return the position of each wanted cell among known cells, shape (n,); -1 for an unknown cell.
 
     Args:
         wanted: Shape (n,).
         cells: Shape (cells,), without repeats.
-        places: What ``fill_position_table`` made of them.
+        hash_slots: What ``fill_position_table`` made of them.
     """
-    found, mask = np.empty(wanted.shape[0], np.int32), np.uint64(places.shape[0] - 1)
+    found, mask = np.empty(wanted.shape[0], np.int32), np.uint64(hash_slots.shape[0] - 1)
     for row in range(wanted.shape[0]):
         place = ((np.uint64(wanted[row]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
-        while places[place] >= 0 and cells[places[place]] != wanted[row]:
+        while hash_slots[place] >= 0 and cells[hash_slots[place]] != wanted[row]:
             place = (place + np.uint64(1)) & mask
-        found[row] = places[place]
+        found[row] = hash_slots[place]
     return found
 
 
 @kernel
-def fill_position_table(cells: NDArray[np.int64], places: Counts) -> None:
+def fill_position_table(cells: NDArray[np.int64], hash_slots: Counts) -> None:
     """Fill a hash table with the position of each cell.
 
     Args:
         cells: Shape (cells,), without repeats.
-        places: Shape (a power of two, more than there are cells,), all -1; written to.
+        hash_slots: Shape (a power of two, more than there are cells,), all -1; written to.
     """
-    mask = np.uint64(places.shape[0] - 1)
+    mask = np.uint64(hash_slots.shape[0] - 1)
     for row in range(cells.shape[0]):
         place = ((np.uint64(cells[row]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
-        while places[place] >= 0:
+        while hash_slots[place] >= 0:
             place = (place + np.uint64(1)) & mask
-        places[place] = row
+        hash_slots[place] = row
 
 
 @kernel
@@ -191,14 +191,14 @@ def count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
 
 
 @kernel
-def entries_at(entries: NDArray[Any], places: NDArray[np.int32]) -> NDArray[Any]:
+def entries_at(entries: NDArray[Any], positions: NDArray[np.int32]) -> NDArray[Any]:
     """Return the entry at each position, shape (n,).
 
     NumPy would first convert the positions to the width of addresses, which takes longer than the look-up.
     """
-    found = np.empty(places.shape[0], entries.dtype)
-    for row in range(places.shape[0]):
-        found[row] = entries[places[row]]
+    found = np.empty(positions.shape[0], entries.dtype)
+    for row in range(positions.shape[0]):
+        found[row] = entries[positions[row]]
     return found
 
 

@@ -100,9 +100,9 @@ class NumberLine:
             return numbers
         return np.array([float(number - self.origin) for number in _fractions(values)], np.float64)
 
-    def at(self, values: pa.Array, places: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    def at(self, values: pa.Array, positions: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Return the line positions of the values at some places of an array, shape (places,)."""
-        return self.of(values.take(pa.array(places))) if len(places) < len(values) else self.of(values)[places]
+        return self.of(values.take(pa.array(positions))) if len(positions) < len(values) else self.of(values)[positions]
 
 
 def number_line(domain: Domain) -> NumberLine | None:

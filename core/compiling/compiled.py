@@ -37,7 +37,7 @@ def notified_once_compiling(listener: Callable[[], None]) -> Iterator[None]:
 
 
 def report_compiling() -> None:
-    """Call all listeners that wait for the first compilation, and remove them."""
+    """Call once each listener that waits for a kernel to be compiled, and forget the listeners."""
     while _WAITING:
         _WAITING.pop()()
 

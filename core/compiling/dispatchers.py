@@ -52,7 +52,7 @@ class CallerLibrary(JITCodeLibrary):
         super().finalize()
 
     def set_environments(self) -> None:
-        """Connect the code of parts with Python, so that it can raise exceptions."""
+        """Give each linked kernel numba's environment, without which it cannot raise Python exceptions."""
         for library in self._linking_libraries:
             if isinstance(library, PartLibrary) and self.codegen._engine.is_symbol_defined(library.environment[0]):
                 self.codegen.set_env(*library.environment)

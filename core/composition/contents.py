@@ -201,7 +201,7 @@ class RowSums:
         np.add.at(self.counts, persons[first], np.diff(np.append(first, len(persons))))
 
     def of(self, digests: Digests) -> Digests:
-        """Combine the row sums into digests of persons, shape (persons,), and return these."""
+        """Return a digest of each person from the sums of the digests of the person's rows, shape (persons,)."""
         combine(digests, self.sums)
         return digests
 

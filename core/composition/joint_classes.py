@@ -70,7 +70,7 @@ class RecordMatching(NamedTuple):
     same: tuple[int, ...] = ()
 
 
-def joined_sql(identity: RecordMatching) -> str:
+def joined_records_sql(identity: RecordMatching) -> str:
     """Return SQL that makes the table ``joined`` of the records of both releases with both classes.
 
     Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …. A record in both whose published values
@@ -196,7 +196,7 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 """Tables of the joint classes with a number each, from 0, of the numbers of those that fail, and of what digests of several values hold."""
 
 
-def numbered_sql(columns: Sequence[int], *, persons: bool) -> str:
+def numbered_classes_sql(columns: Sequence[int], *, persons: bool) -> str:
     """Return SQL that assigns numbers to the published joint classes with at least one unit of k.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not

@@ -35,7 +35,7 @@ def text_sql(columns: Sequence[str]) -> str:
 
 
 def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], others: Sequence[str], salt: str) -> str:
-    """Return SQL that yields, for each pseudonym of a release, digests of all that it publishes.
+    """Return SQL that yields, for each pseudonym, digests of all values published in its records.
 
     Its columns are ``key``, ``everything`` and ``labels``. It is right because records that publish the same are counted together, and
     each member of a set enters its digest once, with its count: an exclusive or of equal members would else be nothing. A record without
@@ -79,8 +79,8 @@ def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
     """
 
 
-def published_sql(digests: str, owners: str, secret: str, release: str, whose: str) -> str:
-    """Return SQL that makes the table of keyed digests of all that this release discloses.
+def keyed_disclosures_sql(digests: str, owners: str, secret: str, release: str, person_columns: str) -> str:
+    """Return SQL that makes this release's table of pseudonyms, owners and disclosures as keyed digests.
 
     Its columns are ``key``, ``owner``, ``everything`` and ``labels``.
 
@@ -89,9 +89,9 @@ def published_sql(digests: str, owners: str, secret: str, release: str, whose: s
         owners: What is read as ``key`` and ``owner``; empty where every pseudonym counts as a person.
         secret: What everything is keyed with, as an SQL string.
         release: The id of the release, as an SQL string: the same set in two releases is not the same.
-        whose: What names persons, as an SQL string: another column names others.
+        person_columns: What names persons, as an SQL string: another column names others.
     """
-    owner = f"coalesce(md5_number_lower({secret} || {whose} || o.owner), 0)::UBIGINT" if owners else "0::UBIGINT"
+    owner = f"coalesce(md5_number_lower({secret} || {person_columns} || o.owner), 0)::UBIGINT" if owners else "0::UBIGINT"
     known = f"LEFT JOIN ({owners}) AS o ON o.key = d.key" if owners else ""
     keyed = ", ".join(f"md5_number_lower({secret} || {release} || d.{name}) AS {name}" for name in ("everything", "labels"))
     return f"""
@@ -101,7 +101,7 @@ def published_sql(digests: str, owners: str, secret: str, release: str, whose: s
 
 
 def all_releases_sql(*, again: bool = False) -> str:
-    """Return SQL that makes the table of digests of all that this and earlier releases disclose.
+    """Return SQL that adds this release's digests by pseudonym to those of earlier releases, as a table.
 
     ``before`` and ``mine`` are the digests of the earlier releases and of this one, null where they have not the pseudonym.
 

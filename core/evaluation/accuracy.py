@@ -38,15 +38,15 @@ class Examples(NamedTuple):
     folds: NDArray[np.int64]
 
 
-def accuracies(learnt: Examples, asked: Examples, seed: int) -> dict[str, float]:
+def accuracies(trained_on: Examples, tested_on: Examples, seed: int) -> dict[str, float]:
     """Return the share of records that each learner predicts correctly, by cross-validation.
 
-    A learner is trained on two folds of ``learnt`` and tested on the third fold of ``asked``. A tree and a logistic regression fail in
-    different ways where labels are wide: the tree takes steps, the regression is linear in shares.
+    A learner is trained on two folds of ``trained_on`` and tested on the third fold of ``tested_on``. A tree and a logistic regression
+    fail in different ways where labels are wide: the tree takes steps, the regression is linear in shares.
 
     Args:
-        learnt: What is learnt from.
-        asked: What is asked.
+        trained_on: The records whose targets are learnt.
+        tested_on: The same records, whose targets are predicted.
         seed: Of ties, and of the records that are learnt from where there are many.
     """
     # Not at the top: it is an optional extra, and everything else must start without it.
@@ -59,13 +59,13 @@ def accuracies(learnt: Examples, asked: Examples, seed: int) -> dict[str, float]
     }
     right = dict.fromkeys(learners, 0)
     for fold in range(FOLDS):
-        mine = np.flatnonzero(learnt.folds != fold)
+        mine = np.flatnonzero(trained_on.folds != fold)
         mine = np.sort(np.random.default_rng(seed).permutation(mine)[:MOST_LEARNT])
-        theirs = asked.folds == fold
+        theirs = tested_on.folds == fold
         for name, learner in learners.items():
-            told = _told(learner(), learnt.features[mine], learnt.target[mine], asked.features[theirs])
-            right[name] += int(np.count_nonzero(told == asked.target[theirs]))
-    return {name: count / len(asked.target) for name, count in right.items()}
+            told = _told(learner(), trained_on.features[mine], trained_on.target[mine], tested_on.features[theirs])
+            right[name] += int(np.count_nonzero(told == tested_on.target[theirs]))
+    return {name: count / len(tested_on.target) for name, count in right.items()}
 
 
 def _told(learner: Any, features: Floats, target: NDArray[np.int64], asked: Floats) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ SAME_SHARE = 0.005
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """Return a share as a percentage."""
+    """Format a share as a percentage."""
     return f"{100 * share:.{digits}f} %"
 
 

@@ -85,7 +85,7 @@ def summed_digests(columns: Iterable[Digests], people: int) -> Digests:
 
 
 def sample_uniqueness(digests: Digests, k: int) -> SampleUniqueness:
-    """Count the people with a unique combination, and with one that fewer than k have.
+    """Count the people whose combination is unique, and those who share theirs with fewer than k.
 
     Args:
         digests: Shape (people,), of each one's combination.
@@ -100,7 +100,7 @@ def sample_uniqueness(digests: Digests, k: int) -> SampleUniqueness:
 
 
 def column_uniqueness(columns: Mapping[str, Digests], known: Sequence[str], k: int) -> dict[str, ColumnUniqueness]:
-    """Count the people who are unique by each column, alone and with the known columns.
+    """Count people unique by each column alone, with the known columns, and by these without it.
 
     Args:
         columns: Digests by column, each of shape (people,).

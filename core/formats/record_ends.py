@@ -93,7 +93,7 @@ class _Block:
         self._borders = (QUOTE, NEWLINE, RETURN, ord(delimiter))
 
     def regular(self, inside: int) -> bool:
-        """Return whether the block's quotes and line ends are regular if it begins inside quotes or not."""
+        """Return whether quotes and line ends are well-formed, given whether the block starts within quotes."""
         opening, closing = self.quotes[inside::2], self.quotes[1 - inside :: 2]
         if not (self._bordered(self._starts[opening]) and self._bordered(self._ends[closing])):
             return False

@@ -204,17 +204,17 @@ def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
     return _objects(int(text) for text in digits.to_pylist()), places
 
 
-def scaled_integer(number: Decimal, places: int) -> int:
+def scaled_integer(number: Decimal, decimals: int) -> int:
     """Return ``number * 10**places`` as an integer."""
-    whole = Fraction(number) * 10**places
+    whole = Fraction(number) * 10**decimals
     if whole.denominator != 1:
-        msg = f"a number with more than {places} decimal places"
+        msg = f"a number with more than {decimals} decimal places"
         raise ValueError(msg)
     return int(whole)
 
 
 def multiplied_without_overflow(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
-    """Multiply ascending integers by a factor without overflow.
+    """Multiply ascending integers by a factor, as Python integers where 64 bits could overflow.
 
     They become Python integers where the results, moved by ``reach``, could overflow 64 bits.
     """
@@ -224,22 +224,22 @@ def multiplied_without_overflow(whole: ScaledIntegers, factor: int, reach: int) 
     return whole.astype(object) * factor
 
 
-def decimal_text(whole: ScaledIntegers, places: int) -> pa.Array:
-    """Write ``whole / 10**places`` with exactly ``places`` decimal places.
+def decimal_text(whole: ScaledIntegers, decimals: int) -> pa.Array:
+    """Write ``whole / 10**places`` with exactly ``decimals`` decimal places.
 
     Args:
         whole: Shape ``(g,)``.
-        places: Digits after the point; no point for 0.
+        decimals: Digits after the point; no point for 0.
 
     Returns:
         Shape ``(g,)``, strings such as ``23``, ``22.5`` and ``-0.5``.
     """
-    if not places:
+    if not decimals:
         return _digits(whole)
-    unit = 10**places
+    unit = 10**decimals
     size = abs(whole)
     sign = pc.if_else(pa.array((whole < 0).astype(bool)), "-", "")
-    tail = pc.utf8_lpad(_digits(size % unit), places, "0")
+    tail = pc.utf8_lpad(_digits(size % unit), decimals, "0")
     return pc.binary_join_element_wise(sign, _digits(size // unit), pa.scalar("."), tail, "")
 
 

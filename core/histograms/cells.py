@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from core.columns.coding import PackedWords, Packing, positions_among
 from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Node
-from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal
+from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal_cells
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram, count_cells
-from core.histograms.kernels import add_pairs, add_triples
+from core.histograms.kernels import add_three_code_cells, add_two_code_cells
 
-OF_FEW: dict[int, Callable[..., None]] = {2: add_pairs, 3: add_triples}
+OF_FEW: dict[int, Callable[..., None]] = {2: add_two_code_cells, 3: add_three_code_cells}
 """Loops for cells of so few codes: half the cost of the one for any number."""
 DENSE_PER_CELL = 8
 SMALL_DENSE = 1 << 22
@@ -129,7 +129,7 @@ def dense_cell_sums(
     codes: NDArray[np.unsignedinteger[Any]],
     counts: NDArray[np.signedinteger[Any]],
     starts: NDArray[np.int64],
-    worth: NDArray[np.int64],
+    weights: NDArray[np.int64],
     product: int,
 ) -> NDArray[np.signedinteger[Any]]:
     """Sum cell counts in a dense array with an entry for each possible cell, shape (product,).
@@ -137,18 +137,18 @@ def dense_cell_sums(
     Args:
         codes: Shape (cells, codes).
         counts: Shape (cells,).
-        starts: Where the entries of each code begin in ``worth``.
-        worth: What each code adds to the number of a cell.
+        starts: Where the entries of each code begin in ``weights``.
+        weights: What each code adds to the number of a cell.
         product: How many cells there could be.
     """
-    tables = np.split(worth.astype(np.int32), starts[1:]) if len(starts) in OF_FEW and product < 1 << 31 else None
+    tables = np.split(weights.astype(np.int32), starts[1:]) if len(starts) in OF_FEW and product < 1 << 31 else None
 
     def added(rows: slice) -> NDArray[np.signedinteger[Any]]:
         dense = np.zeros(product, counts.dtype)
         if tables:
             OF_FEW[len(tables)](codes[rows], *tables, counts[rows], dense)
         else:
-            add_cells(codes[rows], starts, worth, counts[rows], dense)
+            add_cells(codes[rows], starts, weights, counts[rows], dense)
         return dense
 
     # An array for each part: no more of them than take about as much as the cells themselves.
@@ -193,7 +193,7 @@ def summed_cells(
 ) -> tuple[PackedWords, NDArray[np.signedinteger[Any]]]:
     """Merge cells into the cells of a coarser node with a hash table; return these, unordered, and counts."""
     words = _words_of(cells, node, packing, hierarchies)
-    rows, sums = sum_equal(_keys_of(words), cells.counts, hash_table(len(cells.counts)))
+    rows, sums = sum_equal_cells(_keys_of(words), cells.counts, hash_table(len(cells.counts)))
     return tuple(word[rows] for word in words), sums
 
 

@@ -206,7 +206,7 @@ class _Sum(Protocol):
     """Sum of the value counts of one QID."""
 
     def put(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
-        """Add distinct values and their counts."""
+        """Add distinct values and their counts to the sum."""
 
     def result(self) -> Counted:
         """Return all values added, ascending, and their counts."""
@@ -220,6 +220,7 @@ class _OfKeys:
         self._parts = [Ascending(np.zeros(0, np.int64), np.zeros(0, np.int64))]
 
     def put(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
+        """Add distinct values and their counts, as integer keys in the order of the values."""
         if values.null_count:
             missing = to_numpy(values.is_null())
             self._nulls += int(counts[missing].sum())
@@ -234,6 +235,7 @@ class _OfKeys:
             self._parts, self._waiting = [sum_ascending(self._parts)], 0
 
     def result(self) -> Counted:
+        """Return all values added, ascending, and their counts."""
         self._parts = [sum_ascending(self._parts)]
         [(keys, counts)] = self._parts
         values = values_of_keys(keys, self._type)
@@ -250,12 +252,14 @@ class _OfValues:
         self._parts = [self._schema.empty_table()]
 
     def put(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
+        """Add distinct values and their counts, as a table."""
         self._parts.append(pa.table({"value": values, "count": counts}, schema=self._schema))
         self._waiting += len(values)
         if _are_many(self._waiting, len(self._parts[0])):
             self._parts, self._waiting = [_summed(pa.concat_tables(self._parts))], 0
 
     def result(self) -> Counted:
+        """Return all values added, ascending, and their counts."""
         # Grouping gives rows in the order in which they came; codes are positions, and must not depend on the order of chunks.
         self._parts = [_summed(pa.concat_tables(self._parts)).sort_by("value")]
         [rows] = self._parts

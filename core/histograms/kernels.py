@@ -12,41 +12,48 @@ kernel = compiler("histograms.kernels")
 
 
 @kernel
-def add_pairs(codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32], counts: Counts, dense: Counts) -> None:
-    """Add the count of each cell to its coarser cell in a dense array, for cells of two codes.
+def add_two_code_cells(
+    codes: Codes, first_weights: NDArray[np.int32], second_weights: NDArray[np.int32], counts: Counts, dense: Counts
+) -> None:
+    """Add each cell's count to the entry of its coarser cell in ``dense``; a cell is a pair of codes.
 
     It costs half as much as the loop for any number of codes.
 
     Args:
         codes: Shape (cells, 2).
-        first: What each first code adds to the number of the new cell.
-        second: The same of the second.
+        first_weights: What each first code adds to the number of the new cell.
+        second_weights: The same of the second.
         counts: Shape (cells,).
         dense: Shape (new cells,), added to.
     """
     for row in range(codes.shape[0]):
-        dense[first[codes[row, 0]] + second[codes[row, 1]]] += counts[row]
+        dense[first_weights[codes[row, 0]] + second_weights[codes[row, 1]]] += counts[row]
 
 
 @kernel
-def add_triples(
-    codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32], counts: Counts, dense: Counts
+def add_three_code_cells(
+    codes: Codes,
+    first_weights: NDArray[np.int32],
+    second_weights: NDArray[np.int32],
+    third_weights: NDArray[np.int32],
+    counts: Counts,
+    dense: Counts,
 ) -> None:
-    """Add the count of each cell to its coarser cell in a dense array, for cells of three codes.
+    """Add each cell's count to the entry of its coarser cell in ``dense``; a cell is three codes.
 
-    Arguments as for ``add_pairs``.
+    Arguments as for ``add_two_code_cells``.
     """
     for row in range(codes.shape[0]):
-        dense[first[codes[row, 0]] + second[codes[row, 1]] + third[codes[row, 2]]] += counts[row]
+        dense[first_weights[codes[row, 0]] + second_weights[codes[row, 1]] + third_weights[codes[row, 2]]] += counts[row]
 
 
 @kernel
-def fold_axis(counts: Counts, to: NDArray[np.int64], out: Counts, first: int, last: int, left: int, right: int) -> None:
+def fold_axis(counts: Counts, group_of: NDArray[np.int64], out: Counts, first: int, last: int, left: int, right: int) -> None:
     """Sum the entries of each group along the middle axis of a three-dimensional array.
 
     Args:
         counts: Shape (outer, entries, inner).
-        to: Shape (entries,), the group of each.
+        group_of: Shape (entries,), the group of each.
         out: Shape (outer, groups, inner), added to.
         first: Where to begin on the outer axis.
         last: Where to end on it.
@@ -55,27 +62,27 @@ def fold_axis(counts: Counts, to: NDArray[np.int64], out: Counts, first: int, la
     """
     for row in range(first, last):
         for entry in range(counts.shape[1]):
-            group = to[entry]
+            group = group_of[entry]
             for place in range(left, right):
                 out[row, group, place] += counts[row, entry, place]
 
 
 @kernel
-def fold_last(counts: Counts, to: NDArray[np.int64], out: Counts) -> None:
+def fold_last(counts: Counts, group_of: NDArray[np.int64], out: Counts) -> None:
     """Sum the entries of each group along the last axis of a two-dimensional array.
 
     Args:
         counts: Shape (outer, entries).
-        to: Shape (entries,), the group of each.
+        group_of: Shape (entries,), the group of each.
         out: Shape (outer, groups), added to.
     """
     for row in range(counts.shape[0]):
-        group, total = to[0], counts[row, 0]
+        group, total = group_of[0], counts[row, 0]
         for entry in range(1, counts.shape[1]):
             # Neighbours are mostly of one group: added up in a register, they do not wait for one another's way through memory.
-            if to[entry] != group:
+            if group_of[entry] != group:
                 out[row, group] += total
-                group, total = to[entry], counts[row, entry]
+                group, total = group_of[entry], counts[row, entry]
             else:
                 total += counts[row, entry]
         out[row, group] += total

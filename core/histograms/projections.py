@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import PackedWords, Packing, finder
+from core.columns.coding import PackedWords, Packing, finder_of_known_cells
 from core.columns.data_parallel import LEAST_ROWS, parts_in_parallel
 from core.columns.domains import Node
 from core.columns.kernels import Codes, add_cells, mark_cells, number_cells, occupied, unpack_cells
@@ -77,22 +77,22 @@ class Bundles:
         return [place for place, bundle in enumerate(flat) if any(sizes[qid] > 1 for qid in bundle)] or [0]
 
     def bundle_weights(
-        self, of_qids: Sequence[NDArray[np.int64]], places: Sequence[int] | None = None
+        self, of_qids: Sequence[NDArray[np.int64]], chosen_bundles: Sequence[int] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the radix weights of all bundle codes, and the start of each bundle in them.
+        """Return where each bundle's weights start, and the radix weights of all its codes, for some bundles.
 
         The weight of a code is the sum of the weights of its QIDs' groups.
 
         Args:
             of_qids: Per QID, shape (groups,).
-            places: Of the bundles that are asked about; all if left out.
+            chosen_bundles: Of the bundles that are asked about; all if left out.
 
         Returns:
             The starts and the weights.
         """
         tables = []
         flat = [bundle for bundles in self._bundles for bundle in bundles]
-        for bundle in flat if places is None else [flat[place] for place in places]:
+        for bundle in flat if chosen_bundles is None else [flat[place] for place in chosen_bundles]:
             table = np.zeros(1, np.int64)
             for qid in bundle:
                 of_codes = of_qids[qid] if self._maps is None else of_qids[qid][self._maps[qid]]
@@ -102,7 +102,7 @@ class Bundles:
 
 
 def group_weights(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> list[NDArray[np.int64]]:
-    """Return the radix weight of each finer group in the coarser node's cell numbers, shape (groups,).
+    """Return what each finer group adds to a coarser cell's mixed-radix number: an array per QID.
 
     One array per QID.
 
@@ -129,11 +129,11 @@ class GroupWeights:
 
     @classmethod
     def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> GroupWeights:
-        """Return the weights of a finer node's groups in the cell numbers of a coarser node."""
+        """Build the table of what each group of a finer node adds to a coarser cell's mixed-radix number."""
         return cls(group_weights(fine, node, packing, hierarchies))
 
     def tables(self, bundles: Bundles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the start of each bundle in the weights, and the weights of all bundle codes."""
+        """Return where each bundle's weights start, and the radix weights of all bundle codes in one array."""
         # Chunks that are coded alike come with the same bundles.
         if self._of is None or self._of[0] is not bundles:
             self._of = bundles, bundles.bundle_weights(self._of_qids)
@@ -157,7 +157,7 @@ class Projection:
         self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells, given by the codes of ``bundles``, and their counts, shape (cells,)."""
+        """Add finer cells, as codes of shape (cells, bundles), with their counts to the coarser histogram."""
         add_cells(codes, *self._worth.tables(bundles), counts.astype(self._dense.dtype), self._dense)
 
     @property
@@ -191,7 +191,7 @@ class SparseProjection:
         self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells, given by the codes of ``bundles``, and their counts, shape (cells,)."""
+        """Add finer cells, as codes of shape (cells, bundles), with their counts to the coarser histogram."""
         words = tuple(number_cells(codes, *worth.tables(bundles)) for worth in self._worths)
         self._parts.append(count_cells(words, self._packing.product, counts))
         # Chunks share cells: merged now and then, what waits takes no more room than the sum and a few million rows.
@@ -204,7 +204,7 @@ class SparseProjection:
         return sum(len(counts) for _, counts in self._parts)
 
     def result(self) -> Histogram:
-        """Return the summed histogram."""
+        """Return the sum of all added cells as the coarser node's histogram."""
         # A source without chunks has a histogram too.
         empty = (tuple(np.empty(0, np.int64) for _ in self._packing.words), np.empty(0, np.int64))
         return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
@@ -221,10 +221,10 @@ class ProjectedCells:
 
     def __init__(self, fine: Node, coarse: Histogram, hierarchies: Sequence[Hierarchy]) -> None:
         self._worth = GroupWeights.at(fine, coarse.node, coarse.packing, hierarchies)
-        self._find = finder(coarse.words[0], coarse.packing.product)
+        self._find = finder_of_known_cells(coarse.words[0], coarse.packing.product)
 
     def of(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
-        """Return the position of each cell, given by the codes of ``bundles``, shape (cells,)."""
+        """Return the position of each finer cell's coarser cell, shape (cells,), from codes of ``bundles``."""
         return self._find(number_cells(codes, *self._worth.tables(bundles)))
 
 
@@ -267,7 +267,7 @@ class LinearCounting:
         return 1 << max(most - 1, 0).bit_length()
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Mark cells, given by the codes of ``bundles``."""
+        """Mark cells, as codes of shape (cells, bundles), as seen in the sketch that counts distinct cells."""
         self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks, self._share, self._shares)
 
     def turn(self) -> None:
@@ -316,7 +316,7 @@ class Combinations:
         return len(told_apart.words) == 1 and told_apart.product.bit_length() + records.bit_length() <= BITS
 
     def add(self, bundles: Bundles, codes: Codes, counts: NDArray[np.int64]) -> None:
-        """Add cells and their counts, shape (cells,).
+        """Add the codes, shape (cells, bundles), and record counts, shape (cells,), of some cells to the sums.
 
         Args:
             bundles: Makes the codes of a cell.
@@ -329,7 +329,7 @@ class Combinations:
         self._filled += len(counts)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the distinct class sizes, ascending, and the number of combinations with each size.
+        """Return the distinct class sizes, ascending, and how many combinations of QID values have each size.
 
         No cell can be added after this call.
         """
@@ -371,5 +371,5 @@ class Combinations:
 
     @property
     def rows(self) -> int:
-        """The number of rows added."""
+        """The number of rows that were added."""
         return self._filled

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from core.columns.coding import PackedWords, Packing
 from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Node
-from core.columns.kernels import Counts, add_numbers, number_cells, occupied, sum_equal
+from core.columns.kernels import Counts, add_numbers, number_cells, occupied, sum_equal_cells
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells, dense_cell_sums, fits_array, hash_table, narrow_counts, number_coarser, packing_of, summed_cells
 from core.histograms.histogram import Histogram, count_cells
@@ -270,7 +270,7 @@ class RecordRollUps(RollUps[Form]):
         self._let_go(max(self._capacity - HASHED * len(base.counts), 0))
         if len(packing.words) == 1:
             keys = number_cells(*base.varying_codes(node, packing, self._hierarchies))
-            rows, sums = sum_equal(keys, base.counts, hash_table(len(keys)))
+            rows, sums = sum_equal_cells(keys, base.counts, hash_table(len(keys)))
             return SparseCells(node, packing, (keys[rows],), sums)
         cells = self._root_cells if base is self._kept[0] else _taken_apart(base)
         return SparseCells(node, packing, *summed_cells(cells, node, packing, self._hierarchies))

@@ -33,7 +33,7 @@ class NodeCounts(Protocol):
 
     @property
     def counts(self) -> NDArray[np.signedinteger[Any]]:
-        """The counts, one-dimensional."""
+        """The number of records in each cell, one-dimensional."""
         ...
 
 

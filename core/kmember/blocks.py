@@ -117,7 +117,7 @@ def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, 
 
 @kernel
 def improve_blocks(
-    places: RankPositions,
+    positions: RankPositions,
     owned: RankPositions,
     counted: NDArray[np.bool_],
     starts: Numbers,
@@ -132,7 +132,7 @@ def improve_blocks(
     """Improve the classes of each block; no block publishes more loss than before.
 
     Args:
-        places: Shape (n, columns), int32: the records, block by block.
+        positions: Shape (n, columns), int32: the records, block by block.
         owned: Shape (n,), int32: the person of each record, -1 for none; no entry without a person column.
         counted: Shape (columns,): whose values are counted.
         starts: Shape (blocks + 1,): where each block starts.
@@ -147,13 +147,13 @@ def improve_blocks(
     Returns:
         Shape (n,), int32: the class of each record, dense from 0.
     """
-    found, classes = np.empty(places.shape[0], np.int32), whole(0)
+    found, classes = np.empty(positions.shape[0], np.int32), whole(0)
     # One more than places of values: that of a null.
     scratch = np.zeros(greatest(prices.terms[:, SIZE]) + 1, np.int32)
     for number in range(starts.shape[0] - 1):
         first, end = starts[number], starts[number + 1]
         people = owned[first:end] if owned.shape[0] else owned
-        block = block_of(places[first:end], people, counted, prices, scratch)
+        block = block_of(positions[first:end], people, counted, prices, scratch)
         mine = _best_of(block, _dense(owners[first:end]), k, prices, published_prices, passes, anew, figures)
         for row in range(first, end):
             found[row] = classes + mine[row - first]

@@ -89,7 +89,7 @@ def bitset_words_for(records: CodedRecords) -> int:
 
 @kernel
 def start_set_label(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
-    """Set a label to that of a single record."""
+    """Overwrite the set label at a position by the label of a single record."""
     for word in range(set_labels.values.shape[1]):
         set_labels.values[at, word] = 0
     for column in range(records.positions.shape[1]):
@@ -102,7 +102,7 @@ def start_set_label(set_labels: SetLabels, at: int, records: CodedRecords, row: 
 
 @kernel
 def extend_set_label(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
-    """Extend a set label by one record."""
+    """Extend the set label at a position so that it covers one more record."""
     for column in range(records.positions.shape[1]):
         place, bit = records.positions[row, column], records.bits[row, column]
         set_labels.low[at, column] = min(set_labels.low[at, column], place)

@@ -27,7 +27,7 @@ from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import Levels, Parts, SuppressionPenalties, node_classes, suppression_penalty_at
-from core.lattice.objectives import ROUNDING, Counting, LevelPrices, NodeRegion, measured_by_name, objective_of
+from core.lattice.objectives import ROUNDING, Counting, LevelPrices, NodeRegion, named_objective_value, objective_of
 from core.lattice.search import MOST_CACHED_CELLS, Rank, ignore_progress
 from core.privacy.models import Failing
 from core.privacy.promise import Promise
@@ -210,7 +210,7 @@ class Evaluations:
     def measured(self) -> dict[str, float]:
         """The best value by the name of its objective, as in ``core.lattice.search.SearchResult``."""
         values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
-        return measured_by_name(self.objective, self.value, values, self.prices)
+        return named_objective_value(self.objective, self.value, values, self.prices)
 
     def node(self, steps: Steps) -> Node:
         """Return the node (level of each QID) at the given steps."""

@@ -81,7 +81,7 @@ class Lattice:
         return tuple(step + first for step, first in zip(index, self.root, strict=True))
 
     def axes_of(self, flat: int) -> tuple[int, ...]:
-        """Return the index per axis of a flat index."""
+        """Convert the flat index of a node to its index on each axis."""
         return tuple(int(step) for step in np.unravel_index(flat, self.shape))
 
     def above(self, node: Node) -> tuple[slice, ...]:

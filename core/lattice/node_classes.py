@@ -80,9 +80,11 @@ class _OfRecords(NodeClasses):
 
     @property
     def units(self) -> int:
+        """The number of records in all."""
         return self._records
 
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> RolledClasses:
+        """Return the equivalence classes of a node, with their numbers of records."""
         if self._sensitive:
             table, codes = classes_of(self._roll_ups.cells(node, keep=keep), self._sensitive)
             return RolledClasses(table, partial(_among, Cells(node, codes, table.records)))
@@ -106,10 +108,12 @@ class _OfPersons(NodeClasses):
 
     @cached_property
     def units(self) -> int:
+        """The number of different persons in all."""
         # All pairs are read for it, so that it is counted only for an objective that asks.
         return int(self._persons.count(np.zeros(self._persons.cells, np.int64), 1)[0])
 
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> RolledClasses:
+        """Return the equivalence classes of a node, with their numbers of records and persons."""
         rolled = self._roll_ups
         # What is kept on the way forgets who is in cells with k persons.
         classes = rolled.classes(node, keep=keep, from_root=exact and (self._of_units or bool(self._wholes)))

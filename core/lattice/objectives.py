@@ -174,7 +174,7 @@ class LevelPrices:
         return np.where(total > 0, total * ROUNDING, total)
 
     def weighted(self, weights: Sequence[float]) -> LevelPrices:
-        """Return the prices with those of each QID times its weight.
+        """Return level prices in which each QID's prices are multiplied by its weight.
 
         Args:
             weights: Shape (QIDs,); further axes cost nothing anyway.
@@ -277,8 +277,8 @@ WEIGHTED = "weighted"
 """Under which a release tells what was minimised where QIDs have weights."""
 
 
-def measured_by_name(name: str, value: float, values: int, prices: LevelPrices | None) -> dict[str, float]:
-    """Return the objective's value per record and QID by its name, for the losses of a release.
+def named_objective_value(name: str, value: float, values: int, prices: LevelPrices | None) -> dict[str, float]:
+    """Return ``{objective: a node's cost per record and QID}``; empty if every release reports it.
 
     Empty for objectives that every release reports anyway.
 

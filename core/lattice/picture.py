@@ -123,13 +123,13 @@ def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
         for place, (node, _) in enumerate(row):
             places[node] = (frame.left_edge + width * (place + 0.5) / len(row), frame.top + 12 + number * ROW_GAP)
     # Lines before boxes: what is drawn later lies on top and covers their ends.
-    yield from steps_between(drawn, places)
+    yield from draw_lines_between_nodes(drawn, places)
     for row in rows:
         for node, status in row:
             yield from node_box(drawn, node, status, places[node], frame.box)
 
 
-def steps_between(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]]) -> Iterator[str]:
+def draw_lines_between_nodes(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]]) -> Iterator[str]:
     """Draw a line between each two nodes that are one level of one QID apart."""
     for node, (x, y) in places.items():
         for above in (tuple(level + (one == axis) for one, level in enumerate(node)) for axis in range(len(node))):
@@ -270,7 +270,7 @@ def _page_nodes(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
                 places[node] = (width * (place + 0.5) / len(line), y)
             y += GAP if start + at_a_time >= len(row) else GAP - 14
     # Lines that lead past a second row of boxes would look as if they ended there.
-    lines = steps_between(drawn, places) if all(len(row) <= at_a_time for row in rows) else iter(())
+    lines = draw_lines_between_nodes(drawn, places) if all(len(row) <= at_a_time for row in rows) else iter(())
     return [*parts, *lines, *_boxes(drawn, rows, places, box)], y - GAP + 40
 
 

@@ -26,7 +26,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
 from core.lattice.node_classes import SuppressionPenalties, node_classes, suppression_penalty_at
-from core.lattice.objectives import Counting, LevelPrices, measured_by_name, objective_of
+from core.lattice.objectives import Counting, LevelPrices, named_objective_value, objective_of
 from core.privacy.promise import Promise
 from core.units.losses import Loss, loss_of
 from core.units.persons import CellPersons
@@ -159,7 +159,7 @@ class Search:
 
     def _measured(self, node: Node) -> dict[str, float]:
         values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
-        return measured_by_name(self.objective, self.values[node], values, self.prices)
+        return named_objective_value(self.objective, self.values[node], values, self.prices)
 
     def statuses(self) -> Statuses:
         """Return the status of each node (passed, failed, cut), in the lattice's shape."""

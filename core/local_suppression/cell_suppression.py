@@ -39,8 +39,10 @@ kernel = compiler("local_suppression.cell_suppression")
 
 
 @kernel
-def take_largest(pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Return the set whose pool makes each combination part of a class, -1 for none.
+def choose_sets_of_largest_pools(
+    pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int
+) -> NDArray[np.int64]:
+    """Choose for each combination the set of QIDs whose suppression puts it into the largest safe pool.
 
     The largest safe pools are taken first. The result has the shape (combinations,).
 
@@ -181,7 +183,7 @@ def _squares(left: RareCombinations, one: Set) -> int:
 
 
 def number_pools(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
-    """Return the pool of each combination when a set of QIDs is suppressed.
+    """Group combinations by their values without some suppressed QIDs; return group numbers and count.
 
     Returns:
         The pool of each combination, shape (combinations,), numbered by first appearance, and how many there are.
@@ -259,7 +261,7 @@ def _pick_by_records(left: RareCombinations, sets: Sequence[Set], k: int) -> Int
         pools[number], size = number_pools(left.codes, one)
         sizes.append(size)
     # An empty pool is none, whatever k is.
-    return take_largest(pools, np.cumsum(sizes), left.counts, max(k, 1))
+    return choose_sets_of_largest_pools(pools, np.cumsum(sizes), left.counts, max(k, 1))
 
 
 UNSAFE = np.iinfo(np.int64).max

@@ -124,7 +124,7 @@ class NodeEvaluator:
     def records_failing(self, rest: Residual, level: ResidualLevel) -> Residual:
         """Return the residual records in cells of too few at a coarser node."""
         lost, codes = RareCellLookup(level, rest.cells.node, self.hierarchies), rest.cells.codes
-        found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
+        found = [first + lost.positions_in(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
         return rest.selected_records(np.concatenate([np.empty(0, np.intp), *found]))
 
 
@@ -146,8 +146,8 @@ class RareCellLookup:
         self._assigner = Assigner(Stage(level.node, self._packing, words, np.zeros(len(rows), np.int32)))
         self._maps = [hierarchy.rolled(fine, coarse) for hierarchy, fine, coarse in zip(hierarchies, node, level.node, strict=False)]
 
-    def among(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.intp]:
-        """Return the positions of cells that belong to cells of too few, ascending.
+    def positions_in(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.intp]:
+        """Return the positions of cells whose coarser cell has too few records or persons, ascending.
 
         ``codes`` has the shape (cells, QIDs or more), the group of each QID.
         """

@@ -54,7 +54,7 @@ def costs_of(
     unpublished: NDArray[np.int64],
     persons: NDArray[np.int64] | None = None,
 ) -> SuppressionCosts:
-    """Compute the counts and losses of a recoding by several parts.
+    """Return counts of suppressed records and cells, and the losses, of a locally transformed release.
 
     Args:
         parts: The node of all, then further passes, then records with suppressed cells.
@@ -95,7 +95,7 @@ def costs_of(
 def part_charge(
     parts: Sequence[RecodedPart], qid: int, price: Price, star: float, domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]
 ) -> float:
-    """Return the cost of published records in one QID; a suppressed cell costs ``star``."""
+    """Return the summed loss of the published records in one QID; a suppressed cell costs ``star``."""
     total = 0.0
     for part in parts:
         prices = price(hierarchies[qid], domains[qid], part.cells.node[qid])
@@ -107,7 +107,7 @@ def objective_value(
     objective: str, parts: Sequence[RecodedPart], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int,
     weights: Sequence[float] = (),
 ) -> dict[str, float]:  # fmt: skip
-    """Return an objective's value per record and QID by its name; empty if every release reports it."""
+    """Return ``{objective: its loss per record and QID}``; empty if every release reports that loss."""
     records = domains[0].records
     priced = objective_of(objective)
     if not isinstance(priced, Pricing) or priced.groups is None or not (priced.told or weights):

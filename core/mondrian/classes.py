@@ -44,7 +44,7 @@ class RowTable:
         return cls(codes, weights, Records(weights) if unit is None else unit)
 
     def values(self, rules: Rules) -> list[tuple[str, Numbers]]:
-        """Return name and codes, shape (rows,), of each sensitive column that the rules name."""
+        """Return name and codes, shape (rows,), of each sensitive column under a privacy model."""
         first = self.codes.shape[1] - len(rules.columns)
         return [(column, self.codes[:, first + number].astype(np.int64)) for number, column in enumerate(rules.columns)]
 
@@ -63,7 +63,7 @@ class RowTable:
         return ClassTable(Records(self.weights).count(owners, size), self.unit.count(owners, size), spreads)
 
     def one_class_table(self, rules: Rules) -> ClassTable:
-        """Return the table of all rows as one class."""
+        """Return the class table (records, persons, sensitive values) of all rows as a single class."""
         return self.classes(rules, np.zeros(len(self.codes), np.int64), 1)
 
 

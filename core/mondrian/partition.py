@@ -136,7 +136,7 @@ class Partition:
 
 
 def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
-    """Create the scratch arrays of Mondrian's kernels."""
+    """Allocate the scratch arrays (buffers) that Mondrian's kernels write to."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
     codes = int(demands.sizes.max(initial=0))
@@ -197,7 +197,7 @@ def partition(
     unit: Unit = EVERY_RECORD,
     cut_prices: CutLabelPrices | None = None,
 ) -> Partition:
-    """Cut rows into classes by Mondrian.
+    """Cut rows into classes by Mondrian; return the rows class by class and where each class starts.
 
     All rows together must keep the rules.
 

@@ -40,7 +40,7 @@ def cut_label_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> 
         labels: One per QID: what classes publish.
         axes: One per QID.
     """
-    prices, places, _ = label_prices(labels, published=1, held=0)
+    prices, places, _ = label_prices(labels, published=1, class_value_weight=0)
     ends = np.cumsum([place.shape[1] for place in places])
     of_ranks, shares = [], []
     for label, axis, place, column in zip(labels, axes, places, ends - 1, strict=True):

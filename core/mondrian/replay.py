@@ -208,10 +208,10 @@ def _losses(published: PublishedClasses, qids: int, k: int, records: int, suppre
     }
 
 
-def leaves_of(tree: CutTree, codes: NDArray[np.unsignedinteger[Any]], places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def leaves_of(tree: CutTree, codes: NDArray[np.unsignedinteger[Any]], old_ranks: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return the leaf of each cell, shape (cells,), from codes and ranks on the old axes.
 
-    ``codes`` has the shape (cells, QIDs or more), ``places`` one array of ranks per QID.
+    ``codes`` has the shape (cells, QIDs or more), ``old_ranks`` one array of ranks per QID.
     """
-    ranks = np.stack([place[codes[:, qid]] for qid, place in enumerate(places)], axis=1)
+    ranks = np.stack([place[codes[:, qid]] for qid, place in enumerate(old_ranks)], axis=1)
     return tree.leaf_of(ranks)

@@ -72,7 +72,7 @@ class Holders(ABC):
         return failing
 
     @abstractmethod
-    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the spread's entries with a value that too many persons hold.
 
         ``persons`` has the persons of each entry's class.
@@ -90,9 +90,9 @@ class DistinctHolders(Holders):
 
     l: int  # noqa: E741 - the model's own name
 
-    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the entries whose value fewer than l − 1 persons lack."""
-        return held.counts > persons - (self.l - 1)
+        return holders.counts > persons - (self.l - 1)
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ class RecursiveHolders(Holders):
 
     c: Fraction
 
-    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the entries whose value n · c / (1 + c) or more persons hold."""
         # Python integers: neither side can overflow.
-        sides = held.counts.astype(object) * (self.c.numerator + self.c.denominator), persons.astype(object) * self.c.numerator
+        sides = holders.counts.astype(object) * (self.c.numerator + self.c.denominator), persons.astype(object) * self.c.numerator
         return np.array(sides[0] >= sides[1], np.bool_)
 
 
@@ -122,9 +122,9 @@ class EntropyHolders(Holders):
     least: float
     values: int
 
-    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the entries whose value is held by too large a share of persons."""
-        share = held.counts / persons
+        share = holders.counts / persons
         rest = 1 - share
         # 0 · ln 0 is 0.
         own = share * np.log(share) + rest * np.log(np.where(rest > 0, rest, 1.0) / max(self.values - 1, 1))
@@ -144,24 +144,24 @@ class ClosenessHolders(Holders):
     t: float
     people: int
 
-    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the entries whose value is held by too large a share of persons."""
-        return np.array(held.counts / persons > self.t + held.source_counts[held.values] / self.people + SLACK, np.bool_)
+        return np.array(holders.counts / persons > self.t + holders.source_counts[holders.values] / self.people + SLACK, np.bool_)
 
 
-def condition_of(model: PrivacyModel, wholes: Mapping[str, NDArray[Any]], people: int) -> Holders | None:
+def condition_of(model: PrivacyModel, source_counts: Mapping[str, NDArray[Any]], people: int) -> Holders | None:
     """Return the holder condition that belongs to a privacy model; None if there is none.
 
     Args:
         model: The model.
-        wholes: By sensitive column, shape (values,): persons of the whole source by value.
+        source_counts: By sensitive column, shape (values,): persons of the whole source by value.
         people: Persons of the whole source.
     """
     match model:
         case DistinctDiversity(column, least, null):
             return DistinctHolders(column, null, least)
         case EntropyDiversity(column, entropy, null):
-            values = np.count_nonzero(wholes[column]) - (null is not None and int(wholes[column][null] > 0))
+            values = np.count_nonzero(source_counts[column]) - (null is not None and int(source_counts[column][null] > 0))
             return EntropyHolders(column, null, entropy, int(values))
         case RecursiveDiversity(column, c, _, null):
             return RecursiveHolders(column, null, c)
@@ -211,33 +211,33 @@ def no_holder_bounds(columns: int, most: int) -> HolderBounds:
     )
 
 
-def demand_of_holders(held: HolderBounds, model: Holders, column: int, whole: NDArray[np.int64]) -> None:
+def demand_of_holders(holder_bounds: HolderBounds, model: Holders, column: int, source_counts: NDArray[np.int64]) -> None:
     """Write an l-diversity or t-closeness condition on persons into the bounds that kernels read.
 
     Args:
-        held: Written to.
+        holder_bounds: Written to.
         model: The condition.
         column: The number of its column.
-        whole: Shape (values,), persons of the whole source by value.
+        source_counts: Shape (values,), persons of the whole source by value.
     """
-    held.columns_bounded[column] = True
+    holder_bounds.columns_bounded[column] = True
     match model:
         case DistinctHolders():
-            held.distinct[column] = model.l
+            holder_bounds.distinct[column] = model.l
         case EntropyHolders():
-            held.entropies[column] = (np.log(model.least) - SLACK if model.least > 1 else NO_BOUND), model.values
+            holder_bounds.entropies[column] = (np.log(model.least) - SLACK if model.least > 1 else NO_BOUND), model.values
         case RecursiveHolders():
-            held.recursive[column] = model.c.numerator, model.c.denominator
+            holder_bounds.recursive[column] = model.c.numerator, model.c.denominator
         case ClosenessHolders():
-            held.closeness[column] = model.t
-            held.shares[column, : len(whole)] = whole / model.people
+            holder_bounds.closeness[column] = model.t
+            holder_bounds.shares[column, : len(source_counts)] = source_counts / model.people
         case _:
             raise TypeError(type(model).__name__)
 
 
 @kernel
 def held_by_few_persons(
-    persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, held: HolderBounds
+    persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, holder_bounds: HolderBounds
 ) -> bool:
     """Return whether no value of a class is held by too many of its persons.
 
@@ -248,18 +248,18 @@ def held_by_few_persons(
         size: How many there are.
         column: The sensitive column.
         null: The code of the null where that is no value of diversity, else -1.
-        held: What is asked.
+        holder_bounds: What is asked.
     """
-    if not held.columns_bounded[column]:
+    if not holder_bounds.columns_bounded[column]:
         return True
     kept = True
     for index in range(size):
-        kept = kept and counts[present[index]] < fewest_too_many(persons, present[index], column, null, held)
+        kept = kept and counts[present[index]] < fewest_too_many(persons, present[index], column, null, holder_bounds)
     return kept
 
 
 @kernel
-def fewest_too_many(persons: int, code: int, column: int, null: int, held: HolderBounds) -> int:
+def fewest_too_many(persons: int, code: int, column: int, null: int, holder_bounds: HolderBounds) -> int:
     """Return the least number of holders that is too many for a value; more than ``persons`` if none is.
 
     Args:
@@ -267,19 +267,19 @@ def fewest_too_many(persons: int, code: int, column: int, null: int, held: Holde
         code: The value.
         column: The sensitive column.
         null: The code of the null where that is no value of diversity, else -1.
-        held: What is asked.
+        holder_bounds: What is asked.
     """
     fewest = np.int64(persons + 1)
     if code != null:
-        if held.distinct[column] >= 0:
-            fewest = min(fewest, np.int64(persons - held.distinct[column] + 2))
-        numerator, denominator = held.recursive[column]
+        if holder_bounds.distinct[column] >= 0:
+            fewest = min(fewest, np.int64(persons - holder_bounds.distinct[column] + 2))
+        numerator, denominator = holder_bounds.recursive[column]
         if numerator >= 0:
             fewest = min(fewest, np.int64(-(-persons * numerator // (numerator + denominator))))
-        if held.entropies[column, 0] >= 0:
-            fewest = min(fewest, np.int64(_fewest_uneven(persons, held.entropies[column, 0], held.entropies[column, 1])))
-    if held.closeness[column] >= 0:
-        most = held.closeness[column] + held.shares[column, code] + SLACK
+        if holder_bounds.entropies[column, 0] >= 0:
+            fewest = min(fewest, np.int64(_fewest_uneven(persons, holder_bounds.entropies[column, 0], holder_bounds.entropies[column, 1])))
+    if holder_bounds.closeness[column] >= 0:
+        most = holder_bounds.closeness[column] + holder_bounds.shares[column, code] + SLACK
         least = np.int64(persons * most)
         # As the model asks it, whatever a product of floats is rounded to.
         while least > 0 and least / persons > most:

@@ -60,15 +60,15 @@ class Demands(NamedTuple):
     holder_bounds: HolderBounds
 
 
-def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:
+def demands_of(promise: Promise, columns: Sequence[str], source_counts: Sequence[NDArray[np.int64]]) -> Demands:
     """Convert a promise to the demands that kernels read.
 
     Args:
         promise: What every class must keep.
         columns: The sensitive columns that it looks at, in the order of their codes.
-        wholes: Records of the whole source per value, one array per column.
+        source_counts: Records of the whole source per value, one array per column.
     """
-    count, most = len(columns), max(map(len, wholes), default=0)
+    count, most = len(columns), max(map(len, source_counts), default=0)
     heights = [len(one.groups) for one in promise.models if isinstance(one, Closeness)]
     made = Demands(
         promise.k,
@@ -77,18 +77,18 @@ def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArra
         np.full((count, 3), -1, np.int64),
         np.full((count, 3), NO_BOUND),
         np.zeros((count, most)),
-        np.array([len(whole) for whole in wholes], np.int64),
+        np.array([len(whole) for whole in source_counts], np.int64),
         np.zeros((count, most), np.int64),
         np.zeros((count, max(heights, default=0), most), np.int64),
         np.zeros(count, np.int64),
         np.full(count, -1, np.int64),
         no_holder_bounds(count, most),
     )
-    for column, whole in enumerate(wholes):
+    for column, whole in enumerate(source_counts):
         made.source_counts[column, : len(whole)] = whole / max(int(whole.sum()), 1)
     for one in promise.models:
         if isinstance(one, Holders):
-            demand_of_holders(made.holder_bounds, one, columns.index(one.column), wholes[columns.index(one.column)])
+            demand_of_holders(made.holder_bounds, one, columns.index(one.column), source_counts[columns.index(one.column)])
         else:
             _demand(made, one, columns)
     return made

@@ -82,7 +82,7 @@ class PrivacyModel(Protocol):
 
     @property
     def relaxed(self) -> PrivacyModel | None:
-        """Weaker model under which unions with one safe class are safe; None if there is none.
+        """The weaker model that a union keeps if one of its classes keeps it; None if there is none.
 
         It is the model itself if that has this property.
         """
@@ -108,7 +108,7 @@ class DistinctDiversity:
 
     @property
     def relaxed(self) -> PrivacyModel:
-        """The model itself: a union with one safe class is safe under it."""
+        """This model itself: if one class has l values, so has every union of classes that contains it."""
         return self
 
 

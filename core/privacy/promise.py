@@ -59,7 +59,7 @@ class Promise:
 
     @cached_property
     def relaxed(self) -> Promise:
-        """Weaker promise under which every union of classes with one safe class is safe.
+        """The weaker promise that a union of classes keeps if one of its classes keeps it.
 
         Under it coarser nodes never suppress more.
         """
@@ -70,17 +70,19 @@ class Promise:
         """Whether a union of classes with one safe class is safe, even with persons in several classes."""
         return all(one.relaxed is one for one in self.models)
 
-    def of_people(self, wholes: Mapping[str, NDArray[Any]], people: int) -> Promise:
+    def of_people(self, source_counts: Mapping[str, NDArray[Any]], persons: int) -> Promise:
         """Return the promise with holder conditions for columns of which a person has several values.
 
         Without such a column the promise is returned unchanged.
 
         Args:
-            wholes: By sensitive column, shape (values,): persons of the whole source by value.
-            people: Persons of the whole source.
+            source_counts: By sensitive column, shape (values,): persons of the whole source by value.
+            persons: Persons of the whole source.
         """
-        several = {column for column, whole in wholes.items() if int(whole.sum()) > people}
-        added = [found for one in self.models if (found := condition_of(one, wholes, people)) is not None and found.column in several]
+        several = {column for column, whole in source_counts.items() if int(whole.sum()) > persons}
+        added = [
+            found for one in self.models if (found := condition_of(one, source_counts, persons)) is not None and found.column in several
+        ]
         return Promise(self.k, (*self.models, *added)) if added else self
 
     def column_broken_by_holders(self, units: Counts, spreads: Spreads) -> str | None:

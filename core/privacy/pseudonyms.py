@@ -155,29 +155,29 @@ def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
     return made
 
 
-def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
+def encrypted(values: pa.Array, settings: EncryptSettings, key: bytes) -> pa.Array:
     """Encrypt numbers of a width, or texts of an alphabet, to values of the same form (FF1, NIST SP 800-38G).
 
     It is a permutation of all values of a form. Separators stay where they are. Values of another form end it in an UnfitError.
     """
-    if how.width is not None:
-        return _numbers_encrypted(values, how.width, key)
-    if odd := _mismatches(values, f"[{escaped_characters(how.letters + how.separators)}]*"):
+    if settings.width is not None:
+        return _numbers_encrypted(values, settings.width, key)
+    if odd := _mismatches(values, f"[{escaped_characters(settings.letters + settings.separators)}]*"):
         raise UnfitError(odd, "hold characters that are neither among encrypt's characters nor its separators")
-    if short := pc.sum(pc.less(_letter_counts(values, how), how.least)).as_py():
-        raise UnfitError(short, f"have fewer than {how.least} characters to encrypt and could be tried out; hash them, or give tokens")
-    return _each(_cipher(key, alphabet=how.letters).encrypt, values, how.separators)
+    if short := pc.sum(pc.less(_letter_counts(values, settings), settings.least)).as_py():
+        raise UnfitError(short, f"have fewer than {settings.least} characters to encrypt and could be tried out; hash them, or give tokens")
+    return _each(_cipher(key, alphabet=settings.letters).encrypt, values, settings.separators)
 
 
-def decrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
+def decrypted(values: pa.Array, settings: EncryptSettings, key: bytes) -> pa.Array:
     """Decrypt pseudonyms; the inverse of ``encrypted`` for text that has the form of pseudonyms.
 
     Whole numbers are given and returned as text as well.
     """
-    if how.width is not None:
-        back = _each(_cipher(key, radix=10).decrypt, pc.utf8_lpad(values, how.width, "0"), "")
+    if settings.width is not None:
+        back = _each(_cipher(key, radix=10).decrypt, pc.utf8_lpad(values, settings.width, "0"), "")
         return back.cast(pa.int64()).cast(pa.string()).cast(pa.large_string())
-    return _each(_cipher(key, alphabet=how.letters).decrypt, values, how.separators)
+    return _each(_cipher(key, alphabet=settings.letters).decrypt, values, settings.separators)
 
 
 def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
@@ -188,9 +188,9 @@ def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
     return _each(_cipher(key, radix=10).encrypt, pc.utf8_lpad(written, width, "0"), "").cast(pa.int64())
 
 
-def _letter_counts(values: pa.Array, how: EncryptSettings) -> pa.Array:
+def _letter_counts(values: pa.Array, settings: EncryptSettings) -> pa.Array:
     """Return how many characters of each text are encrypted, which separators are not."""
-    return pc.count_substring_regex(values, f"[{escaped_characters(how.letters)}]")
+    return pc.count_substring_regex(values, f"[{escaped_characters(settings.letters)}]")
 
 
 def _mismatches(values: pa.Array, pattern: str) -> int:

@@ -157,7 +157,7 @@ def without_masked(classes: Mapping[int, int], starred: int, masked: int) -> dic
 
 
 def release_risk(classes: Mapping[int, int], starred: int, suppressed: int, masked: int) -> Figures:
-    """Return the risk figures of written files.
+    """Return the re-identification risk figures of written files, from their classes by size.
 
     Args:
         classes: Number of classes by size.

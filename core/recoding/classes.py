@@ -25,19 +25,19 @@ def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.in
 
 
 @kernel
-def gather_members(classes: NDArray[np.signedinteger[Any]], places: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+def gather_members(classes: NDArray[np.signedinteger[Any]], next_positions: NDArray[np.int64], order: NDArray[np.int64]) -> None:
     """List the record numbers class by class into ``order``.
 
     Args:
         classes: Shape (n,), negative for records that are in none.
-        places: Shape (classes,), where each begins; counted up to where it ends.
+        next_positions: Shape (classes,), where each begins; counted up to where it ends.
         order: Shape (records in a class,), written to.
     """
     for row in range(classes.shape[0]):
         number = classes[row]
         if number >= 0:
-            order[places[number]] = row
-            places[number] += 1
+            order[next_positions[number]] = row
+            next_positions[number] += 1
 
 
 @kernel
@@ -70,29 +70,29 @@ def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], st
 
 @kernel
 def cut_grid_lines(
-    places: NDArray[np.int64], before: NDArray[np.int64], widths: NDArray[np.int64], k: int, lines: NDArray[np.int64]
+    numbers: NDArray[np.int64], before: NDArray[np.int64], widths: NDArray[np.int64], k: int, lines: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Cut a sorted domain at grid lines so that each part has the values of at least k persons.
 
     Lines are tried widest first, nearest to the middle first. Where one side has fewer persons, no line on that side is tried any more.
 
     Args:
-        places: Shape (m,), ascending: where values lie.
+        numbers: Shape (m,), ascending: where values lie.
         before: Shape (m + 1,): people at the values before each.
-        widths: How far apart lines are, ascending, each a multiple of the one before; all places lie within the last one of zero.
+        widths: How far apart lines are, ascending, each a multiple of the one before; all numbers lie within the last one of zero.
         k: People.
         lines: Shape (m,): gets the line between each value and the one before it, where there was a cut.
 
     Returns:
         Shape (m,): whether there was a cut before the value.
     """
-    starts = np.zeros(places.shape[0], np.bool_)
+    starts = np.zeros(numbers.shape[0], np.bool_)
     last = widths.shape[0] - 1
     # Lower and upper line of a part, its first value and the one after its last. A part is at most 63 cuts by halves below the whole.
     stack = np.empty((1024, 4), np.int64)
     # Number by number: an array that is set to a tuple takes seconds to compile.
-    stack[0, 0] = -widths[last] if places.shape[0] and places[0] < 0 else 0
-    stack[0, 1], stack[0, 2], stack[0, 3] = widths[last], 0, places.shape[0]
+    stack[0, 0] = -widths[last] if numbers.shape[0] and numbers[0] < 0 else 0
+    stack[0, 1], stack[0, 2], stack[0, 3] = widths[last], 0, numbers.shape[0]
     size = 1
     while size:
         size -= 1
@@ -106,7 +106,7 @@ def cut_grid_lines(
                 width -= 1
                 continue
             line = under if under > low and (over >= high or 2 * under + step >= low + high) else over
-            at = first_not_below(places, first, end, line)
+            at = first_not_below(numbers, first, end, line)
             left, right = before[at] - before[first], before[end] - before[at]
             if left >= k and right >= k:
                 starts[at], lines[at] = True, line

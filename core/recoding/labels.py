@@ -64,7 +64,7 @@ def labels_with_null(labels: pa.Array, mixed: Flags) -> pa.Array:
 
 
 def can_name_nulls(domain: Domain, hierarchy: Hierarchy) -> bool:
-    """Return whether sets with a null are unambiguous: no value or group of the column looks like one.
+    """Return whether labels may say ``null`` in a set: no value or group of the column looks like one.
 
     Where they are not, a class with nulls is published as ``*``.
     """

@@ -65,14 +65,14 @@ class _Column(NamedTuple):
 
 
 def label_prices(
-    labels: Sequence[LabelPrices], published: int = PUBLISHED, held: int = HELD
+    labels: Sequence[LabelPrices], published: int = PUBLISHED, class_value_weight: int = HELD
 ) -> tuple[Prices, list[RankPositions], NDArray[np.bool_]]:
     """Return the prices (losses) of QID labels as arrays for kernels, and each value's position.
 
     Args:
         labels: One per QID.
         published: What the penalty of a label is multiplied by.
-        held: What the penalty of the values held is multiplied by.
+        class_value_weight: What the penalty of the values held is multiplied by.
 
     Returns:
         The prices; by QID the places of its codes, shape (size, columns), which are two where labels name nulls; whose values are counted,
@@ -86,8 +86,8 @@ def label_prices(
     kinds, counted = _each(found, "kind"), _each(found, "counted").astype(np.bool_)
     sets = kinds == SET
     # Of a column whose values are not counted, the label stands for what is held too.
-    weights = np.where(counted & ~sets, published, published + held)
-    each = np.where(sets, published + held, held) * units * counted
+    weights = np.where(counted & ~sets, published, published + class_value_weight)
+    each = np.where(sets, published + class_value_weight, class_value_weight) * units * counted
     starts = np.cumsum([0, *(len(part) for part in numbers[:-1])])
     terms = (kinds, sides, starts, _each(found, "size"), _each(found, "levels"), weights, each, units * (sides == SECOND))
     made = Prices(np.column_stack(terms).astype(np.int64), np.concatenate(numbers).astype(np.int32))

@@ -169,8 +169,8 @@ def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
     return faults
 
 
-def promise_faults(job: Job, recount: Recount) -> list[str]:
-    """Return messages on the privacy promises of the job that the counted files break."""
+def class_size_faults(job: Job, recount: Recount) -> list[str]:
+    """Return a message if classes have fewer than k, somebody too many records, or nothing is published."""
     if not recount.records:
         return ["the data files hold no record"]
     if recount.persons and recount.persons.unexpected:
@@ -198,14 +198,14 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
 
     Whether the suppression limit was kept is checked too.
     """
-    faults = count_faults(manifest, recount, same_k=manifest.privacy.get("k") == job.privacy.k) + suppression_faults(
+    faults = contradicted_counts(manifest, recount, same_k=manifest.privacy.get("k") == job.privacy.k) + suppression_faults(
         job, manifest.failed, manifest.records
     )
     if job.suppression.is_local:
         faults += suppressed_record_faults(manifest, recount)
     if list(manifest.persons.columns if manifest.persons else ()) != job.columns.person:
         faults.append("the manifest does not say truly whose records k counts")
-    if not one_value_is_true(manifest, recount):
+    if not one_value_counts_agree(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
     if recount.population is not None and not _same_risk(manifest, population_risk_of_files(*recount.population)):
         faults.append("the manifest's risk in the population is not that of the classes in the files")
@@ -223,7 +223,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
     return faults + link_claims(job, manifest, recount.linked)
 
 
-def one_value_is_true(manifest: Manifest, recount: Recount) -> bool:
+def one_value_counts_agree(manifest: Manifest, recount: Recount) -> bool:
     """Return whether a manifest's counts of classes with one sensitive value agree with the recount.
 
     Where the release was counted by persons and the persons are not available, there may be more such classes than the records show.
@@ -256,16 +256,16 @@ def suppressed_record_faults(manifest: Manifest, recount: Recount) -> list[str]:
     return faults
 
 
-def is_of_labels(manifest: Manifest) -> bool:
-    """Return whether the figures of a release follow from its labels alone.
+def follows_from_labels(manifest: Manifest) -> bool:
+    """Return whether a release's figures follow from its labels alone, without the source.
 
     Earlier versions publish figures of their search, which follow from the source.
     """
     return set(manifest.search) <= {"nodes", "orders_learnt"}
 
 
-def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -> list[str]:
-    """Return messages on counts of records, classes and persons in which manifest and files differ.
+def contradicted_counts(manifest: Manifest, recount: Recount, *, same_k: bool = True) -> list[str]:
+    """Return messages on counts of records, classes and persons that manifest and files state differently.
 
     Args:
         manifest: The manifest.
@@ -284,7 +284,7 @@ def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -
     if manifest.persons and (found := recount.persons):
         claims["persons.released"] = (manifest.persons.released, found.released)
         claims["persons.smallest_class"] = (manifest.persons.smallest_class, found.smallest)
-        if same_k and is_of_labels(manifest):
+        if same_k and follows_from_labels(manifest):
             claims["persons.most_records"] = (manifest.persons.most_records, found.most_records)
     faults = _share_faults(manifest, recount)
     faults += [f"the manifest says {name} = {said:,}, the files hold {held:,}" for name, (said, held) in claims.items() if said != held]

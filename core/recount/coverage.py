@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.recount.groups import Groups
 from core.recount.labels.label_spans import Spans
-from core.recount.truth import DigestPart, part_of
+from core.recount.truth import DigestPart, part_number_sql
 from schemas.errors.base import counted
 
 Counts = NDArray[np.int64]
@@ -89,21 +89,21 @@ def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
     return _most(source - missing - covering)
 
 
-def count_covered_rows(spans: Sequence[Spans], labels: Counts, places: Counts, weights: Counts) -> Counts:
+def count_covered_rows(spans: Sequence[Spans], labels: Counts, positions: Counts, weights: Counts) -> Counts:
     """Count the population rows whose values the labels of each class cover in all columns.
 
     Args:
         spans: The positions that the labels of each column cover.
         labels: Shape (classes, columns): the label of each class.
-        places: Shape (rows, columns): the position of each row's value.
+        positions: Shape (rows, columns): the position of each row's value.
         weights: Shape (rows,): how often each row is there.
 
     Returns:
         Shape (classes,).
     """
     fitting = np.zeros(len(labels), np.int64)
-    for first in range(0, len(places), BLOCK):
-        mine, heavy = places[first : first + BLOCK], weights[first : first + BLOCK]
+    for first in range(0, len(positions), BLOCK):
+        mine, heavy = positions[first : first + BLOCK], weights[first : first + BLOCK]
         covered = [_bits(one, mine[:, column]) for column, one in enumerate(spans)]
         for number, row in enumerate(labels):
             inside = covered[0][row[0]]
@@ -160,7 +160,7 @@ def sample_groups(
         drawn: The number that the digests were made with.
     """
     names = [(f"r.{column}", f"label_{qid}_{number}") for qid, those in enumerate(columns) for number, column in enumerate(those)]
-    part = part_of([one.released for one in beside], parts)
+    part = part_number_sql([one.released for one in beside], parts)
     return Groups(f"{release} AS r WHERE {_digest(columns, drawn)} <= {most:d}", (*names, (part, "part")))
 
 
@@ -192,7 +192,7 @@ def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
 
 
 def masks_sql(masks: str, values: str, table: str) -> str:
-    """Return SQL that makes the table of source values with the bit mask of their classes.
+    """Return SQL that makes the table of each source value with a bit for each sampled class covering it.
 
     A bit is set for each sampled class whose label covers the value; values of no class are left out.
 
@@ -204,8 +204,10 @@ def masks_sql(masks: str, values: str, table: str) -> str:
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT v.value, m.mask FROM {masks} AS m JOIN {values} AS v USING (place)"
 
 
-def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known: Sequence[str], later: Sequence[str], table: str) -> str:
-    """Return SQL that makes the table of source records that a sampled class may still cover.
+def candidate_records_sql(
+    source: str, columns: Sequence[str], masks: Sequence[str], part_and_mask: Sequence[str], later_columns: Sequence[str], table: str
+) -> str:
+    """Return SQL that keeps the source records whose looked-up QID values fit a sampled class's labels.
 
     Only the given quasi-identifiers are looked at; others may follow.
 
@@ -213,13 +215,13 @@ def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known:
         source: What is read.
         columns: Quoted names of these quasi-identifiers.
         masks: The table of the masks of each, as ``masks_sql`` makes it.
-        known: Expressions for a record's part and, if other quasi-identifiers were looked at before, for the mask that they left.
-        later: Quoted names of the quasi-identifiers that are looked at after these; they become ``later_0`` ….
+        part_and_mask: Expressions for a record's part and, if other quasi-identifiers were looked at before, for the mask that they left.
+        later_columns: Quoted names of the quasi-identifiers that are looked at after these; they become ``later_0`` ….
         table: Name of the table.
     """
-    part, *before = known
+    part, *before = part_and_mask
     joins = " ".join(f"JOIN {one} ON s.{column} IS NOT DISTINCT FROM {one}.value" for column, one in zip(columns, masks, strict=True))
-    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later))
+    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later_columns))
     mask = " & ".join([*before, *(f"{one}.mask" for one in masks)])
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
@@ -233,7 +235,7 @@ def covered_groups(masked: str) -> Groups:
     It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
 
     Args:
-        masked: As ``masked_sql`` makes it of all quasi-identifiers.
+        masked: As ``candidate_records_sql`` makes it of all quasi-identifiers.
     """
     return Groups(masked, (("mask", "mask"), ("part", "part")))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import isclose, prod
 from operator import le
 
-from core.recount.classes import Recount, is_of_labels
+from core.recount.classes import Recount, follows_from_labels
 from core.recount.risk import unmasked_class_sizes
 from schemas.errors.base import listed
 from schemas.release.manifest import Manifest
@@ -33,7 +33,7 @@ def figure_faults(manifest: Manifest, recount: Recount, *, proved: bool) -> list
     # How far classes are from the source is told by releases of earlier versions alone: it follows from records that are in no file.
     of_source = proved and "t" in manifest.measured
     wrong += _sums(manifest) + _levels(manifest) + _measured(manifest, recount, ("l", "t") if of_source else ("l",))
-    wrong += _of_labels(manifest, recount) if proved and is_of_labels(manifest) else []
+    wrong += _of_labels(manifest, recount) if proved and follows_from_labels(manifest) else []
     return [f"the manifest's {listed(wrong)} cannot be: the files and its other figures say something else"] if wrong else []
 
 

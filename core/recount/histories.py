@@ -295,7 +295,7 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
     """
 
 
-def choices_sql(unit: ReadTable, places: int, most: int) -> str:
+def choices_sql(unit: ReadTable, table_count: int, most: int) -> str:
     """Return SQL that counts the choices of rows shared by fewer than ``k`` persons.
 
     It needs ``items``. Its columns are these choices, all choices, and the least number of persons who share one.
@@ -305,12 +305,12 @@ def choices_sql(unit: ReadTable, places: int, most: int) -> str:
 
     Args:
         unit: The unit's table, with the persons numbered already and the text of each.
-        places: How many tables have rows right below persons.
+        table_count: How many tables have rows right below persons.
         most: Rows of a choice of each table.
     """
     same = " AND ".join(f"o.{unit.at(key)} = h.{key}" for key in unit.key)
     steps = [f"units AS (SELECT o.person, {row_text(unit, 'h')} AS unit FROM {owner_view(unit)} AS o JOIN {unit.relation} AS h ON {same})"]
-    for place in range(places):
+    for place in range(table_count):
         steps.append(f"c{place}_0 AS (SELECT person, 0::BIGINT AS last, '' AS chosen FROM units)")
         for chosen in range(1, most + 1):
             steps.append(
@@ -320,9 +320,9 @@ def choices_sql(unit: ReadTable, places: int, most: int) -> str:
             )
         every = " UNION ALL ".join(f"SELECT person, chosen FROM c{place}_{chosen}" for chosen in range(most + 1))
         steps.append(f"t{place} AS ({every})")
-    joins = "".join(f" JOIN t{place} ON t{place}.person = u.person" for place in range(places))
-    names = "".join(f", t{place}.chosen AS t{place}" for place in range(places))
-    group = "".join(f", t{place}" for place in range(places))
+    joins = "".join(f" JOIN t{place} ON t{place}.person = u.person" for place in range(table_count))
+    names = "".join(f", t{place}.chosen AS t{place}" for place in range(table_count))
+    group = "".join(f", t{place}" for place in range(table_count))
     return f"""
         WITH {", ".join(steps)}, everything AS (SELECT u.unit{names} FROM units AS u{joins}),
         shared AS (SELECT count(*) AS persons FROM everything GROUP BY unit{group})

@@ -52,8 +52,8 @@ class LinkCount:
         return self.below_k / self.people if self.people else 0.0
 
 
-def owners_sql(combinations: str, classes: str, people: str, labels: int, places: Sequence[int]) -> str:
-    """Return the SQL relation of the persons behind the pseudonyms of a release.
+def owners_sql(combinations: str, classes: str, people: str, labels: int, link_positions: Sequence[int]) -> str:
+    """Return the SQL relation of each person's label combinations and pseudonyms, from private files.
 
     Its columns are ``combination``, ``person``, ``records`` and ``link_0`` ….
 
@@ -62,10 +62,10 @@ def owners_sql(combinations: str, classes: str, people: str, labels: int, places
         classes: What is read as ``class`` and ``label_0`` …
         people: What is read as ``class``, ``person``, ``records`` and ``link_0`` …
         labels: How many published quasi-identifiers there are.
-        places: Of the pseudonyms among those that are kept.
+        link_positions: Of the pseudonyms among those that are kept.
     """
     same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(labels))
-    links = ", ".join(f"p.link_{place}::VARCHAR AS link_{number}" for number, place in enumerate(places))
+    links = ", ".join(f"p.link_{place}::VARCHAR AS link_{number}" for number, place in enumerate(link_positions))
     return f"""(
         SELECT n.combination, p.person, p.records, {links} FROM {people} AS p LEFT JOIN (
             SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}
@@ -76,7 +76,7 @@ def owners_sql(combinations: str, classes: str, people: str, labels: int, places
 def linked_sql(
     source: str, qids: Sequence[str], combinations: str, links: Sequence[str], k: int, owners: str = "", *, records: bool = True
 ) -> str:
-    """Return two SQL statements; the second counts persons by their sets of combinations.
+    """Return SQL that makes table ``linked_records`` and counts persons by the set of classes they share.
 
     It yields the fields of ``LinkCount`` in their order.
 
@@ -206,7 +206,7 @@ does not happen to all, so that all of at least ``SAMPLE`` published ones being 
 SAMPLE = 20
 
 
-def form_groups(source: str, qids: Sequence[str], column: str, one: Identifier) -> Groups:
+def malformed_pseudonym_groups(source: str, qids: Sequence[str], column: str, identifier: Identifier) -> Groups:
     """Return the query that counts malformed pseudonyms, and masked records that have a pseudonym.
 
     It is right because the whole value is matched, and because who is published with ``*`` in every QID is known from the files alone.
@@ -215,10 +215,10 @@ def form_groups(source: str, qids: Sequence[str], column: str, one: Identifier) 
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
         column: Quoted name of the pseudonyms.
-        one: How they are made.
+        identifier: How they are made.
     """
-    entry = treatment_kind(one.treatment)
-    form = entry.form(one.treatment).replace("'", "''")
+    entry = treatment_kind(identifier.treatment)
+    form = entry.form(identifier.treatment).replace("'", "''")
     wrong = f"NOT regexp_full_match({column}::VARCHAR, '{form}')"
     # A form is one of text: a number of another type could be written alike and still not be what the job says.
     if types := " OR ".join(f"typeof({column}) LIKE '{dtype}'" for dtype in entry.types):
@@ -248,29 +248,29 @@ def shared_sql(source: str, reference: str, column: str) -> str:
     """
 
 
-def is_compared(one: Identifier) -> bool:
+def is_compared(identifier: Identifier) -> bool:
     """Return whether a treatment promises that no source value is published, so that values are compared."""
-    return treatment_kind(one.treatment).meets != "often"
+    return treatment_kind(identifier.treatment).meets != "often"
 
 
-def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shared: tuple[int, int, int] | None) -> list[str]:
+def pseudonym_faults(identifier: Identifier, masks: bool, counts: tuple[int, int], shared: tuple[int, int, int] | None) -> list[str]:
     """Return messages on pseudonyms of the wrong form, of masked records, or equal to source values.
 
     Args:
-        one: How they are made.
+        identifier: How they are made.
         masks: Whether the job masks suppressed records.
-        counts: From ``form_groups``.
+        counts: From ``malformed_pseudonym_groups``.
         shared: From ``shared_sql``, where the source is available.
     """
-    (malformed, revealed), entry = counts, treatment_kind(one.treatment)
+    (malformed, revealed), entry = counts, treatment_kind(identifier.treatment)
     faults = []
     if malformed:
-        faults.append(f"{counted(malformed, 'record')} in '{one.name}' without the form of its treatment ({entry.words})")
+        faults.append(f"{counted(malformed, 'record')} in '{identifier.name}' without the form of its treatment ({entry.words})")
     if masks and revealed:
-        faults.append(f"{counted(revealed, 'masked record')} with a pseudonym in '{one.name}', which links them")
+        faults.append(f"{counted(revealed, 'masked record')} with a pseudonym in '{identifier.name}', which links them")
     if shared is not None:
         published, same, originals = shared
         unchanged = entry.meets == "by chance" and SAMPLE <= published == same and originals < SPARSE
         if unchanged or (entry.meets == "never" and same):
-            faults.append(f"{counted(same, 'value')} of the source's '{one.name}' published as pseudonyms")
+            faults.append(f"{counted(same, 'value')} of the source's '{identifier.name}' published as pseudonyms")
     return faults

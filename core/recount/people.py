@@ -98,7 +98,7 @@ def holder_values_sql(combinations: str, classes: str, people: str, labels: int,
     """
 
 
-def people_sql(combinations: str, held: str, values: int, k: int) -> str:
+def people_sql(combinations: str, holders: str, values: int, k: int) -> str:
     """Return SQL that counts the persons of the published combinations.
 
     It yields the fields of ``PersonCount`` in their order.
@@ -107,12 +107,12 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
 
     Args:
         combinations: The table of the published combinations.
-        held: The table of the persons in each combination.
+        holders: The table of the persons in each combination.
         values: How many sensitive columns it has.
         k: What a class must reach.
     """
     # Without values a row is a person of a combination already.
-    pairs = f"SELECT combination, person, sum(records)::BIGINT AS records FROM {held} GROUP BY ALL" if values else f"FROM {held}"
+    pairs = f"SELECT combination, person, sum(records)::BIGINT AS records FROM {holders} GROUP BY ALL" if values else f"FROM {holders}"
     return f"""
         WITH pairs AS ({pairs}),
         counted AS (
@@ -136,7 +136,7 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
     """
 
 
-def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combinations: str, held: str, value: str) -> str:
+def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combinations: str, holders: str, value: str) -> str:
     """Return SQL that counts classes whose sensitive values differ from the private file.
 
     Args:
@@ -144,7 +144,7 @@ def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combina
         qids: Quoted names of the published quasi-identifiers.
         column: Quoted name of the sensitive column.
         combinations: The table of the published combinations.
-        held: The table of the persons in each combination.
+        holders: The table of the persons in each combination.
         value: The column's name in that table.
     """
     labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(qids))
@@ -154,37 +154,37 @@ def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combina
         written AS (
             SELECT c.combination, d.value, sum(d.records) AS records FROM read AS d JOIN {combinations} AS c ON {same} GROUP BY ALL
         ),
-        kept AS (SELECT combination, {value} AS value, sum(records) AS records FROM {held} GROUP BY ALL)
+        kept AS (SELECT combination, {value} AS value, sum(records) AS records FROM {holders} GROUP BY ALL)
         SELECT count(DISTINCT coalesce(w.combination, k.combination)) FROM written AS w
         FULL JOIN kept AS k ON k.combination = w.combination AND k.value IS NOT DISTINCT FROM w.value
         WHERE k.records IS DISTINCT FROM w.records
     """
 
 
-def person_values_sql(held: str, value: str) -> str:
+def person_values_sql(holders: str, value: str) -> str:
     """Return the SQL relation of each person and sensitive value of a combination, once each.
 
     A count of its rows counts each person once for each of their values. Records without a person are left out.
 
     Args:
-        held: The table of the persons in each combination.
+        holders: The table of the persons in each combination.
         value: The sensitive column's name in that table.
     """
-    return f"(SELECT DISTINCT combination, person, {value} FROM {held} WHERE person <> {NOBODY})"
+    return f"(SELECT DISTINCT combination, person, {value} FROM {holders} WHERE person <> {NOBODY})"
 
 
-def source_pairs_sql(held: str, value: str) -> str:
+def source_pairs_sql(holders: str, value: str) -> str:
     """Return the SQL relation of each person (``holder``) and ``value`` in all combinations, once each.
 
     Args:
-        held: The table of the persons in each combination.
+        holders: The table of the persons in each combination.
         value: The sensitive column's name in that table.
     """
-    return f"(SELECT DISTINCT person AS holder, {value} AS value FROM {held} WHERE person <> {NOBODY})"
+    return f"(SELECT DISTINCT person AS holder, {value} AS value FROM {holders} WHERE person <> {NOBODY})"
 
 
-def somebody_sql(persons: Mapping[str, bool]) -> str:
-    """Return the SQL condition that a source record belongs to a person.
+def has_person_sql(persons: Mapping[str, bool]) -> str:
+    """Return the SQL condition that a source record belongs to a person: its person columns are not null.
 
     Args:
         persons: By quoted name of a column that names a person, whether it may hold NaN, which names no person.
@@ -197,10 +197,10 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
 
     Args:
         source: What is read.
-        persons: As for ``somebody_sql``.
+        persons: As for ``has_person_sql``.
         column: Quoted name of the sensitive column.
     """
-    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {somebody_sql(persons)})"
+    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {has_person_sql(persons)})"
 
 
 def _holder(persons: Sequence[str]) -> str:
@@ -304,10 +304,10 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
 
     Args:
         source: What is read.
-        persons: As for ``core.recount.people.somebody_sql``.
+        persons: As for ``core.recount.people.has_person_sql``.
     """
     names = ", ".join(f"{name} AS name_{number}" for number, name in enumerate(persons))
-    each = f"SELECT DISTINCT {names} FROM {source} WHERE {somebody_sql(persons)}"
+    each = f"SELECT DISTINCT {names} FROM {source} WHERE {has_person_sql(persons)}"
     return f"CREATE OR REPLACE TEMP TABLE persons AS SELECT *, row_number() OVER () + {NOBODY} AS person FROM ({each})"
 
 

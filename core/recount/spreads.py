@@ -177,17 +177,17 @@ def closeness_of_holders(spec: ClosenessSpec) -> str:
     return f"held / persons - everywhere / everybody > {float(spec.t)!r} + {SLACK!r}"
 
 
-def holder_classes_sql(relation: str, value: str, condition: str, whole: str, *, nulls: bool) -> str:
+def holder_classes_sql(relation: str, value: str, condition: str, source_values: str, *, nulls: bool) -> str:
     """Return SQL that counts the classes in which too many persons hold one value.
 
-    It is right because ``relation`` has each person and value of a class once: its rows of a class and a value are persons. In ``whole``
-    the persons of all values are more than there are only where a person has several values.
+    It is right because ``relation`` has each person and value of a class once: its rows of a class and a value are persons. In
+    ``source_values`` the persons of all values are more than there are only where a person has several values.
 
     Args:
         relation: What is read as ``combination``, ``person`` and the value, with no person left out.
         value: The column of the value there.
         condition: One of the above.
-        whole: What is read as ``value``, ``records`` (persons of the source who hold it) and ``persons`` (of the whole source).
+        source_values: What is read as ``value``, ``records`` (persons of the source who hold it) and ``persons`` (of the whole source).
         nulls: Whether a null is a value of the model.
     """
     known = "TRUE" if nulls else "value IS NOT NULL"
@@ -196,30 +196,31 @@ def holder_classes_sql(relation: str, value: str, condition: str, whole: str, *,
         sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
         counted AS (SELECT combination, value, count(*) AS held FROM pairs GROUP BY ALL),
         total AS (
-            SELECT count(*) FILTER ({known} AND records > 0) AS m, coalesce(max(persons), 1) AS everybody, sum(records) AS held FROM {whole}
+            SELECT count(*) FILTER ({known} AND records > 0) AS m, coalesce(max(persons), 1) AS everybody, sum(records) AS held
+            FROM {source_values}
         ),
         asked AS (
             SELECT c.combination, c.value, c.held, s.persons, coalesce(w.records, 0) AS everywhere, t.everybody, t.m
             FROM counted AS c JOIN sizes AS s ON s.combination = c.combination
-            LEFT JOIN {whole} AS w ON w.value IS NOT DISTINCT FROM c.value CROSS JOIN total AS t
+            LEFT JOIN {source_values} AS w ON w.value IS NOT DISTINCT FROM c.value CROSS JOIN total AS t
             WHERE t.held > t.everybody
         ) SELECT count(DISTINCT combination) FROM asked WHERE {known} AND {condition}
     """
 
 
-def one_value_sql(combinations: str, held: str, value: str) -> str:
+def one_value_sql(combinations: str, holders: str, value: str) -> str:
     """Return SQL that counts classes, and their records, in which all persons share one value.
 
     Only persons who have a value count; a class of none is counted too.
 
     Args:
         combinations: The table of the published combinations.
-        held: The table of the persons in each combination.
+        holders: The table of the persons in each combination.
         value: The sensitive column's name in that table.
     """
     return f"""
         WITH pairs AS (
-            SELECT DISTINCT combination, person, {value} AS value FROM {held} WHERE person <> 0 AND {value} IS NOT NULL
+            SELECT DISTINCT combination, person, {value} AS value FROM {holders} WHERE person <> 0 AND {value} IS NOT NULL
         ),
         sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
         counted AS (SELECT combination, count(*) AS held FROM pairs GROUP BY combination, value),

@@ -110,7 +110,7 @@ def labels_sql(counted: str, table: str) -> str:
 
 
 def digests_sql(owners: str, values: str, labels: str, columns: int, salt: int, table: str) -> str:
-    """Return SQL that makes the table of source values with the digest of their one label.
+    """Return SQL that makes the table of each source value and the digest of the only label covering it.
 
     Values without a label are not in it.
 
@@ -184,7 +184,9 @@ def excess_records_sql(released: str, given: str) -> str:
     """
 
 
-def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequence[str], later: Sequence[str], table: str) -> str:
+def join_source_values_sql(
+    source: str, parts: Sequence[DigestPart], known_digests: Sequence[str], later_columns: Sequence[str], table: str
+) -> str:
     """Return SQL that makes the table of source records with the digests of looked-up columns.
 
     Where there are hundreds of them, a few at a time: each join wants memory of its own.
@@ -192,13 +194,15 @@ def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequ
     Args:
         source: What is read.
         parts: Those that are looked up here.
-        known: Expressions for the digests of other parts, which become ``digest_0`` …; that of these comes after them.
-        later: Quoted names of the columns that are looked up after these; they become ``later_0`` ….
+        known_digests: Expressions for the digests of other parts, which become ``digest_0`` …; that of these comes after them.
+        later_columns: Quoted names of the columns that are looked up after these; they become ``later_0`` ….
         table: Name of the table.
     """
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts)
-    digests = ", ".join(f"{one} AS digest_{number}" for number, one in enumerate([*known, joint_digest([part.source for part in parts])]))
-    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later))
+    digests = ", ".join(
+        f"{one} AS digest_{number}" for number, one in enumerate([*known_digests, joint_digest([part.source for part in parts])])
+    )
+    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later_columns))
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {digests}{kept} FROM {source} AS s {joins}"
 
 
@@ -240,7 +244,7 @@ def released_parts(release: str, columns: Sequence[str], parts: int, beside: Seq
     Its columns are ``label_0`` …, ``part``, ``records``. A part is a group of records by what they publish besides the label.
     """
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
-    return Groups(f"{release} AS r", (*names, (part_of([one.released for one in beside], parts), "part")))
+    return Groups(f"{release} AS r", (*names, (part_number_sql([one.released for one in beside], parts), "part")))
 
 
 def released_parts_sql(counted: str, columns: int, labels: str) -> str:
@@ -254,7 +258,7 @@ def source_parts(source: str, column: str, parts: int, beside: Sequence[DigestPa
 
     Its columns are ``value``, ``part``, ``records``. A part is a group of records by what is published besides the value.
     """
-    return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_of([one.source for one in beside], parts), "part")))
+    return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_number_sql([one.source for one in beside], parts), "part")))
 
 
 def source_parts_sql(counted: str, values: str) -> str:
@@ -262,8 +266,8 @@ def source_parts_sql(counted: str, values: str) -> str:
     return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {values} AS v ON g.value IS NOT DISTINCT FROM v.value"
 
 
-def part_of(columns: Sequence[str], parts: int) -> str:
-    """Return the SQL expression for a record's part number: a few bits of a digest of some columns.
+def part_number_sql(columns: Sequence[str], parts: int) -> str:
+    """Return the SQL expression for the part a record belongs to: a few bits of a digest of columns.
 
     Without columns there is one part.
     """

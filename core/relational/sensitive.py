@@ -52,13 +52,13 @@ class TablePromise:
     has_rows: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, promise: Promise, columns: Mapping[str, PersonValues], has_rows: NDArray[np.bool_], whole: int) -> TablePromise:
+    def of(cls, promise: Promise, columns: Mapping[str, PersonValues], has_rows: NDArray[np.bool_], persons_with_rows: int) -> TablePromise:
         """Return the promise for a table, with holder conditions where a person has several values.
 
-        ``whole`` persons have a row of the table in the source.
+        ``persons_with_rows`` persons have a row of the table in the source.
         """
         wholes = {name: column.source_persons for name, column in columns.items()}
-        return cls(promise.of_people(wholes, whole), columns, has_rows)
+        return cls(promise.of_people(wholes, persons_with_rows), columns, has_rows)
 
     @property
     def relaxed(self) -> TablePromise:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from flows.studio.state import Opened, PageMessage, Studio
 from schemas.errors.base import JobError, StorageError
 from schemas.job.source import suffix
-from tasks.studio.changes import first_hierarchy, number_of, qid_way, with_choices, with_levels, with_node, with_role
+from tasks.studio.changes import first_hierarchy, number_of, qid_path, with_choices, with_levels, with_node, with_role
 from tasks.studio.job_text import with_value
 from tasks.studio.listed_groups import (
     digest_of_rows,
@@ -50,7 +50,7 @@ def current_job_file(studio: Studio, form: Form) -> Opened:
 
 
 def open_path(studio: Studio, form: Form) -> str:
-    """Open the job file or draft a job from the source that the form names.
+    """Open the job file or source that the form names; return the address of the next page.
 
     Raises:
         StorageError: nothing is named, or something is worked on already.
@@ -62,7 +62,7 @@ def open_path(studio: Studio, form: Form) -> str:
 
 
 def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
-    """Open a job file, or start drafting a job from sources into a folder.
+    """Open a job file, or draft a job from sources into a folder; return the next page's address.
 
     Raises:
         StorageError: something is worked on already.
@@ -79,7 +79,7 @@ def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
 
 
 def change_role(studio: Studio, form: Form) -> str:
-    """Set the role of a column in the job file.
+    """Set the role of a column in the job file; return the address of the next page.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -95,7 +95,7 @@ def change_role(studio: Studio, form: Form) -> str:
 
 
 def change_text(studio: Studio, form: Form) -> str:
-    """Save the edited text of the job file.
+    """Save the edited text of the job file; return the address of the next page.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -110,7 +110,7 @@ def change_text(studio: Studio, form: Form) -> str:
 
 
 def change_choices(studio: Studio, form: Form) -> str:
-    """Set the job's privacy models and method from the form.
+    """Set the job's privacy models and method from the form; return the next page's address.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -121,7 +121,7 @@ def change_choices(studio: Studio, form: Form) -> str:
 
 
 def take_node(studio: Studio, form: Form) -> str:
-    """Set the levels of a lattice node in the job file.
+    """Set the levels of a lattice node in the job file; return the next page's address.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -139,7 +139,7 @@ def take_node(studio: Studio, form: Form) -> str:
 
 
 def take_method(studio: Studio, form: Form) -> str:
-    """Set the method in the job file, without its other settings, so also without fixed levels.
+    """Set the method, without its other settings, in the job file; return the next page's address.
 
     Of Mondrian the score by NCP is kept, if the method was tried with it.
 
@@ -156,7 +156,7 @@ def take_method(studio: Studio, form: Form) -> str:
 
 
 def change_steps(studio: Studio, form: Form) -> str:
-    """Set the widths, prefixes or date units of a column's hierarchy.
+    """Set the widths, prefixes or date units of a hierarchy; return the address of its page.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -167,7 +167,7 @@ def change_steps(studio: Studio, form: Form) -> str:
 
 
 def change_kind(studio: Studio, form: Form) -> str:
-    """Replace a quasi-identifier's hierarchy by a first one of another kind.
+    """Replace a column's hierarchy by a draft of another kind; return the address of its page.
 
     It fits the column's type, or is a list of groups.
 
@@ -176,7 +176,7 @@ def change_kind(studio: Studio, form: Form) -> str:
     """
     opened, name = current_job_file(studio, form), form_field(form, "column")
     job = studio.job(opened)
-    way = (*qid_way(job, name), "hierarchy")
+    way = (*qid_path(job, name), "hierarchy")
     sample = studio.sample(opened)
     if form_field(form, "kind") != "list":
         profile = next(each for each in sample.profiles if each.name == name)
@@ -190,14 +190,14 @@ def change_kind(studio: Studio, form: Form) -> str:
 
 
 def move_values(studio: Studio, form: Form) -> str:
-    """Move values of a listed hierarchy into another group.
+    """Move values of a listed hierarchy into another group; return the address of its page.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
     opened, name = current_job_file(studio, form), form_field(form, "column")
     job, sample = studio.job(opened), studio.sample(opened)
-    way = qid_way(job, name)
+    way = qid_path(job, name)
     spec = job.columns.quasi_identifiers[int(way[2])].hierarchy
     rows = rows_of_listed_hierarchy(job, name, spec)
     if form_field(form, "list") != digest_of_rows(rows):
@@ -215,8 +215,8 @@ def move_values(studio: Studio, form: Form) -> str:
     return hierarchy_address(name)
 
 
-def take_file(studio: Studio, form: Form) -> str:
-    """Use an existing CSV file of groups as a column's hierarchy, such as one of ARX.
+def use_hierarchy_file(studio: Studio, form: Form) -> str:
+    """Set a CSV file of groups as a column's hierarchy; return the address of its hierarchy page.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -224,12 +224,12 @@ def take_file(studio: Studio, form: Form) -> str:
     opened, name = current_job_file(studio, form), form_field(form, "column")
     job = studio.job(opened)
     said = import_groups(job, name, form_field(form, "path").strip(), studio.sample(opened))
-    studio.save(opened, with_value(opened.text, (*qid_way(job, name), "hierarchy"), said))
+    studio.save(opened, with_value(opened.text, (*qid_path(job, name), "hierarchy"), said))
     return hierarchy_address(name)
 
 
 def start_work(studio: Studio, form: Form) -> str:
-    """Start long work in a worker process, such as a run, a plan or a Pareto front.
+    """Start a run, a plan or other long work in a worker process; return the next page's address.
 
     Other kinds are missing values of a list and the utility of a release.
 
@@ -254,7 +254,7 @@ def start_work(studio: Studio, form: Form) -> str:
 
 
 def cancel_work(studio: Studio, form: Form) -> str:
-    """Cancel the work in progress."""
+    """Cancel the work in progress; return the address of the next page."""
     studio.works.cancel()
     return page_of_form(form)
 
@@ -280,7 +280,7 @@ ACTIONS: dict[str, Callable[[Studio, Form], str]] = {
     "steps": change_steps,
     "kind": change_kind,
     "move": move_values,
-    "file": take_file,
+    "file": use_hierarchy_file,
     "work": start_work,
     "cancel": cancel_work,
 }

@@ -21,7 +21,7 @@ from schemas.reading.model import plain
 from schemas.registry.hierarchies import DATE_UNITS
 from tasks.planning.pareto_page import ParetoFront
 from tasks.report.page import number, percent
-from tasks.studio.changes import LISTS, is_simple
+from tasks.studio.changes import LISTS, has_form_field
 from tasks.studio.choices import best_node, method_points, sample_classes
 from tasks.studio.column_table import column_rows, risk_before, role_counts, shown_hierarchy
 from tasks.studio.listed_groups import listed_groups
@@ -158,7 +158,7 @@ def _model(model: Any, key: str) -> dict[str, str]:
     """Return the number of a privacy model for its field, or a note that it has no field."""
     if model is None:
         return {"value": "", "other": ""}
-    return {"value": str(plain(getattr(model, key))), "other": ""} if is_simple(model) else {"value": "", "other": "another model"}
+    return {"value": str(plain(getattr(model, key))), "other": ""} if has_form_field(model) else {"value": "", "other": "another model"}
 
 
 def run_page(studio: Studio, _query: Query) -> str:

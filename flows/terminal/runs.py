@@ -164,9 +164,9 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Itera
         yield "attacks", attacks_in_short(manifest, untold)
 
 
-def untreated_columns_sentence(one: PassedColumn) -> str:
+def untreated_columns_sentence(column: PassedColumn) -> str:
     """Return the counts of values and unique records of an untreated column."""
-    return f"{counted(one.distinct, 'value')}, {counted(one.unique_records, 'record')} alone"
+    return f"{counted(column.distinct, 'value')}, {counted(column.unique_records, 'record')} alone"
 
 
 def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:

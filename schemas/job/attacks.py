@@ -72,9 +72,9 @@ def broken_attacks(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
     return [one for one in attacks if one.verdict == "broken"]
 
 
-def attacks_sentence(one: AttackFigures) -> str:
+def attacks_sentence(attack: AttackFigures) -> str:
     """Return the name of an attack in words, with its target and the attacker's knowledge."""
-    return f"{one.name.replace('_', ' ')}{f' of {one.target!r}' if one.target else ''} by {one.knows}"
+    return f"{attack.name.replace('_', ' ')}{f' of {attack.target!r}' if attack.target else ''} by {attack.knows}"
 
 
 SAMPLE = 2_000

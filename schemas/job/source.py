@@ -206,19 +206,19 @@ def readable_format(value: object) -> object:
     return value
 
 
-def inferred_format(read: dict[str, Any]) -> str:
+def inferred_format(source: dict[str, Any]) -> str:
     """Return the source format from the first path's suffix.
 
     Parquet for unknown suffixes, PostgreSQL for a connection without a path.
     """
-    if not read["path"] and read.get("connection"):
+    if not source["path"] and source.get("connection"):
         return format_of_connection().name
-    return format_of_suffix(suffix(read["path"][0]) if read["path"] else "").name
+    return format_of_suffix(suffix(source["path"][0]) if source["path"] else "").name
 
 
-def inferred_delimiter(read: dict[str, Any]) -> str:
+def inferred_delimiter(source: dict[str, Any]) -> str:
     """Return the default delimiter: a tab for ``.tsv``, a comma for everything else."""
-    return "\t" if read["path"] and suffix(read["path"][0]) == ".tsv" else ","
+    return "\t" if source["path"] and suffix(source["path"][0]) == ".tsv" else ","
 
 
 def statement_text(value: str) -> str:

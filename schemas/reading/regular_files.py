@@ -43,7 +43,7 @@ def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> B
 
 
 def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> bytes:
-    """Return the bytes of a regular file; arguments and errors are those of ``open_regular``."""
+    """Return the bytes of a regular file; refuse other kinds of files and too large ones."""
     with open_regular(path, most, links=links) as file:
         # It may have grown since. Not as much as is allowed, for which room would be made at once.
         content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)

@@ -18,19 +18,19 @@ from tasks.store.keys import code_of
 JOINS_ALONE = "Of several tables the joins are attacked, and of all persons: other attacks take one table so far."
 
 
-def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, what: str) -> tuple[AttackFigures, ...]:
+def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, release_name: str) -> tuple[AttackFigures, ...]:
     """Join the tables of a release and count the persons who share all their rows with fewer than k.
 
     Args:
         job: Gives the references between tables and the privacy requirements.
         files: The data files of each table.
         spill: Folder for DuckDB's spill files.
-        what: How the release is called in a message.
+        release_name: How the release is called in a message.
     """
     tree = job.tree
     tables = {name: _joined_table(job, name, files[name]) for name in tree.tables}
     promised = job.privacy.known_rows is None
-    with connect(unit_job(job), spill, last=True) as connection, file_error(what):
+    with connect(unit_job(job), spill, last=True) as connection, file_error(release_name):
         for name in reversed(tree.tables):
             connection.execute(rows_sql(tables[name], _children(tables, name, list(tables))))
         whole = _counted(connection, tables[tree.unit], job.privacy.k)
@@ -68,5 +68,5 @@ def _children(tables: Mapping[str, JoinedTable], parent: str, among: Sequence[st
 
 
 def basis_of_tables(settings: AttackSettings) -> AttackBasis:
-    """Return the settings of attacks on several tables: all persons are attacked."""
+    """Return seed and code version of the attacks on several tables, which sample no persons."""
     return AttackBasis(sample=None, seed=settings.seed, code=code_of(__name__), unplayed=(JOINS_ALONE,))

@@ -91,7 +91,7 @@ class AttackPlan:
 
     @property
     def promises(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the privacy models of each sensitive column by name; empty where persons are counted."""
+        """Return the settings of l and t by column and model name; empty for jobs with a person column."""
         found: dict[str, dict[str, Any]] = defaultdict(dict)
         if not self.job.columns.person:
             for kind, column, spec in self.job.privacy.models:
@@ -125,7 +125,7 @@ def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generat
         sample = plan.sample_of(release.records)
         if release.is_complete:
             shared = columns.ways.get(name) == "shared" and not columns.person
-            yield singled_out_by_value(release, name, plan.job.privacy.k, sample, shared=shared, known=known)
+            yield singled_out_by_value(release, name, plan.job.privacy.k, sample, shared=shared, is_known=known)
         yield singled_out_by_both(release, name, sample, random)
     if release.is_complete:
         for names in columns.links:

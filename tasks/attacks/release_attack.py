@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from core.attacks.attacked_tables import Guesses
-from core.attacks.record_attacks import digests_of_files
+from core.attacks.record_attacks import membership_by_file_digests
 from schemas.job.attacks import AttackBasis, AttackFigures, AttackSettings, broken_attacks
 from schemas.job.job import Job
 from schemas.release.increments import Joined, Overlap
@@ -73,10 +73,10 @@ class PlayedAttacks(NamedTuple):
         return (*self.labels, *(without_figures(one) for one in broken_attacks(self.source)))
 
 
-def without_figures(one: AttackFigures) -> AttackFigures:
+def without_figures(attack: AttackFigures) -> AttackFigures:
     """Return an attack with its verdict but zero counts, since counts follow from the source."""
     counts = dict.fromkeys(("guesses", "right", "control_guesses", "control_right"), 0)
-    return one.model_copy(update=counts | dict.fromkeys(("advantage", "low", "high"), 0.0))
+    return attack.model_copy(update=counts | dict.fromkeys(("advantage", "low", "high"), 0.0))
 
 
 def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, spill: Path) -> PlayedAttacks:
@@ -104,7 +104,7 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
                 people = read_source_people(connection, job, attacked.original, coded, settings.seed, named=bool(published))
                 source = source_attacks(plan, coded, people, published)
                 if attacked.manifest:
-                    source.append(digests_of_files(attacked.original.digests, published))
+                    source.append(membership_by_file_digests(attacked.original.digests, published))
         except duckdb.OutOfMemoryException:
             raise
         except (duckdb.Error, pa.ArrowException) as error:

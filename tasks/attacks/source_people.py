@@ -279,7 +279,7 @@ class MatchedPeople:
 
 
 def matched_people(release: AttackedRelease, source: SourcePeople, chosen: Codes) -> MatchedPeople:
-    """Match records of the source with records of the release, by fitting labels and equal values.
+    """Divide chosen source people by whether the release has their record, and find that record.
 
     Where classes were left unread, a person who fits no read class is in neither group.
     """

@@ -21,7 +21,7 @@ from core.composition.joint_classes import (
     RecordMatching,
     common_persons_sql,
     equal_records_sql,
-    joined_sql,
+    joined_records_sql,
     joint_classes_sql,
     sets_table_sql,
 )
@@ -30,7 +30,7 @@ from schemas.job.job import Job
 from tasks.composition.answers import Figures, as_answer, run_comparison
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, values_at_risk
-from tasks.composition.release_history import Entry, promised_of, read_entry
+from tasks.composition.release_history import Entry, promises_by_column, read_entry
 from tasks.counting.contents import Digested
 from tasks.store.database import connect
 from tasks.store.store import Store
@@ -76,23 +76,23 @@ class ComparedContents(NamedTuple):
     republished: frozenset[int] = frozenset()
 
 
-def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
+def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
     """Compare an earlier release with this one record by record; return its ``Overlap`` figures.
 
     The figures count the records that both have and that only one has, and how many of each are at risk.
 
     Args:
-        known: The records of this release.
+        records: The records of this release.
         earlier: The other release.
         k: Least records, or persons where the job names them, of a safe joint class.
 
     Returns:
         None where the two turn out to have no records in common.
     """
-    run = known.run
+    run = records.run
     apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
     store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
-    compared = _compared(known, earlier, _kept(run.job, earlier, store), k)
+    compared = _compared(records, earlier, _kept(run.job, earlier, store), k)
     return run_comparison(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
 
 
@@ -120,7 +120,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     republished = frozenset(map(columns.index, (own.republished | other.republished).intersection(columns)))
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
-    promises = Promises(promised_of(job), entry.promised or {}, columns, known.run.domain)
+    promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain)
     return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, republished)
 
 
@@ -155,7 +155,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
             identity = _identity(database, compared)
             if not files and not any(identity[:2]):
                 return None
-            database.execute(joined_sql(identity))
+            database.execute(joined_records_sql(identity))
             found = database.execute(joint_classes_sql(compared.k, persons=persons)).fetchall()
             broken = values_at_risk(database, job, compared.promises, mine, persons=persons)
         except duckdb.OutOfMemoryException:

@@ -142,24 +142,24 @@ class Earlier(NamedTuple):
     unread: bool = False
 
 
-def earlier_releases(known: KnownRecords, release: str, registry: ReleaseRegistry, most: int | None = None) -> Iterator[Earlier]:
+def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most: int | None = None) -> Iterator[Earlier]:
     """Yield earlier releases that share records with the source, or may, the newest first of each kind.
 
     Args:
-        known: The records of the source.
+        records: The records of the source.
         release: The id of the release that is being made.
         registry: The registry of the releases of the folder's jobs.
         most: Number of releases that share records after which no further sketches are read, which bounds the cost of a run.
             Later ones with the same columns are yielded as ``unread``. None reads all.
     """
-    job = known.run.job
+    job = records.run.job
     entries, damaged = registry.entries()
     replayed = job.replay.name if job.replay else None
     # What was replayed comes first: it is what readers will lay beside this one.
     others = sorted((entry for entry in entries if entry.release != release), key=lambda entry: entry.release != replayed)
-    keyed, read = KeyedSketches(known, registry), 0
+    keyed, read = KeyedSketches(records, registry), 0
     for entry in others:
-        if found := _related(known, entry, registry, keyed if most is None or read < most else None):
+        if found := _related(records, entry, registry, keyed if most is None or read < most else None):
             read += not found.doubtful
             yield found
     for name in damaged:
@@ -167,7 +167,7 @@ def earlier_releases(known: KnownRecords, release: str, registry: ReleaseRegistr
         if name != release:
             yield Earlier(name if _ID.fullmatch(name) else "unknown", job.privacy.k, untold="its entry in the registry is damaged")
     seen = {release, *damaged, *(entry.release for entry in others)}
-    yield from _of_manifests(job, known.source, known.kinds, seen)
+    yield from _of_manifests(job, records.source, records.kinds, seen)
 
 
 class KeyedSketches:
@@ -204,7 +204,7 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
     here = registry.keyed_files(known.source)
     if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
         return found._replace(
-            files=files, is_reported=_are_common_in_files(Counter(registry.keyed_names(known.source)), Counter(entry.files))
+            files=files, is_reported=_are_common_in_files(Counter(registry.keyed_file_digests(known.source)), Counter(entry.files))
         )
     return found._replace(unread=True) if keyed is None else _by_sketches(known, entry, registry, keyed, found)
 

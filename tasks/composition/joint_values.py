@@ -20,7 +20,7 @@ from core.composition.joint_classes import (
     MINE,
     THEIRS,
     joint_values_sql,
-    numbered_sql,
+    numbered_classes_sql,
     sizes_sql,
     source_values_sql,
     values_at_risk_sql,
@@ -85,7 +85,7 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
     if not asked:
         return None
     numbers = sorted({promises.columns.index(column) for _, column, _, _ in asked})
-    database.execute(numbered_sql(numbers, persons=persons))
+    database.execute(numbered_classes_sql(numbers, persons=persons))
     table = database.sql(sizes_sql(numbers)).to_arrow_table()
     sizes, failing = table["size"].to_numpy(), np.zeros(len(table), np.bool_)
     for kind, column, said, whose in asked:

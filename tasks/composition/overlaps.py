@@ -25,18 +25,18 @@ MOST_RECORDS = 100_000_000
 """Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 to 1 CPU s per million."""
 
 
-def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
+def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
     """Measure the overlaps with earlier releases; return the manifest fields ``overlaps`` and ``joined``.
 
     Raises ``OverlapError`` if the job refuses overlaps and one is unsafe, or no registry is open to find them.
 
     Args:
-        known: The records of the source.
+        records: The records of the source.
         release: The id of the release.
         registry: The registry of the folder's jobs; None where none is open, so that no release is looked for.
         joined: The earlier releases that its pseudonyms link it to.
     """
-    job, source = known.run.job, known.source
+    job, source = records.run.job, records.source
     if registry is None:
         if job.overlaps == "refuse":
             raise OverlapError.overlap_unchecked()
@@ -44,10 +44,10 @@ def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | N
     refuse, replayed = job.overlaps == "refuse", job.replay.name if job.replay else None
     limit = max(1, min(MOST, MOST_RECORDS // source.records))
     # One that the registry does not know may have been replayed too.
-    earlier = sorted(earlier_releases(known, release, registry, None if refuse else limit), key=lambda one: one.release != replayed)
+    earlier = sorted(earlier_releases(records, release, registry, None if refuse else limit), key=lambda one: one.release != replayed)
     related, doubtful = [one for one in earlier if not one.doubtful], [one for one in earlier if one.doubtful]
     most = len(earlier) if refuse else limit
-    overlaps = [found for one in (*related[:most], *doubtful[:most]) if (found := _measured(known, one))]
+    overlaps = [found for one in (*related[:most], *doubtful[:most]) if (found := _measured(records, one))]
     joins = [one for one in joined if not one.is_safe]
     pairs = [one for one in overlaps if not one.is_safe]
     if refuse and (pairs or joins):
@@ -82,10 +82,10 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     return None if figures is None else overlap.model_copy(update=figures)
 
 
-def register_release(known: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
+def register_release(records: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
     """Enter a release in the registry before it is published; return its entry."""
-    job, source = known.run.job, known.source
-    sketches = known.sketches(known.columns)
+    job, source = records.run.job, records.source
+    sketches = records.sketches(records.columns)
     entry = Registered(
         format=FORMAT,
         release=release,
@@ -93,9 +93,9 @@ def register_release(known: KnownRecords, release: str, registry: ReleaseRegistr
         work=job.work_location,
         k=job.privacy.k,
         records=source.records,
-        files=tuple(registry.keyed_names(source)),
-        linkage_key=known.columns,
-        person=known.person,
+        files=tuple(registry.keyed_file_digests(source)),
+        linkage_key=records.columns,
+        person=records.person,
         columns=tuple(source.columns.names),
         qids=tuple(qid.name for qid in job.columns.quasi_identifiers),
         sketch="",

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import duckdb
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from core.composition.pseudonym_sets import OLD, all_releases_sql, joined_people_sql, published_sql, remaining_pseudonyms_sql
+from core.composition.pseudonym_sets import OLD, all_releases_sql, joined_people_sql, keyed_disclosures_sql, remaining_pseudonyms_sql
 from schemas.errors.base import StorageError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
@@ -184,7 +184,7 @@ def _folded(
         try:
             connection.execute(f"CREATE TEMP VIEW {OLD} AS {old}")
             digests = f"read_parquet({literal(str(run.store.path(disclosed.digests)))})"
-            connection.execute(published_sql(digests, owners, secret, literal(release), whose))
+            connection.execute(keyed_disclosures_sql(digests, owners, secret, literal(release), whose))
             again = bool(head and release in head.releases)
             connection.execute(all_releases_sql(again=again))
             [row] = connection.execute(joined_people_sql(k)).fetchall()

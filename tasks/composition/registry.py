@@ -25,7 +25,7 @@ from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
 from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
-from tasks.composition.release_history import MOST_RELEASES, forget_older, made_since, oldest_release_kept
+from tasks.composition.release_history import MOST_RELEASES, count_releases_since, forget_older, oldest_release_kept
 from tasks.counting.contents import Sketches
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import ChunkedSource
@@ -125,7 +125,7 @@ class ReleaseRegistry:
         """Return a mapping from keyed to plain digests of the source files that hold records."""
         return {self.secret.keyed("file", file.digest): file.digest for file in source.files if file.rows}
 
-    def keyed_names(self, source: ChunkedSource) -> list[str]:
+    def keyed_file_digests(self, source: ChunkedSource) -> list[str]:
         """Return the keyed digests of the source files that hold records, sorted.
 
         The order of the files is not disclosed.
@@ -274,7 +274,7 @@ def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
 def _prune(store: Store, last: int | None, days: float | None) -> None:
     """Remove the artefacts of a store that neither recent releases nor recent runs need."""
     recent = None if days is None else time.time_ns() - int(days * NS_OF_A_DAY)
-    most = max(1, min(last or 1, MOST_RELEASES), 0 if recent is None else made_since(store, recent))
+    most = max(1, min(last or 1, MOST_RELEASES), 0 if recent is None else count_releases_since(store, recent))
     oldest = oldest_release_kept(store, most)
     if oldest is None and last is not None:
         return  # there are no more releases than are to be kept

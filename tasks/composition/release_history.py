@@ -97,8 +97,8 @@ def settings_of(job: Job) -> str:
     return fingerprint_of(privacy_content(job), job.method.canonical(), *([job.columns.person] if job.columns.person else []))
 
 
-def promised_of(job: Job) -> dict[str, dict[str, Any]]:
-    """Return a job's l and t requirements, by section and column, as JSON-compatible values."""
+def promises_by_column(job: Job) -> dict[str, dict[str, Any]]:
+    """Return a job's l and t requirements by section and column, as JSON-compatible values."""
     content = privacy_content(job)
     return {section: content[section] for section in ("l", "t") if content.get(section)}
 
@@ -107,7 +107,7 @@ def write_entry(
     run: Run,
     manifest: Manifest,
     source: ChunkedSource,
-    kept: WrittenPersons,
+    persons: WrittenPersons,
     parts: Sequence[Part],
     digested: Sequence[Kinds] | None = None,
 ) -> None:
@@ -119,7 +119,7 @@ def write_entry(
         run: The run that made it.
         manifest: Its manifest.
         source: Its source.
-        kept: The persons of each class.
+        persons: The persons of each class.
         parts: Its records with their classes and digests.
         digested: The columns of these digests.
     """
@@ -129,7 +129,7 @@ def write_entry(
         parts=tuple(parts),
         digested=(digested[0], digested[1], digested[2]) if digested else None,
         by_source=True,
-        promised=promised_of(job),
+        promised=promises_by_column(job),
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),
@@ -138,14 +138,14 @@ def write_entry(
         settings=settings_of(job),
         recoded=Recoded(domain=recoded[0], recoding=recoded[1], intervals=job.intervals) if recoded else None,
         code=STEP.key(),
-        people=kept.people,
-        classes=kept.classes,
+        people=persons.people,
+        classes=persons.classes,
     )
     keep_entry(entry, run.store)
 
 
 def keep_entry(entry: Entry, store: Store) -> None:
-    """Write a history entry next to the artefacts of a store."""
+    """Save a release's entry of the run folder's history beside the artefacts of its store."""
     path = private_folder(store.folder / FOLDER) / f"{entry.release}.record"
     write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
@@ -174,7 +174,7 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
 
 
 def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]]:
-    """Remove all but the newest history entries; return step and key of the artefacts those need.
+    """Delete all but the newest history entries; return step and key of the artefacts these need.
 
     Args:
         store: Of the run folder.
@@ -193,8 +193,8 @@ def oldest_release_kept(store: Store, most: int = MOST_RELEASES) -> int | None:
     return records[most - 1].stat().st_mtime_ns if len(records) >= most else None
 
 
-def made_since(store: Store, moment: int) -> int:
-    """Return how many releases of the history were made since a moment, in ns."""
+def count_releases_since(store: Store, moment: int) -> int:
+    """Return how many releases of the run folder's history were made since a moment, in ns."""
     return sum(record.stat().st_mtime_ns >= moment for record in _newest_first(store))
 
 
@@ -203,11 +203,11 @@ def _newest_first(store: Store) -> list[Path]:
     return sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
 
-def people_files(kept: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
+def people_files(persons: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
     """Return the files of a release's persons and of its classes; None if any is gone."""
-    if not kept.people or not all(map(store.is_complete, (*kept.people, *kept.classes))):
+    if not persons.people or not all(map(store.is_complete, (*persons.people, *persons.classes))):
         return None
-    return list(map(store.path, kept.people)), list(map(store.path, kept.classes))
+    return list(map(store.path, persons.people)), list(map(store.path, persons.classes))
 
 
 def seal_of_release(release: str, store: Store) -> str:

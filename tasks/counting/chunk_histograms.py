@@ -30,7 +30,7 @@ OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
 
 
-def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, held: Iterable[pa.RecordBatch] | None = None) -> int:
+def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
     """Count the cells of one chunk at the finest node, coded against the chunk's own domains.
 
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
@@ -39,9 +39,9 @@ def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, held: Iterable
         given: Names the axes.
         chunk: What is read.
         path: Gets the cells.
-        held: The rows of the axes, where they are at hand.
+        batches: The rows of the axes, where they are at hand.
     """
-    packing, records = packed_records(given, chunk, held=held)
+    packing, records = packed_records(given, chunk, held=batches)
     counter = HistogramCounter(packing)
     for words, _ in records:
         counter.add(words)
@@ -68,7 +68,7 @@ def packed_records(
     others: Sequence[str] = (),
     held: Iterable[pa.RecordBatch] | None = None,
 ) -> tuple[Packing, Iterator[tuple[PackedWords, list[pa.Array]]]]:
-    """Read a chunk in batches, with the packed cell of each record and further columns.
+    """Yield a chunk's records in batches: their packed cells, and further columns as they are.
 
     Cells are in the coding of the chunk.
 

@@ -161,7 +161,7 @@ class DomainTable:
 
     @classmethod
     def of(cls, run: Run, domain: Artifact) -> DomainTable:
-        """Return the domain table of a run."""
+        """Build the domain table of a run from its counted domains."""
         return DomainTable(run.job, domain, run.store, run.spill)
 
     @cached_property

@@ -99,16 +99,16 @@ class ContentReading(ChunkReading):
     by: Digested
 
 
-def digest_contents(given: ContentReading, chunk: Chunk, path: Path, held: Iterable[pa.RecordBatch] | None = None) -> int:
+def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
     """Write the digests of each record of a chunk, and of its person if the job names persons.
 
     Args:
         given: Names the columns.
         chunk: What is read.
         path: Gets the digests.
-        held: Its rows with these columns as they are published, where they are at hand and the job names no person.
+        batches: Its rows with these columns as they are published, where they are at hand and the job names no person.
     """
-    table = contents_table(given.job, given.by, chunk, held)
+    table = contents_table(given.job, given.by, chunk, batches)
     # Of values there are few, most digests are all different.
     packed = [name for name in table.column_names if name.startswith("value_")]
     pq.write_table(table, path, compression="none", use_dictionary=packed, write_statistics=False)
@@ -124,12 +124,12 @@ CONTENTS = FileStep(
 """The digests by which the records of a chunk are re-linked."""
 
 
-def contents_of_chunks(run: Run, source: ChunkedSource, by: Digested) -> list[Artifact]:
+def contents_of_chunks(run: Run, source: ChunkedSource, columns: Digested) -> list[Artifact]:
     """Return the record digests of all chunks in some columns, and the digests of their persons."""
-    return each(run, CONTENTS, ContentReading(run.job, source.columns, run.store, by), source.chunks)
+    return each(run, CONTENTS, ContentReading(run.job, source.columns, run.store, columns), source.chunks)
 
 
-def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
+def contents_table(job: Job, columns: Digested, chunk: Chunk, batches: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
     """Return the digests of each record of a chunk: ``content``, ``person``, ``untreated``, ``value_0`` ….
 
     All are uint64, in the order of the records. ``person`` is there where the job names persons, ``untreated``
@@ -137,37 +137,37 @@ def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.Recor
 
     Args:
         job: Names the persons.
-        by: Which columns.
+        columns: Which columns.
         chunk: What is read.
-        held: As for ``digest_contents``.
+        batches: As for ``digest_contents``.
     """
     person = job.columns.person
-    republished = not job.columns.ways.keys().isdisjoint(by.linking)
-    wanted = list(dict.fromkeys([*([] if republished else by.linking), *by.values, *person]))
-    found: dict[str, list[Digests]] = {name: [_NONE] for name in contents_columns(job, by)}
-    for batch in read_chunk(chunk, wanted, plain=person) if held is None or republished else held:
+    republished = not job.columns.ways.keys().isdisjoint(columns.linking)
+    wanted = list(dict.fromkeys([*([] if republished else columns.linking), *columns.values, *person]))
+    found: dict[str, list[Digests]] = {name: [_NONE] for name in contents_columns(job, columns)}
+    for batch in read_chunk(chunk, wanted, plain=person) if batches is None or republished else batches:
         if not republished:
-            _append_together(batch, by, found)
+            _append_together(batch, columns, found)
         if person:
             found["person"].append(digests_of([batch.column(name) for name in person], batch.num_rows))
-        for number, name in enumerate(by.values):
+        for number, name in enumerate(columns.values):
             found[f"value_{number}"].append(digests_of([batch.column(name)], batch.num_rows))
-    for batch in read_chunk(chunk.as_in_source(), by.linking) if republished else ():
-        _append_together(batch, by, found)
+    for batch in read_chunk(chunk.as_in_source(), columns.linking) if republished else ():
+        _append_together(batch, columns, found)
     return pa.table({name: np.concatenate(parts) for name, parts in found.items()})
 
 
-def _append_together(batch: pa.RecordBatch, by: Digested, found: Mapping[str, list[Digests]]) -> None:
+def _append_together(batch: pa.RecordBatch, columns: Digested, found: Mapping[str, list[Digests]]) -> None:
     """Append the digests of the columns that link records, and of those that show a change."""
-    found["content"].append(_together(batch, by.names))
-    if by.untreated:
-        found["untreated"].append(_together(batch, by.untreated))
+    found["content"].append(_together(batch, columns.names))
+    if columns.untreated:
+        found["untreated"].append(_together(batch, columns.untreated))
 
 
-def contents_columns(job: Job, by: Digested) -> list[str]:
+def contents_columns(job: Job, columns: Digested) -> list[str]:
     """Return the names of the columns of ``contents_table``."""
-    persons, untreated = ["person"] * bool(job.columns.person), ["untreated"] * bool(by.untreated)
-    return ["content", *persons, *untreated, *(f"value_{number}" for number in range(len(by.values)))]
+    persons, untreated = ["person"] * bool(job.columns.person), ["untreated"] * bool(columns.untreated)
+    return ["content", *persons, *untreated, *(f"value_{number}" for number in range(len(columns.values)))]
 
 
 def _together(batch: pa.RecordBatch, names: Sequence[str]) -> Digests:
@@ -200,9 +200,9 @@ SKETCHED = FileStep(BUNDLES, make=_sketch, reads=lambda _given, parts: [part.sha
 """Sketches of the records of several chunks."""
 
 
-def sketch_contents(run: Run, parts: Sequence[Artifact]) -> Sequence[Artifact]:
+def sketch_contents(run: Run, digests: Sequence[Artifact]) -> Sequence[Artifact]:
     """Return the artefacts to read sketches from: merged sketches on a cluster, else record digests."""
-    return merge_on_cluster(run, SKETCHED, SketchFolder(run.store), parts, always_merged=CONTENTS.name)
+    return merge_on_cluster(run, SKETCHED, SketchFolder(run.store), digests, always_merged=CONTENTS.name)
 
 
 def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:

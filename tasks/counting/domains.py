@@ -98,7 +98,7 @@ class RowCache:
             self.batches.append(batch)
 
 
-def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: RowCache | None = None) -> int:
+def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, row_cache: RowCache | None = None) -> int:
     """Count the distinct values of quasi-identifiers and guarded sensitive columns in one chunk.
 
     Sensitive columns are guarded if a privacy model looks at them.
@@ -107,17 +107,17 @@ def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: RowCac
         given: Names the columns.
         chunk: What is read.
         path: Gets the counts.
-        held: Keeps what was read, if anything is.
+        row_cache: Keeps what was read, if anything is.
     """
     names, types = axis_names(given.job), axis_types(given.job, given.columns)
     counter = DomainCounter(types)
-    for number, read in enumerate(read_chunk(chunk, [*names, *(held.others if held else ())])):
+    for number, read in enumerate(read_chunk(chunk, [*names, *(row_cache.others if row_cache else ())])):
         if not number and not _as_promised(read, types):
             raise SourceError.changed(chunk.name)
         batch = pa.RecordBatch.from_arrays(list(map(as_dictionary, read.columns)), names=read.schema.names)
         counter.add(batch)
-        if held:
-            held.keep(batch)
+        if row_cache:
+            row_cache.keep(batch)
     table = counter.table()
     # Of distinct values and not of records, with the counts at hand that a message needs.
     _check_finite(table, names, types)

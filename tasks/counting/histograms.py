@@ -41,7 +41,7 @@ class CellAccumulator(Protocol):
     """An accumulator of cells."""
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells with counts of shape (cells,), from codes made by ``bundles``."""
+        """Add finer cells, as codes of shape (cells, bundles), and their counts, shape (cells,)."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RootTable(DomainTable):
 
     @classmethod
     def at(cls, table: DomainTable, root: Node) -> RootTable:
-        """Return the table of a run with a root."""
+        """Attach a root node of the lattice to the domain table of a run."""
         return cls(table.job, table.domain, table.store, table.spill, root)
 
 
@@ -118,12 +118,12 @@ BUNDLED = FileStep(
 """A histogram of several chunks at a root, which merges with others of its kind into that of all."""
 
 
-def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) -> Sequence[Artifact]:
+def bundled_histograms(run: Run, given: RootTable, chunk_histograms: Sequence[Artifact]) -> Sequence[Artifact]:
     """Merge chunk histograms at a root on cluster workers until few are left.
 
     Without a cluster they are returned unchanged.
     """
-    return merge_on_cluster(run, BUNDLED, replace(given, job=given.job.with_task_memory()), parts, always_merged=OF_CHUNK)
+    return merge_on_cluster(run, BUNDLED, replace(given, job=given.job.with_task_memory()), chunk_histograms, always_merged=OF_CHUNK)
 
 
 def has_given_node(job: Job) -> bool:
@@ -131,26 +131,26 @@ def has_given_node(job: Job) -> bool:
     return job.replay is not None or full_domain(job.method).node is not None
 
 
-def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
+def fingerprints(artifacts: Sequence[Artifact]) -> list[tuple[str, str]]:
     """Return sorted keys and digests of histograms, which identify their sum in any order."""
-    return sorted((part.key, part.sha256) for part in parts)
+    return sorted((part.key, part.sha256) for part in artifacts)
 
 
-def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artifact], most_cells: int) -> list[Artifact]:
-    """Sum the chunks' finest-node histograms to those of coarser roots, all in one pass.
+def count_roots(table: DomainTable, roots: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int) -> list[Artifact]:
+    """Sum the chunks' finest-node histograms to a histogram at each given coarser node, in one pass.
 
     Args:
         table: Of the run; its store gets one histogram per root.
         roots: Nodes whose occupied cells fit the memory.
-        parts: Histograms at the finest node.
+        chunk_histograms: Histograms at the finest node.
         most_cells: Most cells of an array with an entry per possible cell.
     """
     # Looked up before anything is read: one pass serves all that are missing, and none is made where nothing is.
-    merge, given = Merge(parts), {root: RootTable.at(table, root) for root in roots}
+    merge, given = Merge(chunk_histograms), {root: RootTable.at(table, root) for root in roots}
     found = {root: HISTOGRAM.find(of, merge) for root, of in given.items()}
     sums = {root: _projection(table.coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        feed_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
+        feed_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, chunk_histograms, table.store), list(sums.values()))
 
     def kept(root: Node) -> Artifact:
         summed = sums[root].result()
@@ -172,7 +172,7 @@ def _write(table: pa.Table, path: Path) -> int:
 
 
 def surely_too_many_cells(
-    coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, memory: int
+    coding: Coding, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most: int, store: Store, memory: int
 ) -> list[bool]:
     """Return for each node whether its records certainly occupy more than ``most`` cells.
 
@@ -181,7 +181,7 @@ def surely_too_many_cells(
     Args:
         coding: Of the run.
         nodes: Which are asked about.
-        parts: Histograms at the finest node.
+        chunk_histograms: Histograms at the finest node.
         most: How many cells are not too many.
         store: Where the parts are.
         memory: Bytes of marks that are held at a time. What does not fit takes further readings; the answers are the same.
@@ -190,7 +190,7 @@ def surely_too_many_cells(
     shares = 1 << max(-(-size // memory) - 1, 0).bit_length()
     together = max(memory // max(size // shares, 1), 1)
     some = (nodes[first : first + together] for first in range(0, len(nodes), together))
-    return [full for each in some for full in _too_many_cells(coding, each, parts, most, store, shares)]
+    return [full for each in some for full in _too_many_cells(coding, each, chunk_histograms, most, store, shares)]
 
 
 def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, shares: int) -> list[bool]:
@@ -252,7 +252,7 @@ class ChunkSums:
     parts: Sequence[Artifact]
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Return the histograms of coarser roots; arguments as of ``count_roots``."""
+        """Sum the chunks' finest-node histograms to histograms at the given coarser nodes, in one pass."""
         return count_roots(self.table, roots, self.parts, most_cells)
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
@@ -270,7 +270,7 @@ class ChunkSumsInTasks(ChunkSums):
     run: Run
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Return the histograms of coarser roots, each merged as a tree on cluster workers.
+        """Sum the chunks' finest-node histograms to histograms at coarser nodes, by cluster workers.
 
         Histograms that exist are not made again.
         """
@@ -295,20 +295,20 @@ class ChunkSumsInTasks(ChunkSums):
         return [full for found in map_step(self.run, "marks", count_linearly, calls) for full in found]
 
 
-def count_linearly(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, memory: int) -> list[bool]:
+def count_linearly(table: DomainTable, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most: int, memory: int) -> list[bool]:
     """Return for each node whether it has more than ``most`` cells, in the task of a worker.
 
     Args:
         table: Of the run.
         nodes: Which are asked about.
-        parts: Histograms at the finest node.
+        chunk_histograms: Histograms at the finest node.
         most: How many cells are not too many.
         memory: Bytes of marks that are held at a time.
     """
-    return surely_too_many_cells(table.coding, nodes, parts, most, table.store, memory)
+    return surely_too_many_cells(table.coding, nodes, chunk_histograms, most, table.store, memory)
 
 
-def sums_of_chunks(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> ChunkSums:
+def sums_of_chunks(run: Run, domain: Artifact, chunk_histograms: Sequence[Artifact]) -> ChunkSums:
     """Return the sums of chunk histograms for a search, in tasks if a cluster has workers."""
     table = DomainTable.of(run, domain)
-    return ChunkSumsInTasks(table, parts, run) if count_remote_workers() else ChunkSums(table, parts)
+    return ChunkSumsInTasks(table, chunk_histograms, run) if count_remote_workers() else ChunkSums(table, chunk_histograms)

@@ -63,9 +63,9 @@ class PersonsOfSource:
     memory: int
     by_node: dict[Node, PersonsOfCells] = field(default_factory=dict)
 
-    def key(self, places: CellPositions, *parts: object) -> Key:
+    def key(self, cells: CellPositions, *parts: object) -> Key:
         """Return the key of an artefact made from the pairs for some cells."""
-        return STEP.key(self.coding.key, places.named, fingerprints(self.cells), fingerprints(self.pairs), *parts)
+        return STEP.key(self.coding.key, cells.named, fingerprints(self.cells), fingerprints(self.pairs), *parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +83,13 @@ class CellPositions:
     named: object
 
 
-def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
-    """Return the persons of a root's cells; the last root's result is cached."""
-    if root.node not in known.by_node:
+def persons_of(source_persons: PersonsOfSource, root: Histogram) -> PersonsOfCells:
+    """Compute which persons have records in each cell of a root histogram; the last result is cached."""
+    if root.node not in source_persons.by_node:
         # Those to the last root make room first.
-        known.by_node.clear()
-        known.by_node[root.node] = persons_among(known, _cells_of(known, root))
-    return known.by_node[root.node]
+        source_persons.by_node.clear()
+        source_persons.by_node[root.node] = persons_among(source_persons, _cells_of(source_persons, root))
+    return source_persons.by_node[root.node]
 
 
 def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
@@ -108,15 +108,19 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
     return CellPositions(root.cells, places, root.node)
 
 
-def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
-    """Return the persons of some target cells."""
-    shares, holds = shares_of(known.pairs, known.memory)
-    places = list(_places(known, wanted, kept=shares > 1))
+def persons_among(source_persons: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
+    """Compute which persons have records in each of the wanted cells."""
+    shares, holds = shares_of(source_persons.pairs, source_persons.memory)
+    places = list(_places(source_persons, wanted, kept=shares > 1))
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:
-        return in_memory(person_cells) if holds else in_file(known.store, known.key(wanted, "person_cells", number, shares), person_cells)
+        return (
+            reader_of_array(person_cells)
+            if holds
+            else reader_of_artifact(source_persons.store, source_persons.key(wanted, "person_cells", number, shares), person_cells)
+        )
 
-    return shared_persons(known.pairs, places, wanted.cells, shares, known.store, keep)
+    return shared_persons(source_persons.pairs, places, wanted.cells, shares, source_persons.store, keep)
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
@@ -127,7 +131,7 @@ def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
 
 def shared_persons(
     pairs: Sequence[Artifact],
-    places: Sequence[Numbers] | None,
+    cell_positions: Sequence[Numbers] | None,
     cells: int,
     shares: int,
     store: Store,
@@ -137,7 +141,7 @@ def shared_persons(
 
     Args:
         pairs: Of all chunks.
-        places: What returns the cell that each cell of a chunk falls into, in the same order; None where chunks have their cells in common.
+        cell_positions: By chunk, what returns the cell that each of its cells falls into; None where chunks have their cells in common.
         cells: How many cells there are.
         shares: How many shares.
         store: Has the pairs.
@@ -145,20 +149,20 @@ def shared_persons(
     """
     per_cell, person_cells, persons, most = np.zeros(cells, np.int64), list[Numbers](), 0, 0
     for number in range(shares):
-        made = share_of(_pairs_of(pairs, places, store, number, shares), cells)
+        made = share_of(_pairs_of(pairs, cell_positions, store, number, shares), cells)
         per_cell += made.per_cell
         persons, most = persons + made.size, max(most, made.most_records)
         person_cells.append(keep(number, made.person_cells))
     return PersonsOfCells(CellPersons(per_cell, _Shares(person_cells)), persons, most)
 
 
-def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:
+def pairs_by_share(source_persons: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:
     """Return functions that read the person–cell pairs of each share of the persons, at a root."""
-    shares, _ = shares_of(known.pairs, known.memory)
-    places = list(_places(known, _cells_of(known, root), kept=shares > 1))
+    shares, _ = shares_of(source_persons.pairs, source_persons.memory)
+    places = list(_places(source_persons, _cells_of(source_persons, root), kept=shares > 1))
 
     def read(number: int) -> Pairs:
-        return merge_pairs(_pairs_of(known.pairs, places, known.store, number, shares))
+        return merge_pairs(_pairs_of(source_persons.pairs, places, source_persons.store, number, shares))
 
     if shares > 1:
         return [partial(read, number) for number in range(shares)]
@@ -166,9 +170,11 @@ def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[],
     return [lambda: made]
 
 
-def pairs_at(known: PersonsOfSource, root: Histogram) -> list[Pairs]:
+def pairs_at(source_persons: PersonsOfSource, root: Histogram) -> list[Pairs]:
     """Return the person–cell pairs of all chunks at a root, all in memory."""
-    return _pairs_of(known.pairs, list(_places(known, _cells_of(known, root), kept=False)), known.store, 0, 1)
+    return _pairs_of(
+        source_persons.pairs, list(_places(source_persons, _cells_of(source_persons, root), kept=False)), source_persons.store, 0, 1
+    )
 
 
 def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store: Store, number: int, shares: int) -> list[Pairs]:
@@ -179,7 +185,7 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
 def _places(known: PersonsOfSource, wanted: CellPositions, *, kept: bool) -> Iterator[Numbers]:
     """Yield a function for each chunk that returns the target cell of each of the chunk's cells."""
     for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
-        yield in_file(known.store, known.key(wanted, "places", part.key), made) if kept else in_memory(made)
+        yield reader_of_artifact(known.store, known.key(wanted, "places", part.key), made) if kept else reader_of_array(made)
 
 
 class _Shares:
@@ -192,13 +198,13 @@ class _Shares:
         return (share() for share in self._shares)
 
 
-def in_memory(numbers: NDArray[np.int32]) -> Numbers:
-    """Wrap an array in a function that returns it."""
+def reader_of_array(numbers: NDArray[np.int32]) -> Numbers:
+    """Return a function that returns this array."""
     return lambda: numbers
 
 
-def in_file(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
-    """Save an array as an artefact; return a function that reads it."""
+def reader_of_artifact(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
+    """Store an array as an artefact; return a function that reads it back."""
     artifact = store.make("person_cells", key, ".npy", lambda path: _write(path, numbers))
     return lambda: np.load(store.path(artifact))
 
@@ -231,21 +237,21 @@ def combinations_of(coding: Coding, words: PackedWords) -> PackedWords:
 
 
 def persons_of_combinations(
-    coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, memory: int
+    coding: Coding, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, memory: int
 ) -> Iterator[Counts]:
     """Yield the number of distinct persons of each combination, in arrays of disjoint combinations.
 
     Args:
         coding: Of the run.
-        parts: The histograms of the chunks at the finest node.
+        chunk_histograms: The histograms of the chunks at the finest node.
         pairs: Their pairs, in the same order.
         store: Has both.
         memory: Bytes of the job, of which three quarters may be taken.
     """
-    rows = max(sum(part.rows for part in parts), sum(part.rows for part in pairs))
+    rows = max(sum(part.rows for part in chunk_histograms), sum(part.rows for part in pairs))
     spans = max(-(-rows * BYTES_PER_ROW // (memory * 3 // 4)), 1)
     for number in range(spans):
-        places, shared = _numbered_places(coding, parts, store, number, spans)
+        places, shared = _numbered_places(coding, chunk_histograms, store, number, spans)
         owners, persons = [np.empty(0, np.int32)], [np.empty(0, np.uint64)]
         for mine, paired in zip(places, pairs, strict=True):
             found = read_pairs(paired, store, 0, 1)

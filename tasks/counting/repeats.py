@@ -27,8 +27,8 @@ from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
 
-def counted_columns(job: Job, source: ChunkedSource) -> list[str]:
-    """Return the identifiers whose duplicates can be counted.
+def countable_identifiers(job: Job, source: ChunkedSource) -> list[str]:
+    """Return the identifier columns whose repeated values can be counted.
 
     There are none where persons are named, or the job says that every record is one.
     """
@@ -142,7 +142,7 @@ def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, Rep
 
     There are none where persons are named, or the job says that every record is one.
     """
-    given = RepeatReading(tuple(counted_columns(run.job, source)), run.store)
+    given = RepeatReading(tuple(countable_identifiers(run.job, source)), run.store)
     if not given.columns:
         return {}
     parts = each(run, REPEATED_VALUES, given, source.chunks)

@@ -36,7 +36,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import Merge, each, merge_on_cluster, one
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.duckdb_objects import register_objects
-from tasks.source.person_records import somebody_sql
+from tasks.source.person_records import has_person_sql
 from tasks.store.database import connect, quote
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
@@ -68,10 +68,10 @@ def _read(given: FirstReading, chunk: Chunk) -> Artifact:
     held = RowCache(given.most, others if given.most else ())
     made = DOMAINS.save_artifact(given, chunk, lambda path: count_domains_of(given, chunk, path, held))
     if held.batches is not None and given.cells:
-        HISTOGRAMS.save_artifact(given, chunk, partial(count_cells_of, given, chunk, held=held.batches))
+        HISTOGRAMS.save_artifact(given, chunk, partial(count_cells_of, given, chunk, batches=held.batches))
     if held.batches is not None and given.by:
         contents = ContentReading(given.job, given.columns, given.store, given.by)
-        CONTENTS.save_artifact(contents, chunk, partial(digest_contents, contents, chunk, held=held.batches))
+        CONTENTS.save_artifact(contents, chunk, partial(digest_contents, contents, chunk, batches=held.batches))
     return made
 
 
@@ -171,7 +171,7 @@ def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[n
     """Count the persons at each value, each person at the least value, shape (values,)."""
     job, source = given.job, given.source
     columns = [quote(person) for person in job.columns.person]
-    somebody = somebody_sql({person: source.columns.field(person).type for person in job.columns.person})
+    somebody = has_person_sql({person: source.columns.field(person).type for person in job.columns.person})
     least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
     with connect(job, given.spill) as connection:
         register_objects(connection, source.relation)

@@ -62,7 +62,7 @@ class Sizes(BaseModel):
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
     @classmethod
-    def counted(cls, combinations: Combinations) -> Self:
+    def of_combinations(cls, combinations: Combinations) -> Self:
         """Make the sizes from combinations that were summed over chunks."""
         sizes, classes = combinations.sizes()
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
@@ -106,12 +106,12 @@ def qid_words(coding: Coding) -> list[str]:
     return [f"cell_{number} // {worth}" for number, (mine, worth) in enumerate(qids_of_words(coding)) if mine]
 
 
-def is_countable(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
-    """Return whether class sizes are available from the histogram, or few enough cells to count them.
+def can_count_sizes(coding: Coding, root: Node, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
+    """Return whether class sizes can be had: from the histogram, or from few enough cells.
 
     Pairs of cells and persons count where there are any.
     """
-    return (root == coding.finest and not pairs) or sum(part.rows for part in pairs or parts) <= MOST_ROWS
+    return (root == coding.finest and not pairs) or sum(part.rows for part in pairs or chunk_histograms) <= MOST_ROWS
 
 
 class CellFiles(NamedTuple):
@@ -155,12 +155,12 @@ def _add(given: RootTable, merge: Merge, path: Path) -> int:
     That is, where the cells are read one by one for a coarser root, and few enough to be held.
     """
     cells = CellFiles(merge.parts)
-    wanted = is_countable(given.coding, given.root, merge.parts) and SIZES.find(given, cells) is None
+    wanted = can_count_sizes(given.coding, given.root, merge.parts) and SIZES.find(given, cells) is None
     # What workers of a cluster summed at the root tells nothing finer.
     combinations = _combinations(given.job, given.coding, merge.parts) if wanted and merge.read[0].step == OF_CHUNK else None
     rows = add_histograms(given, merge, path, [combinations] if combinations else [])
     if combinations and combinations.rows:
-        SIZES.save_artifact(given, cells, partial(_write, Sizes.counted(combinations)))
+        SIZES.save_artifact(given, cells, partial(_write, Sizes.of_combinations(combinations)))
     return rows
 
 
@@ -168,26 +168,26 @@ WITH_SIZES = FileStep(HISTOGRAM.name, make=_add, reads=HISTOGRAM.reads, under=HI
 """The root histogram, and the class sizes with it where one reading serves both."""
 
 
-def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Sequence[Artifact]) -> Artifact:
+def merge_histograms(run: Run, domain: Artifact, root: Node, chunk_histograms: Sequence[Artifact]) -> Artifact:
     """Merge the chunks' histograms to the root histogram of the source (phase 2)."""
     given = RootTable.at(DomainTable.of(run, domain), root)
     # Sizes of persons are counted of pairs, and those of the finest root of the sum.
     alone = root == given.coding.finest or bool(run.job.columns.person)
-    merge = Merge(parts, bundled_histograms(run, given, parts))
+    merge = Merge(chunk_histograms, bundled_histograms(run, given, chunk_histograms))
     return one(run, HISTOGRAM if alone else WITH_SIZES, given, merge, "merge histograms")
 
 
 def count_sizes(
-    run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()
+    run: Run, domain: Artifact, root: Node, histogram: Artifact, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact] = ()
 ) -> Artifact | None:
     """Count the class sizes of the source for the risk before; None if this costs too much.
 
     They are of records, or of persons where there are ``pairs``.
     """
     given = DomainTable.of(run, domain)
-    if not is_countable(given.coding, root, parts, pairs):
+    if not can_count_sizes(given.coding, root, chunk_histograms, pairs):
         return None
-    files = [histogram] if root == given.coding.finest and not pairs else parts
+    files = [histogram] if root == given.coding.finest and not pairs else chunk_histograms
     # The histogram of all chunks is the flow's to read; theirs, and pairs, are as many as there are records.
     return one(run, SIZES, given, CellFiles(files, pairs), "sizes", elsewhere=remote_takes_all_chunks(run) and files != [histogram])
 
@@ -207,7 +207,7 @@ def _counted(given: DomainTable, files: Sequence[Artifact]) -> Sizes:
     if words and (combinations := _combinations(job, coding, files)):
         for bundles, codes, counts in bundled_cells(coding, files, store):
             combinations.add(bundles, codes, counts)
-        return Sizes.counted(combinations)
+        return Sizes.of_combinations(combinations)
     whole = cell_files_in_source_coding(coding, files, store, spill / "sizes")
     if not words:
         return sizes_together([sizes for file in whole for sizes in _sizes_of(file)])

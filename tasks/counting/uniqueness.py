@@ -25,21 +25,23 @@ from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
 
-def person_cell_files(coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
+def person_cell_files(
+    coding: Coding, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, folder: Path
+) -> list[Path]:
     """Write a Parquet file for each chunk with a row per person and cell; return the paths.
 
     Columns are ``cell_0`` …, ``person`` and ``count``, the records of both.
 
     Args:
         coding: Of the run.
-        parts: The histograms of the chunks at the finest node.
+        chunk_histograms: The histograms of the chunks at the finest node.
         pairs: Their pairs, in the same order.
         store: Has both.
         folder: Gets the files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for number, (part, paired) in enumerate(zip(parts, pairs, strict=True)):
+    for number, (part, paired) in enumerate(zip(chunk_histograms, pairs, strict=True)):
         words, _ = cells_in_source_coding(coding, part, store)
         found = read_pairs(paired, store, 0, 1)
         # Joined here by place: DuckDB would have to look every row up.

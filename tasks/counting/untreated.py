@@ -25,10 +25,10 @@ from tasks.counting.untreated_figures import (
     Figures,
     Summed,
     ValueReading,
-    bytes_of,
-    groups_of,
+    bytes_by_column,
     merge_samples,
     read_figures,
+    row_groups_by_column,
     sum_in_database,
 )
 from tasks.engine.calls import Call
@@ -99,14 +99,14 @@ def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[
 def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
     """Write the values of least digest of each column as a chunk's table, one row group per column."""
     rows, names = 0, [str(file) for file in files]
-    _, sampled = groups_of(names)
+    _, sampled = row_groups_by_column(names)
     with pq.ParquetWriter(path, SCHEMA, write_statistics=["column", "count"], use_dictionary=["column", "count"]) as writer:
         for number in range(columns):
             digests, values = merge_samples(sampled.get(number, []))
             kinds = pa.array([number] * len(digests), pa.uint16()), pa.array([0] * len(digests), pa.uint32())
             writer.write_table(pa.table([kinds[0], pa.array(digests), kinds[1], values], schema=SCHEMA))
             rows += len(digests)
-        writer.add_key_value_metadata({BYTES: json.dumps(bytes_of(names))})
+        writer.add_key_value_metadata({BYTES: json.dumps(bytes_by_column(names))})
     return rows
 
 

@@ -196,7 +196,7 @@ def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
     """Sum up the values of all chunks and check a sample of each column."""
     summed, persons = values.summed, given.persons
     files = [str(given.store.path(part)) for part in (summed.samples if summed else values.parts)]
-    counted, sampled = groups_of(files)
+    counted, sampled = row_groups_by_column(files)
     sums, nobody = summed.figures if summed else _sums(given.job, files, counted, given.spill), (0, 0, 0)
     samples: dict[int, list[str]] = {number: merge_samples(groups)[1].to_pylist() for number, groups in sampled.items()}
     people = sums.get(given.names.index(persons), nobody)[0] if persons is not None else None
@@ -206,7 +206,7 @@ def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
         why = identifying_patterns(name, samples.get(number, []), distinct, unique, occurring, None if name == persons else people)
         looked_at = len(samples.get(number, []))
         found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=occurring, looked_at=looked_at, reasons=tuple(why))
-    path.write_text(ColumnInspection(columns=found, bytes=dict(zip(given.names, bytes_of(files), strict=True))).model_dump_json())
+    path.write_text(ColumnInspection(columns=found, bytes=dict(zip(given.names, bytes_by_column(files), strict=True))).model_dump_json())
     return len(found)
 
 
@@ -226,8 +226,8 @@ def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
     return ColumnInspection.model_validate_json(store.path(artifact).read_bytes())
 
 
-def sums_sql() -> str:
-    """Return SQL that counts distinct values, values of one record, and all values, by column.
+def value_sums_sql() -> str:
+    """Return SQL that counts by column: distinct values, values that occur once, and all values.
 
     A value is in the table of each chunk that holds it, so that counts are added up by digest before any is called unique.
     """
@@ -238,14 +238,14 @@ def sums_sql() -> str:
     """
 
 
-def bytes_of(files: Sequence[str]) -> list[int]:
-    """Return the size of each text column in bytes, from the metadata of value tables."""
+def bytes_by_column(files: Sequence[str]) -> list[int]:
+    """Return the bytes of each text column, from the metadata of files of value counts."""
     sizes: list[int] = np.sum([json.loads(pq.read_metadata(file).metadata[BYTES.encode()]) for file in files], axis=0).tolist()
     return sizes
 
 
-def groups_of(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
-    """Return by column the row groups of value counts, and those of samples.
+def row_groups_by_column(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
+    """Return by column the row groups of value counts and those of samples, in files of value counts.
 
     Each row group is of one column.
     """
@@ -280,7 +280,7 @@ def sum_in_database(job: Job, files: Sequence[str], spill: Path) -> Figures:
     """
     # Each thread holds buffers of its own, which a small budget has no room for.
     with database(job.memory, spill, 1 if job.memory < ENOUGH else job.threads) as connection:
-        return {number: tuple(figures) for number, *figures in connection.execute(sums_sql(), {"files": list(files)}).fetchall()}
+        return {number: tuple(figures) for number, *figures in connection.execute(value_sums_sql(), {"files": list(files)}).fetchall()}
 
 
 def _summed(groups: Sequence[Group]) -> tuple[int, ...]:

@@ -87,22 +87,22 @@ class Run:
             release_memory()
         self.work.keep()
 
-    def remove_unneeded_artifacts(self, kept: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
+    def remove_unneeded_artifacts(self, needed: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
         """Remove the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
 
         A run that finds its release published does it too: the one that published it may have been killed before it came to it.
 
         Args:
-            kept: Step and key of what earlier releases are compared by; what else was made of earlier states of the source goes. None
+            needed: Step and key of what earlier releases are compared by; what else was made of earlier states of the source goes. None
                 removes nothing of the kind.
             since: What no run had a use for since then goes too, in ns.
         """
         self.store.remove(*AFTER_PUBLICATION)
-        if kept is not None:
-            self.store.prune(OF_ALL_CHUNKS, kept)
+        if needed is not None:
+            self.store.prune(OF_ALL_CHUNKS, needed)
             self.store.mark_used()
             if since is not None:
-                self.store.prune_unused(since, kept)
+                self.store.prune_unused(since, needed)
             for record in (self.job.work_path / "results").glob("*"):
                 if record.name not in self.questions_answered:
                     record.unlink(missing_ok=True)

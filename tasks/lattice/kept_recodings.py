@@ -18,7 +18,7 @@ from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_plain
+from tasks.store.tables import read_table, write_undeclared_table
 
 
 class RecodingArtifacts(BaseModel):
@@ -65,8 +65,8 @@ def write_recoding_of_cells(store: Store, key: Key, recoding: Recoding, outcome:
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
         outcome=write_search_outcome(store, key, outcome),
-        cells=store.make("cells", key, ".parquet", partial(write_plain, cells)),
-        classes=store.make("classes", key, ".parquet", partial(write_plain, classes)),
+        cells=store.make("cells", key, ".parquet", partial(write_undeclared_table, cells)),
+        classes=store.make("classes", key, ".parquet", partial(write_undeclared_table, classes)),
     )
 
 

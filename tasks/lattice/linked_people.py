@@ -65,14 +65,14 @@ class LinkedPeople:
     pairs: int
     evaluated: int = 1
 
-    def with_linked_loss(self, found: SearchResult) -> SearchResult:
+    def with_linked_loss(self, search_result: SearchResult) -> SearchResult:
         """Return a search result with this node and its loss.
 
         The search's certificate holds only if nothing more is suppressed here.
         """
-        if self.node == found.node and self.loss.suppressed == found.loss.suppressed:
-            return found
-        return replace(found, node=self.node, loss=self.loss, measured={}, evaluated=found.evaluated + self.evaluated)
+        if self.node == search_result.node and self.loss.suppressed == search_result.loss.suppressed:
+            return search_result
+        return replace(search_result, node=self.node, loss=self.loss, measured={}, evaluated=search_result.evaluated + self.evaluated)
 
 
 def keeps_linked(job: Job) -> bool:
@@ -80,7 +80,7 @@ def keeps_linked(job: Job) -> bool:
     return full_domain(job.method).linked == "keep"
 
 
-def best_linked_node(job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram) -> LinkedPeople:
+def best_linked_node(job: Job, coding: Coding, sought: Sought, search_result: SearchResult, counted: Histogram) -> LinkedPeople:
     """Find a node, near the search's best one, that suppresses no more records than the limit allows.
 
     The records suppressed so that k people share each set of classes count too.
@@ -89,7 +89,7 @@ def best_linked_node(job: Job, coding: Coding, sought: Sought, found: SearchResu
         job: The job.
         coding: Domains and hierarchies.
         sought: The privacy requirements, and the persons of the records.
-        found: The best node for records by themselves.
+        search_result: The best node for records by themselves.
         counted: Histogram of a root below it.
     """
     assert sought.people is not None
@@ -107,11 +107,11 @@ def best_linked_node(job: Job, coding: Coding, sought: Sought, found: SearchResu
     def dearness(node: Node) -> tuple[int, Node]:
         return at(node).dm_star, node
 
-    best = found.node[: len(coding.hierarchies)]
+    best = search_result.node[: len(coding.hierarchies)]
     taken, axes = has_given_node(job), searched_axes(job, coding)[: len(best)]
     if taken and not allowed(best):
         raise given_node_error(job, at(best).suppressed, sought.records, most)
-    better = at(best).suppressed > found.loss.suppressed and not taken
+    better = at(best).suppressed > search_result.loss.suppressed and not taken
     # The top is one class of all, where everybody has the same set, unless the job leaves it out.
     while not allowed(best):
         best = min(_steps(axes, counted, best, 1) or [_none_within()], key=dearness)

@@ -70,9 +70,9 @@ def recode_node(
     job: Job,
     coding: Coding,
     promise: Promise,
-    found: SearchResult,
+    search_result: SearchResult,
     counted: Histogram,
-    whose: SourceMembers | None = None,
+    members: SourceMembers | None = None,
     linked: LinkedPeople | None = None,
 ) -> CostedRecoding:
     """Recode all cells to one node; classes that fail are dropped or masked.
@@ -83,12 +83,12 @@ def recode_node(
         job: The job.
         coding: Domains and hierarchies.
         promise: The privacy requirements of every class.
-        found: The node.
+        search_result: The node.
         counted: Histogram of a root below it.
-        whose: The persons of its cells; None where no person is named.
+        members: The persons of its cells; None where no person is named.
         linked: The node's records after suppression of linked ones; None without linking.
     """
-    chosen, classes = linked.at if linked else table_at(counted, found.node, coding.hierarchies, coding.sensitive, whose)
+    chosen, classes = linked.at if linked else table_at(counted, search_result.node, coding.hierarchies, coding.sensitive, members)
     rare, failing, units = promise.too_few(classes.units), classes.failing(promise), classes.units
     few = int(chosen.counts[rare].sum())
     if linked:
@@ -98,7 +98,7 @@ def recode_node(
     # would give its records away.
     masked = rare if masks and rare.any() and not classes.union(rare).failing(promise)[0] else None
     recoding = recode(chosen, coding.hierarchies, failing, job.intervals, masks=masks, masked=masked)
-    kept, records, suppressed = np.flatnonzero(~failing), coding.records, found.loss.suppressed
+    kept, records, suppressed = np.flatnonzero(~failing), coding.records, search_result.loss.suppressed
     groups, counts = [codes[kept] for codes in chosen.groups], chosen.counts[kept]
     ncp = {
         hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
@@ -106,13 +106,13 @@ def recode_node(
     }
     loss = {
         "dm": dm(counts, suppressed, records),
-        "dm_star": found.loss.dm_star,
-        "dm_all": found.loss.dm_all,
+        "dm_star": search_result.loss.dm_star,
+        "dm_all": search_result.loss.dm_all,
         "gcp": sum(ncp.values()) / len(ncp),
         "precision": float(Lattice.allowed(coding.hierarchies).precision(chosen.node)),
         "c_avg": c_avg(int(units[kept].sum()), len(counts), job.privacy.k),
         "suppression_rate": suppressed / records,
-    } | found.measured
+    } | search_result.measured
     if linked is None and not any(counted.node):
         # Of cells at a coarser root nobody knows which values they hold.
         cells = without_sensitive(counted, coding.hierarchies)
@@ -125,7 +125,13 @@ BYTES_PER_RESIDUAL_CELL = 128
 
 
 def recode_locally(
-    job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram, parts: Sequence[Artifact], store: Store
+    job: Job,
+    coding: Coding,
+    sought: Sought,
+    search_result: SearchResult,
+    counted: Histogram,
+    chunk_histograms: Sequence[Artifact],
+    store: Store,
 ) -> CostedRecoding:
     """Recode all cells to one node, and failing records by local transformation and suppression.
 
@@ -133,15 +139,15 @@ def recode_locally(
         job: The job.
         coding: Domains and hierarchies.
         sought: The privacy requirements, and the persons of the records.
-        found: The node.
+        search_result: The node.
         counted: Histogram of a root below it.
-        parts: Histograms of the chunks.
+        chunk_histograms: Histograms of the chunks.
         store: Their store.
     """
     evaluator = NodeEvaluator(coding.hierarchies, coding.sensitive, sought.promise)
     all_of_it = Residual(counted, sought.source_members(counted, coding.sensitive))
-    first = evaluator.at(all_of_it, found.node)
-    first, left = _left(job, coding, evaluator, sought, first, all_of_it, parts, store)
+    first = evaluator.at(all_of_it, search_result.node)
+    first, left = _left(job, coding, evaluator, sought, first, all_of_it, chunk_histograms, store)
     few = evaluator.promise.of_size
     levels, left = transform_locally(
         first, left, job.suppression.rounds, evaluator, lambda rest: find_residual_node(job, coding, few, rest)
@@ -156,8 +162,8 @@ def recode_locally(
     costs.loss.update(objective_value(objective, treated.parts, coding.domains, coding.hierarchies, dropped, weights))
     ncp = {hierarchy.qid: penalty for hierarchy, penalty in zip(coding.hierarchies, costs.ncp, strict=True)}
     local = Local(
-        records=found.loss.suppressed,
-        dm_star=found.loss.dm_star,
+        records=search_result.loss.suppressed,
+        dm_star=search_result.loss.dm_star,
         rounds=tuple(_round(part) for part in treated.parts[1 : len(levels)]),
         starred=costs.records_with_suppressed_cells,
         stars=costs.suppressed_cells,
@@ -210,7 +216,7 @@ def _left(
     counts: list[NDArray[np.int64]] = []
     for part in parts:
         cells, records = cells_in_source_coding(coding, part, store)
-        rows = lost.among(packing.unpack(cells))
+        rows = lost.positions_in(packing.unpack(cells))
         words.append(tuple(word[rows] for word in cells))
         counts.append(records[rows])
     joined = tuple(np.concatenate(word) for word in zip(*words, strict=True))
@@ -239,7 +245,7 @@ def _whose_left(
         for part in parts:
             codes = coding.packing.unpack(cells_in_source_coding(coding, part, people.store)[0])
             found = left.cells + positions_of_finer_cells(counted, coding.finest, codes, coding.axes)
-            rows = lost.among(codes)
+            rows = lost.positions_in(codes)
             found[rows] = positions_of_finer_cells(left, coding.finest, codes[rows], coding.axes)
             yield found.astype(np.int32)
 

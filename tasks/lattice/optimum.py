@@ -130,7 +130,7 @@ def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, c
 
 
 def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
-    """Return the column of which too many persons hold one value, if only that fails for one class of all."""
+    """Return the column whose value too many persons hold, if all records as one class fail only by that."""
     if (whose := sought.source_members(counted, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
@@ -177,9 +177,9 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
     return max(1, effort * MOST_QIDS // max(MOST_QIDS, qids))
 
 
-def root_below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
+def root_below(job: Job, coding: Coding, search_result: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
     """Return the histogram of a root that is nowhere coarser than the node of a search result."""
-    root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
+    root = next(root for root in search_result.roots if all(low <= level for low, level in zip(root, search_result.node, strict=True)))
     if root == first.node:
         return first
     return load_histogram(chunks.roots([root], memory_for_cells(job) // BYTES_PER_CELL)[0], coding, root, chunks.table.store)

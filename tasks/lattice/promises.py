@@ -44,8 +44,8 @@ def promise_of(job: Job, coding: Coding) -> Promise:
     return Promise(job.privacy.k, tuple(kind.model(column, spec, domains[column], job.folder) for kind, column, spec in asked_of))
 
 
-def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: PersonsOfCells) -> Promise:
-    """Return the privacy promise of a job whose k counts persons.
+def promise_of_people(job: Job, coding: Coding, cells: Histogram, persons: PersonsOfCells) -> Promise:
+    """Return a job's privacy promise if k counts persons; it also limits how many hold a value.
 
     Where persons have several values of a column, the promise also limits who may hold each.
 
@@ -53,13 +53,13 @@ def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: Persons
         job: The job.
         coding: Domains and hierarchies.
         cells: Of some node, with the sensitive columns as last axes; all records.
-        whose: Their persons.
+        persons: Their persons.
     """
     columns = enumerate(coding.sensitive, start=len(coding.hierarchies))
     wholes = {
-        one.qid: whose.of_cells.source_value_counts(one.qid, cells.codes[:, axis].astype(np.int64), one.size) for axis, one in columns
+        one.qid: persons.of_cells.source_value_counts(one.qid, cells.codes[:, axis].astype(np.int64), one.size) for axis, one in columns
     }
-    return promise_of(job, coding).of_people(wholes, whose.number)
+    return promise_of(job, coding).of_people(wholes, persons.number)
 
 
 def source_value_counts(coding: Coding, position: int) -> NDArray[np.int64]:
@@ -68,10 +68,10 @@ def source_value_counts(coding: Coding, position: int) -> NDArray[np.int64]:
     return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
 
 
-def check_at_least_k(job: Job, there: int, unit: str = "record") -> None:
+def check_at_least_k(job: Job, count: int, unit: str = "record") -> None:
     """Raise ``PrivacyError`` if the source has fewer than k records or persons."""
-    if there < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, there, unit)
+    if count < job.privacy.k:
+        raise PrivacyError.too_few(job.privacy.k, count, unit)
 
 
 def check_promise(job: Job, coding: Coding) -> None:
@@ -93,10 +93,10 @@ def models_promised(job: Job) -> list[str]:
     return [f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)]
 
 
-def one_class_error(job: Job, held: str | None) -> PrivacyError:
-    """Return the error that one class of all records fails; ``held`` is a column as in ``no_class_error``."""
+def one_class_error(job: Job, column_held: str | None) -> PrivacyError:
+    """Return the error that all records as one class fail, be it by a value that too many hold."""
     models = models_promised(job)
-    return PrivacyError.one_class_fails(models) if held is None else HoldersError.of_one_class(models, held)
+    return PrivacyError.one_class_fails(models) if column_held is None else HoldersError.of_one_class(models, column_held)
 
 
 def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
@@ -112,7 +112,7 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
             raise SourceError.wrong_type(domain.qid, kind, "published as an interval", "choose hierarchy, prefix or set")
 
 
-def no_class_error(job: Job, coding: Coding, held: str | None = None) -> PrivacyError:
+def no_class_error(job: Job, coding: Coding, column_held: str | None = None) -> PrivacyError:
     """Return the error that explains why no class can be published.
 
     All records together fail, levels are too fine, or the suppression limit is too high.
@@ -120,7 +120,7 @@ def no_class_error(job: Job, coding: Coding, held: str | None = None) -> Privacy
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        held: The column of which too many persons hold one value, if all records together break it by nothing else.
+        column_held: The column of which too many persons hold one value, if all records together break it by nothing else.
     """
     try:
         check_promise(job, coding)
@@ -130,7 +130,7 @@ def no_class_error(job: Job, coding: Coding, held: str | None = None) -> Privacy
         return LevelsError.none_within()
     if models_promised(job) and most_suppressed(job, coding.records) < coding.records:
         # Not all may be suppressed, so that the coarsest choice was looked at, and by persons it fails.
-        return one_class_error(job, held)
+        return one_class_error(job, column_held)
     return PrivacyError.no_records_left(coding.records)
 
 

@@ -44,7 +44,7 @@ from tasks.lattice.replay import apply_given_node, replayed_root
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import write_plain
+from tasks.store.tables import write_undeclared_table
 
 MAP = "lattice"
 _MAP_JSON = TypeAdapter(LatticeMap)
@@ -227,7 +227,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     )
     if found.statuses is not None:
         keep_map(job, found.statuses, outcome.node, store, key)
-    later = store.make("later", key, ".parquet", partial(write_plain, stages_table(made.recoding.later))) if made.local else None
+    later = store.make("later", key, ".parquet", partial(write_undeclared_table, stages_table(made.recoding.later))) if made.local else None
     withheld = store.make("withheld", key, ".npy", partial(write_withheld, linked)) if linked else None
     return write_recoding_of_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
 
@@ -237,15 +237,15 @@ SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
 
 
 def search_lattice(
-    run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact]
+    run: Run, domain: Artifact, root: Node, histogram: Artifact, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact]
 ) -> RecodingArtifacts:
     """Find the best node of the lattice and make its recoding (phase 2)."""
-    job, cells = run.job, SearchedCells(root, histogram, parts, pairs)
+    job, cells = run.job, SearchedCells(root, histogram, chunk_histograms, pairs)
     # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
     # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
     elsewhere = bool(pairs or job.suppression.is_local) and job.replay is None and remote_takes_all_chunks(run)
     if not elsewhere:
-        cells = cells._replace(chunks=sums_of_chunks(run, domain, parts))
+        cells = cells._replace(chunks=sums_of_chunks(run, domain, chunk_histograms))
     return one(run, SEARCH, DomainTable.of(run, domain), cells, "search", elsewhere=elsewhere)
 
 

@@ -115,7 +115,7 @@ def bytes_of_people(job: Job, records: int) -> int:
     return records * BYTES_PER_PAIR if job.columns.person else 0
 
 
-def on_cells(job: Job) -> bool:
+def works_on_cells(job: Job) -> bool:
     """Return whether the job's method works on cells rather than on single records."""
     return isinstance(job.method, MondrianMethod) and job.method.mode != "relaxed"
 
@@ -176,12 +176,12 @@ CUTS = FilesStep(
 
 
 def rows_of_cells(
-    job: Job, coding: Coding, cells: Histogram, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
+    job: Job, coding: Coding, cells: Histogram, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
 ) -> RowTable:
-    """Return the cells of the complete source as rows to cut, with their persons if named."""
+    """Return all cells of the source as weighted rows for Mondrian, with their persons if it has any."""
     unit = None
     if job.columns.person:
-        unit = RowPersons.of_pairs(pairs_at(PersonsOfSource(coding, parts, pairs, store, job.memory), cells), cells.cells)
+        unit = RowPersons.of_pairs(pairs_at(PersonsOfSource(coding, chunk_histograms, pairs, store, job.memory), cells), cells.cells)
     return RowTable.of(cells.codes, cells.counts, unit)
 
 
@@ -235,15 +235,20 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
 
 
 def outcome_of(
-    job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int], before: Sizes, people: tuple[int, int] | None = None
+    job: Job,
+    coding: Coding,
+    fragments: Sequence[Costs],
+    figures: dict[str, int],
+    source_sizes: Sizes,
+    people: tuple[int, int] | None = None,
 ) -> LocalOutcome:
-    """Add up the losses and counts of fragments to a run's outcome; ``people`` as in ``LocalOutcome``."""
+    """Add up the losses and counts of fragments to the outcome of a run."""
     qids = [hierarchy.qid for hierarchy in coding.hierarchies]
-    loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
-    ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}
-    partitions = sum(int(part.losses["partitions"]) for part in parts)
-    search = {"partitions": partitions, **_added([part.figures for part in parts]), **figures, **orders_learnt(job, coding)}
-    return LocalOutcome(suppressed=0, masked=0, loss=loss, ncp=ncp, search=search, before=before, people=people)
+    loss = total_losses([part.losses for part in fragments], len(qids), job.privacy.k, coding.records)
+    ncp = {qid: sum(part.penalties[qid] for part in fragments) / coding.records for qid in qids}
+    partitions = sum(int(part.losses["partitions"]) for part in fragments)
+    search = {"partitions": partitions, **_added([part.figures for part in fragments]), **figures, **orders_learnt(job, coding)}
+    return LocalOutcome(suppressed=0, masked=0, loss=loss, ncp=ncp, search=search, before=source_sizes, people=people)
 
 
 def _added(figures: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -34,7 +34,7 @@ from tasks.source.reading import read_chunk
 from tasks.store.keys import StepCode
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_plain, write_table
+from tasks.store.tables import read_table, write_table, write_undeclared_table
 from tasks.writing.pseudonyms import read_published
 from tasks.writing.runs import write_run
 
@@ -192,7 +192,7 @@ def _part(given: PartReading, chunk: Chunk) -> Parted:
     counted = leaf_table(leaf, codes, digests)
     return Parted(
         run=store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf, narrow=False)),
-        leaf_counts=store.make("census", key, ".parquet", partial(write_plain, counted)),
+        leaf_counts=store.make("census", key, ".parquet", partial(write_undeclared_table, counted)),
         pairs=None if digests is None else store.make("pairs", key, ".parquet", lambda path: write_pairs(path, Pairs.of(digests, leaf))),
     )
 

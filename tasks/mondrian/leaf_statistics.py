@@ -20,7 +20,7 @@ from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
-from tasks.counting.person_cells import Numbers, PersonsOfCells, in_file, in_memory, shared_persons, shares_of
+from tasks.counting.person_cells import Numbers, PersonsOfCells, reader_of_array, reader_of_artifact, shared_persons, shares_of
 from tasks.lattice.promises import check_at_least_k, promise_of
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
@@ -75,7 +75,7 @@ class LeafStatistics:
 
     @classmethod
     def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> LeafStatistics:
-        """Add up the leaf counts of all chunks."""
+        """Add up the leaf counts of all chunks to the statistics of a cut tree's leaves."""
         table = pa.concat_tables(tables)
         column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
         made = []
@@ -156,7 +156,11 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: St
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:
-        return in_memory(person_cells) if holds else in_file(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
+        return (
+            reader_of_array(person_cells)
+            if holds
+            else reader_of_artifact(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
+        )
 
     found = shared_persons(pairs, None, leaves, shares, store, keep)
     check_at_least_k(job, found.number, "person")

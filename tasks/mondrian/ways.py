@@ -16,7 +16,7 @@ from tasks.engine.peak_memory import release_memory
 from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, each, each_alone, one, remote_takes_all_chunks, run_step
 from tasks.mondrian import fragments
-from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, on_cells, outcome_of
+from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, outcome_of, works_on_cells
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
 from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
 from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare, read_losses
@@ -117,7 +117,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
 
 
 def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float) -> list[Artifact]:
-    """Draw a sample of every chunk."""
+    """Draw a sample of every chunk's records, in one artefact each."""
     return each(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
 
 
@@ -142,10 +142,10 @@ def _grouped(
     groups, people = _merged(run, table.domain, tree, parts)
     largest = max(int(census.records[list(group)].sum()) for group in groups)
     needed = bytes_of_rows(table.coding, largest) + bytes_of_people(job, largest)
-    if not on_cells(job) and needed > job.memory:
+    if not works_on_cells(job) and needed > job.memory:
         raise PrivacyError.fragment_too_large(job.method.name, largest, needed)
     counted, runs = [read_table(store, part.leaf_counts) for part in parts], [part.run for part in parts]
-    limit = most if on_cells(job) else largest
+    limit = most if works_on_cells(job) else largest
     batches_of_runs = [fragments.batches_of_runs(runs, counted, group, limit) for group in groups]
     at_a_time = max(fragments.AT_A_TIME * most // max(largest, 1), 1)
     return FragmentBatches(groups, batches_of_runs, at_a_time, tree.leaves, sampled, people)

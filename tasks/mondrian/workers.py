@@ -39,9 +39,9 @@ from tasks.source.chunks import ChunkedSource
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import write_plain
+from tasks.store.tables import write_undeclared_table
 from tasks.writing.people import people_table, write_fragment_members, write_people
-from tasks.writing.rewriting import additional_columns, write_class_records, write_part
+from tasks.writing.rewriting import additional_columns, write_class_records, write_output_file
 
 
 class FragmentLosses(BaseModel):
@@ -188,7 +188,7 @@ def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.T
     table = table.set_column(0, "class", pc.add(table["class"], first))
     return {
         "people": store.make("people", key, ".parquet", lambda path: write_people(path, table)),
-        "classes": store.make("classes", key, ".parquet", partial(write_plain, listed)),
+        "classes": store.make("classes", key, ".parquet", partial(write_undeclared_table, listed)),
     }
 
 
@@ -225,7 +225,9 @@ def _found(job: Job, key: Key, store: Store) -> FragmentArtifacts | None:
 
 
 def _written(key: Key, number: int, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], store: Store) -> Artifact:
-    return store.make("files", FRAGMENT.keys.key(key, number), ".parquet", lambda path: write_part(path, labels, source, runs, number))
+    return store.make(
+        "files", FRAGMENT.keys.key(key, number), ".parquet", lambda path: write_output_file(path, labels, source, runs, number)
+    )
 
 
 def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Sequence[Path]) -> FragmentRecords:

@@ -25,7 +25,15 @@ from core.recoding.publishing import published_values
 from schemas.errors.base import SourceError, StorageError
 from schemas.job.publish import SHARED
 from tasks.planning.draft_text import PERSON, DraftContents, Question, job_text, questions_of
-from tasks.planning.evidence import ExposedPeople, columns_that_repeat, determines, draw_sample, exposures, is_dominated, with_evidence
+from tasks.planning.evidence import (
+    ExposedPeople,
+    columns_exposures,
+    columns_that_repeat,
+    determines_column,
+    draw_sample,
+    is_dominated,
+    with_value_patterns,
+)
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
 from tasks.planning.pilot_runs import best_draft, typed_column_sql
@@ -89,7 +97,7 @@ def drafted_k(people: int) -> int:
 
 
 def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> DraftedJob:
-    """Read a source and write a first job file for it.
+    """Draft a first job file from a source; ``accept`` takes the safest answer to each open question.
 
     Args:
         given: What the user names.
@@ -102,7 +110,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
         columns, records = profile_columns(front.connection, texts=front.texts)
         if not records:
             raise SourceError.empty(len(front.files))
-        proposals = [propose_role(column) for column in with_evidence(front.connection, columns)]
+        proposals = [propose_role(column) for column in with_value_patterns(front.connection, columns)]
         person = _person(front.connection, proposals)
         if person:
             # Whoever is told by it is not published: by its counts alone, too.
@@ -120,7 +128,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
     able = [one for one in person_candidates(proposals) if _may_be_people(connection, one)]
-    return propose_person(able, lambda one, other: determines(connection, one.profile.name, other.profile.name))
+    return propose_person(able, lambda one, other: determines_column(connection, one.profile.name, other.profile.name))
 
 
 def _may_be_people(connection: duckdb.DuckDBPyConnection, one: Proposal) -> bool:
@@ -204,7 +212,7 @@ def _tried(
     known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
     published = [one.profile.name for one in final.proposals if one.publish or one.role == "quasi_identifier"]
     others = {name: [other for other in known if other != name] for name in published}
-    exposed = exposures(front.connection, others)
+    exposed = columns_exposures(front.connection, others)
     questions = questions_of(final.proposals)
     written = partial(job_text, final, out, exposed=exposed, questions=questions)
     return list(final.proposals), written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions

@@ -22,8 +22,8 @@ SHORTEST = 4
 """Characters that texts have on average, at least, to be looked at."""
 
 
-def with_evidence(connection: duckdb.DuckDBPyConnection, columns: Sequence[ColumnProfile]) -> tuple[ColumnProfile, ...]:
-    """Extend column profiles by the most frequent value's share and value patterns of a sample.
+def with_value_patterns(connection: duckdb.DuckDBPyConnection, columns: Sequence[ColumnProfile]) -> tuple[ColumnProfile, ...]:
+    """Add to column profiles the most frequent value's share, and what a sample's values look like.
 
     Args:
         connection: Has the view ``source``.
@@ -73,7 +73,7 @@ def columns_that_repeat(connection: duckdb.DuckDBPyConnection, proposals: Sequen
         name, twin = one.profile.name, other.profile.name
         if name in found or twin in found:
             continue
-        if determines(connection, name, twin) and determines(connection, twin, name):
+        if determines_column(connection, name, twin) and determines_column(connection, twin, name):
             found[twin] = name
     return found
 
@@ -104,11 +104,6 @@ class ExposedPeople(NamedTuple):
     together: float
     without: float
 
-    @property
-    def adds(self) -> float:
-        """Share of records that become unique by the others once this column is known too."""
-        return self.together - self.without
-
 
 def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> bool:
     """Return whether one value has more than a tenth of the records with a value in the column.
@@ -125,7 +120,7 @@ def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -
     return int(most) > DOMINANT * column.values
 
 
-def determines(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) -> bool:
+def determines_column(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) -> bool:
     """Return whether one column's values determine another's, except for at most 1% of the values.
 
     Args:
@@ -158,8 +153,8 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
     return int(records)
 
 
-def exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, ExposedPeople]:
-    """Return the shares of sample records that each column makes unique, alone and with others.
+def columns_exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, ExposedPeople]:
+    """Return by column the shares of sample records that it makes unique, alone and with the others.
 
     Args:
         connection: Has the table.

@@ -88,7 +88,7 @@ def forecast_ways(job: Job) -> tuple[Way, ...]:
     return (*own, "least GCP", "mondrian, score: ncp")
 
 
-def forecast_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> Forecast | None:
+def forecast_of(job: Job, coding: Coding, chunk_histograms: Sequence[Artifact], store: Store) -> Forecast | None:
     """Measure the expected loss of one node and of Mondrian, on all combinations or on samples.
 
     The more records, the less every method loses: of all records less than of a sample.
@@ -96,7 +96,7 @@ def forecast_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Stor
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        parts: Histograms of the chunks at the finest node.
+        chunk_histograms: Histograms of the chunks at the finest node.
         store: Has them.
 
     Returns:
@@ -104,9 +104,9 @@ def forecast_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Stor
     """
     if job.columns.person:
         return None
-    cells = sum(part.rows for part in parts)
+    cells = sum(part.rows for part in chunk_histograms)
     samples = SAMPLES if cells > SAMPLES * MOST_CELLS else 1
-    drawn = _drawn(coding, parts, MOST_CELLS / cells if samples > 1 else 1.0, samples, store)
+    drawn = _drawn(coding, chunk_histograms, MOST_CELLS / cells if samples > 1 else 1.0, samples, store)
     if not all(sample.records >= job.privacy.k for sample in drawn):
         return None
     ways = tuple(_expected(way, [expected_gcp(job, coding, way, sample) for sample in drawn]) for way in forecast_ways(job))

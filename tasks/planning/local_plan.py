@@ -76,11 +76,11 @@ def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: C
         samples = draw_samples(run, source, domain, share)
         leaves = fragments.choose_fragment_cuts(job, coding, samples, share, 0, most, run.store).tree.leaves
     sampled = int(counts.sum())
-    rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.on_cells(job) else coding.records
+    rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.works_on_cells(job) else coding.records
     of_rows = isinstance(job.method, MondrianMethod)
     needed = mondrian.bytes_of_rows(coding, rows) if of_rows else records.bytes_of_records(job, coding, rows)
     return LocalPlan(
-        rows="cells" if mondrian.on_cells(job) else "records",
+        rows="cells" if mondrian.works_on_cells(job) else "records",
         most_rows=rows,
         sampled=sampled,
         distinct=len(counts) / sampled if sampled else 1.0,
@@ -106,7 +106,13 @@ def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) 
         counts: Shape (cells,), the records of each.
     """
     guarded = job.privacy.l or job.privacy.t
-    if not guarded or job.columns.person or not mondrian.on_cells(job) or mondrian.method_of(job).refused == "next" or not len(counts):
+    if (
+        not guarded
+        or job.columns.person
+        or not mondrian.works_on_cells(job)
+        or mondrian.method_of(job).refused == "next"
+        or not len(counts)
+    ):
         return None
     made = mondrian.cutting_of(job, coding).cut(codes, counts)
     sizes = np.add.reduceat(counts[made.order], made.starts[:-1]).astype(np.float64)

@@ -24,7 +24,7 @@ from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_form
 from tasks.planning.samples import Sample, parquet_sample
 from tasks.source.extracts import fixed_extract
 from tasks.source.locations import located
-from tasks.source.pinned import forget_copies, on_this_machine
+from tasks.source.pinned import forget_copies, local_source_file
 from tasks.source.sources import as_parquet
 from tasks.store.files import owner_only, private_folder
 from tasks.store.work import hold_work
@@ -178,7 +178,7 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
         store, spill = work.store, private_folder(work.folder / "spill")
         ending.callback(forget_copies, store)
         with fixed_extract(job, store, goes_on=False):
-            found = [on_this_machine(one, store) for one in located(job, store)]
+            found = [local_source_file(one, store) for one in located(job, store)]
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]
                 return _with_keys(entry, connection, files, ending)

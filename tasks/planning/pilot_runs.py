@@ -100,31 +100,31 @@ class PilotRun(NamedTuple):
 
 def best_draft(
     connection: duckdb.DuckDBPyConnection,
-    known: int,
-    able: Sequence[Proposal],
+    certain: int,
+    candidates: Sequence[Proposal],
     text: Callable[[Sequence[Proposal], str], str],
     folder: Path,
 ) -> PilotRun:
-    """Return the pilot run that takes most lesser-known columns as quasi-identifiers at low loss.
+    """Try jobs with ever fewer candidate quasi-identifiers; return the pilot run of most at low loss.
 
     Args:
         connection: Has the table ``sample`` and the view ``source``.
-        known: How many quasi-identifiers there are without them.
-        able: Such columns, the best known first.
+        certain: How many quasi-identifiers there are without the candidates.
+        candidates: Columns that may be quasi-identifiers, the best known first.
         text: Returns the job with some of them as quasi-identifiers, and a method.
         folder: To which the job's paths are relative.
     """
-    taken = list(able[: max(MOST_QIDS - known, 0)])
+    taken = list(candidates[: max(MOST_QIDS - certain, 0)])
     tried: list[PilotRun] = []
-    while taken or known:
-        figures = _lost(connection, text(taken, WRITE[TRIED[0]]), folder, known + len(taken))
+    while taken or certain:
+        figures = _lost(connection, text(taken, WRITE[TRIED[0]]), folder, certain + len(taken))
         tried.append(_chosen(tuple(taken), figures))
-        if not taken or (figures and min(figures.values()) <= GOOD) or (len(taken) == 1 and not known):
+        if not taken or (figures and min(figures.values()) <= GOOD) or (len(taken) == 1 and not certain):
             break
         taken = taken[: len(taken) - max(len(taken) // 3, 1)]
     measured = [one for one in tried if one.gcp is not None]
     if not measured:
-        return PilotRun(tuple(able[: max(MOST_QIDS - known, 0)]), WRITE[TRIED[1]], None, {})
+        return PilotRun(tuple(candidates[: max(MOST_QIDS - certain, 0)]), WRITE[TRIED[1]], None, {})
     good = [one for one in measured if one.gcp is not None and one.gcp <= GOOD]
     found = good[0] if good else min(measured, key=lambda one: one.gcp or 0.0)
     [(records,)] = connection.execute("SELECT count(*) FROM source").fetchall()

@@ -39,7 +39,7 @@ from tasks.source.locations import find_names
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
-from tasks.writing.pseudonyms import in_prefect, with_keys
+from tasks.writing.pseudonyms import prefect_stores_secrets, with_keys
 
 
 class Uniqueness(NamedTuple):
@@ -177,7 +177,7 @@ def find_existing_release(job: Job) -> Manifest | None:
     policy_in_force(job)
     check_hierarchies(job)
     find_names(job)
-    if in_prefect(job) or not job_target(job).may_hold_release():
+    if prefect_stores_secrets(job) or not job_target(job).may_hold_release():
         return None
     with open_run(job, goes_on=True) as run:
         source = with_keys(job, read_source(run))

@@ -79,7 +79,7 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
             # DuckDB's message would quote the line.
             raise explain() or SourceError.unreadable(str(files[0]), "csv") from None
         keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
-        return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True, close=opened.pop_all().close, explain=explain)
+        return Sample(spelled, {**keys, **spelling_keys(spelling)}, texts=True, close=opened.pop_all().close, explain=explain)
 
 
 def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
@@ -182,8 +182,8 @@ def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tup
     return spelling, f"(SELECT * REPLACE ({standard}) FROM {relation})"
 
 
-def said_spelling(spelling: Spelling) -> Mapping[str, str]:
-    """Return the keys of ``source`` that say a spelling; none of the standard one."""
+def spelling_keys(spelling: Spelling) -> Mapping[str, str]:
+    """Return the job's ``source`` keys that state how numbers and dates are spelt; none if standard."""
     return {key: value for key, value in spelling._asdict().items() if value != Spelling._field_defaults[key]}
 
 

@@ -50,11 +50,11 @@ def check_linked(job: Job, counted: Recount) -> None:
         raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, keep)
 
 
-def check_untreated(run: Run, found: Recount) -> None:
+def check_untreated(run: Run, recount: Recount) -> None:
     """Refuse untreated columns that together single out fewer than k people, if the policy forbids it."""
-    policy, together, k = run.policy, found.together.get("insensitive"), run.job.privacy.k
+    policy, together, k = run.policy, recount.together.get("insensitive"), run.job.privacy.k
     if policy and not policy.accept_untreated and together and together.below_k:
-        raise UntreatedError.below_k(reported_sentence(together.below_k, k), found.units, found.unit, k, policy.path)
+        raise UntreatedError.below_k(reported_sentence(together.below_k, k), recount.units, recount.unit, k, policy.path)
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
@@ -118,26 +118,26 @@ DISCLOSED = StepCode("disclosed", __name__)
 PHASE = "overlaps"
 
 
-def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: WrittenMembers) -> list[Disclosed]:
+def disclosed_by(run: Run, written: Written, payload: Sequence[str], members: WrittenMembers) -> list[Disclosed]:
     """Return, for each linking column, the digests of what is published beside its pseudonyms.
 
     Args:
         run: The run.
         written: The data files.
         payload: The columns that they publish besides quasi-identifiers.
-        kept: Who is in which class, for jobs that name persons.
+        members: Who is in which class, for jobs that name persons.
     """
     if not run.job.columns.links:
         return []
     key, salt = DISCLOSED.key(written.release), run.secret.keyed("disclosed", written.release)
-    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, list(payload), kept, salt, key, run.store)
+    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, list(payload), members, salt, key, run.store)
     if written.staging is None:
         made: Sequence[Artifact] = run_step(run, PHASE, keep_disclosed, Call.once(DISCLOSED, "disclosed", arguments))
     else:
         made = step_here(PHASE, "disclosed", lambda: keep_disclosed(*arguments))
     digests, owners = made[: len(run.job.columns.links)], list(made[len(run.job.columns.links) :])
     return [
-        Disclosed(columns, one, owners.pop(0) if _has_owners(run.job, columns, kept) else None)
+        Disclosed(columns, one, owners.pop(0) if _has_owners(run.job, columns, members) else None)
         for columns, one in zip(run.job.columns.links, digests, strict=True)
     ]
 
@@ -148,7 +148,7 @@ def _has_owners(job: Job, columns: Sequence[str], kept: WrittenMembers) -> bool:
 
 
 def keep_disclosed(
-    job: Job, written: Written, payload: Sequence[str], kept: WrittenMembers, salt: str, key: Key, store: Store
+    job: Job, written: Written, payload: Sequence[str], members: WrittenMembers, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
     """Keep the digests of each linking column, then the owners of pseudonyms of non-persons."""
     made, links = [], job.columns.links
@@ -163,8 +163,8 @@ def keep_disclosed(
             statement = disclosed_sql(source, _expressions(job, columns), labels, _others(job, payload, columns), literal(salt))
             made.append(_kept(connection, statement, DISCLOSED.key(key, number), store))
         for number, columns in enumerate(links):
-            if _has_owners(job, columns, kept):
-                made.append(_kept(connection, _owners(job, columns, kept, store), DISCLOSED.key(key, number, "owners"), store))
+            if _has_owners(job, columns, members):
+                made.append(_kept(connection, _owners(job, columns, members, store), DISCLOSED.key(key, number, "owners"), store))
     return made
 
 

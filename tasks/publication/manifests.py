@@ -72,13 +72,13 @@ def make_manifest(
     outcome: Outcome,
     files: Sequence[PublishedFile],
     recount: Recount,
-    before: Sizes,
+    source_sizes: Sizes,
     tops: Sequence[int] = (),
     drawn: LatticeMap | None = None,
 ) -> Manifest:
     """Return the manifest of staged files; counts and risks come from the recount.
 
-    ``before`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
+    ``source_sizes`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
     """
     job, qids = run.job, [qid.name for qid in run.job.columns.quasi_identifiers]
     least = outcome.local.least if outcome.local else None
@@ -88,7 +88,7 @@ def make_manifest(
         outcome,
         files,
         recount,
-        before,
+        source_sizes,
         LabelFigures(node_origin(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn, least),
         node=outcome.node,
         levels=dict(zip(qids, outcome.node, strict=True)),

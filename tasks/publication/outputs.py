@@ -251,8 +251,8 @@ def _combined(keys: pa.Table) -> pa.DictionaryArray:
     return pc.dictionary_encode(joined)
 
 
-def unpublished(job: Job, release: str) -> Bucket:
-    """Return the bucket that a job publishes in; refuse one that holds the release by now.
+def bucket_without_release(job: Job, release: str) -> Bucket:
+    """Return the bucket that a job publishes in; refuse one that already holds the release.
 
     A task that comes late, of a run that was taken over, must not put its files in the place of published ones.
     """
@@ -296,7 +296,7 @@ def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[li
 
 
 def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) -> Delivery:
-    bucket = unpublished(job, release)
+    bucket = bucket_without_release(job, release)
     with scratch(store) as staging:
         private_folder(staging / "data")
         staged = stage_output(job.with_task_memory(), files, store, staging, staging / "spill")
@@ -334,7 +334,7 @@ def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store
 
 @contextmanager
 def scratch(store: Store) -> Iterator[Path]:
-    """Yield a temporary folder for a task."""
+    """Yield a temporary folder in a store's work, removed when the block ends."""
     folder = private_folder(store.folder.parent / "spill" / f"delivery-{secrets.token_hex(8)}")
     try:
         private_folder(folder / "spill")

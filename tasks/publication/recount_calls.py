@@ -81,18 +81,18 @@ class WrittenMembers(NamedTuple):
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
-def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> Recount:
-    """Recount a release in one call."""
+def recount_in_one(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> Recount:
+    """Recount a release's written files on this worker, in one call."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
         basis = RecountBasis(claim=written.claim, untreated=True)
-        return recount(job, files, spill, written.what, original, written.layout, kept.files(store), basis)
+        return recount(job, files, spill, written.what, original, written.layout, members.files(store), basis)
 
 
-def recount_to_text(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> str:
+def recount_to_text(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> str:
     """Recount a release in one call of another process; return the recount as text."""
-    return counts_to_text(recount_in_one(job, written, source, kept, store))
+    return counts_to_text(recount_in_one(job, written, source, members, store))
 
 
 def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
@@ -107,9 +107,9 @@ def divide_written_records(job: Job, written: Written, shares: int, key: Key, st
         return made.model_copy(update={"digests": tuple(map(file_digest, files))})
 
 
-def divide_written_members(job: Job, kept: WrittenMembers, shares: int, first: bool, key: Key, store: Store) -> DividedMembers:
+def divide_written_members(job: Job, members: WrittenMembers, shares: int, first: bool, key: Key, store: Store) -> DividedMembers:
     """Divide some members of classes into shares by class; the first part has the classes' labels too."""
-    files = kept.files(store)
+    files = members.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
         return divide_members(connection, job, files, shares, lambda kind: _keep(store, key, kind), first=first)
@@ -117,32 +117,34 @@ def divide_written_members(job: Job, kept: WrittenMembers, shares: int, first: b
 
 def count_classes_of(
     job: Job,
-    what: str,
+    release_name: str,
     number: int,
     share: Sequence[Artifact],
-    kept: WrittenMembers,
+    members: WrittenMembers,
     columns: pa.Schema,
-    wholes: Mapping[str, Artifact],
+    source_values: Mapping[str, Artifact],
     store: Store,
 ) -> str:
     """Count the classes of one share of the records; return the recount as text."""
-    with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
+    with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         source, original = _read(store, share), Original("", columns)
-        found = count_in_classes(job, connection, source, kept.files(store), original, lambda column: _read(store, [wholes[column]]))
+        found = count_in_classes(
+            job, connection, source, members.files(store), original, lambda column: _read(store, [source_values[column]])
+        )
         return counts_to_text(replace(found, share=number))
 
 
-def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
+def count_persons_of(job: Job, release_name: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
     """Count the distinct persons of one share by their numbers of records; return pairs of both."""
-    with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
+    with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         found = connection.execute(persons_by_records_sql(_read(store, persons))).fetchall()
         return [list(map(int, pair)) for pair in found]
 
 
-def count_additional_of(job: Job, what: str, records: Sequence[Artifact], kept: WrittenMembers, store: Store) -> str:
-    """Count the figures that need all classes at once; return them as text."""
-    with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
-        source, people = _read(store, records), kept.files(store)
+def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact], members: WrittenMembers, store: Store) -> str:
+    """Count what needs all classes at once (links, population, combinations); return it as text."""
+    with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
+        source, people = _read(store, records), members.files(store)
         if people:
             connection.execute(combinations_sql(source, [quote(name) for name in published_qids(job)], COMBINATIONS))
         return counts_to_text(count_additional(job, connection, source, people))
@@ -184,7 +186,7 @@ def answer(
     job: Job,
     written: Written | None,
     source: ChunkedSource | None,
-    asked: Sequence[RecountRequest],
+    requests: Sequence[RecountRequest],
     values: ReplacedValues,
     key: Key,
     store: Store,
@@ -193,7 +195,7 @@ def answer(
     with _rows(job, written, source, values, store) as (connection, large):
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         made = []
-        for number, one in enumerate(asked):
+        for number, one in enumerate(requests):
             connection.execute(f"SET threads = {1 if one.alone or (one.wide and large) else threads:d}")
             made.append(_answered(connection, one, RECOUNTED.key(key, number), store))
         return made

@@ -132,7 +132,7 @@ class RowsInTasks(ReleaseRows):
         return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
 
     def counted(self, statement: str, *sides: Side) -> str:
-        """Answer a statement on all rows of the given sides, in one task."""
+        """Run an SQL query that needs all rows of some sides in one task; return its result as a relation."""
         files = tuple(file for part in self._parts for file in part.files)
         written = self._parts[0]._replace(files=files) if "release" in sides else None
         sources = tuple(file for part in self._sources for file in part.files)
@@ -180,19 +180,19 @@ MOST_SHARES = 64
 """Each part of the files is written in as many pieces; more would be many small ones."""
 
 
-def recount_written(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers) -> Recount:
+def recount_written(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers) -> Recount:
     """Recount written data files; on a cluster, in shares.
 
     Args:
         run: The run.
         written: The files.
         source: What they were made of.
-        kept: Who is in which class, for jobs that name persons.
+        members: Who is in which class, for jobs that name persons.
     """
     most = _most(written)
     if most > 1 and max(len(written.files), len(source.files)) > 1:
-        return recount_in_shares(run, written, source, kept, most)
-    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, source, kept, run.store)
+        return recount_in_shares(run, written, source, members, most)
+    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, source, members, run.store)
     if written.staging is None:
         return counts_from_text(Recount, run_step(run, PHASE, recount_to_text, Call.once(RECOUNTED, "recount", arguments)))
     return step_here(PHASE, "recount", lambda: recount_in_one(*arguments))
@@ -207,14 +207,14 @@ def _most(written: Written) -> int:
     return tasks_for(workers) if workers and written.staging is None else 1
 
 
-def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers, most: int) -> Recount:
-    """Recount data files in shares.
+def recount_in_shares(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers, most: int) -> Recount:
+    """Recount written files by tasks: each counts a share of the classes, then the counts are merged.
 
     Args:
         run: The run.
         written: The files.
         source: What they were made of.
-        kept: Who is in which class, for jobs that name persons.
+        members: Who is in which class, for jobs that name persons.
         most: Into how many parts and shares they may be cut.
     """
     tasks = RecountTasks(run, run.job.with_task_memory())
@@ -227,7 +227,7 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: W
             apart = tasks.each(divide_written_records, "set apart", [(part, min(len(parts), MOST_SHARES)) for part in parts])
             _check_parts(written, apart)
             rows = RowsInTasks(connection, tasks, parts, sources, apart[0].types)
-            counts = CountsInTasks(tasks, rows, written, source, apart, kept)
+            counts = CountsInTasks(tasks, rows, written, source, apart, members)
             basis = RecountBasis(claim=written.claim, untreated=True)
             return recount_by(tasks.job, counts, written.what, Original(SOURCE, source.columns), basis)
     finally:
@@ -299,7 +299,7 @@ class CountsInTasks(ReleaseCounts):
         return self._with_everybody(apart, merge_share_counts(shares, [kind.least for kind, *_ in models]))
 
     def additional(self) -> CrossClassCounts:
-        """Count the figures that need all classes in one task, if there are any."""
+        """Count what needs all classes at once (links, population, combinations) in a task, if anything."""
         job = self._tasks.job
         if not (job.columns.links or job.population or job.columns.ways or self._kept.people):
             return CrossClassCounts()
@@ -307,11 +307,11 @@ class CountsInTasks(ReleaseCounts):
         [text] = self._tasks.each(count_additional_of, "beside classes", [(self._written.what, records, self._kept)], keyed=False)
         return counts_from_text(CrossClassCounts, text)
 
-    def control_faults(self, found: Recount) -> list[str]:
+    def control_faults(self, recount: Recount) -> list[str]:
         """Return faults of control totals: shares or source with other records than expected."""
         faults = control_faults(self._counted, {number: sum(one.rows for one in piece) for number, piece in enumerate(self._pieces)})
-        if found.source != self._source.records:
-            faults.append(f"of the source {found.source or 0:,} records were counted, and it has {self._source.records:,}")
+        if recount.source != self._source.records:
+            faults.append(f"of the source {recount.source or 0:,} records were counted, and it has {self._source.records:,}")
         return faults
 
     def _people_apart(self) -> list[DividedMembers]:

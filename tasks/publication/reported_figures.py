@@ -46,7 +46,9 @@ def reported_ncp(recount: Recount, suppressed: int, masked: int, records: int) -
     return {name: round((one.penalty + dropped) / records, DIGITS) for name, one in recount.losses.items()}
 
 
-def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppressed: int, masked: int, records: int) -> dict[str, Figure]:
+def reported_loss(
+    job: Job, losses: Mapping[str, Figure], recount: Recount, suppressed: int, masked: int, records: int
+) -> dict[str, Figure]:
     """Return the losses that a release reports, by name.
 
     ``gcp`` is the mean of ``ncp`` over the quasi-identifiers. ``gcp_held`` is no more than it, which is what is told: no label says what a
@@ -54,7 +56,7 @@ def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppr
 
     Args:
         job: The job.
-        found: Losses as they were measured where classes were made.
+        losses: Losses as they were measured where classes were made.
         recount: Of the data files.
         suppressed: Records that are dropped or masked.
         masked: How many of them are in the files.
@@ -62,19 +64,19 @@ def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppr
     """
     ncp = reported_ncp(recount, suppressed, masked, records)
     gcp = round(sum(ncp.values()) / max(len(ncp), 1), DIGITS)
-    told = {name: value for name, value in found.items() if name in OF_SIZES or (name in OBJECTIVES and _of_labels(name))}
+    told = {name: value for name, value in losses.items() if name in OF_SIZES or (name in OBJECTIVES and _of_labels(name))}
     told["gcp"] = gcp
-    if "gcp_held" in found:
+    if "gcp_held" in losses:
         told["gcp_held"] = gcp
-    if "ncp" in found:
+    if "ncp" in losses:
         told["ncp"] = round(sum(ncp.values()) * records, DIGITS)
-    if "dm_all" in found and not suppressed:
-        told["dm_all"] = found["dm_all"]
-    if found.keys() >= TAXONOMIC:
+    if "dm_all" in losses and not suppressed:
+        told["dm_all"] = losses["dm_all"]
+    if losses.keys() >= TAXONOMIC:
         told |= _taxonomic(recount, masked)
     if weights := _weights(job):
         told["weighted"] = round(sum(weights[name] * value for name, value in ncp.items()) / sum(weights.values()), DIGITS)
-    return {name: told[name] for name in (*found, *told) if name in told}
+    return {name: told[name] for name in (*losses, *told) if name in told}
 
 
 def _of_labels(objective: str) -> bool:
@@ -103,27 +105,27 @@ def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
     return {name: round(value, DIGITS) for name, value in figures.items()}
 
 
-def reported_search(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a search that follow from no unpublished record, for the release."""
-    return {name: found[name] for name in SEARCH_FIGURES if name in found}
+def reported_search(search_figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the search figures that a manifest may publish: none depends on unpublished records."""
+    return {name: search_figures[name] for name in SEARCH_FIGURES if name in search_figures}
 
 
-def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) -> dict[str, PassedColumn]:
+def reported_passthrough(columns: Mapping[str, PassedColumn], recount: Recount) -> dict[str, PassedColumn]:
     """Return the figures of untreated columns, counted over the published records."""
     told = {}
-    for name, one in found.items():
+    for name, one in columns.items():
         distinct, alone, values = recount.passed.get(name, (one.distinct, one.unique_records, one.values))
         looked_at = min(one.looked_at, distinct)
         told[name] = one.model_copy(update={"distinct": distinct, "unique_records": alone, "values": values, "looked_at": looked_at})
     return told
 
 
-def reported_repeating_identifiers(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
+def reported_repeating_identifiers(columns: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
     """Return the repeating identifiers by name, without figures.
 
     Their values are not published, and the most records of a value would be the count of one person.
     """
-    return {name: RepeatedColumn() for name in found}
+    return {name: RepeatedColumn() for name in columns}
 
 
 def optimality(outcome: Outcome) -> str:
@@ -197,15 +199,15 @@ def increment_of(run: Run, source: ChunkedSource) -> Increment:
 
 def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, int | None]:
     """Return how many records were not counted again; None where that could reveal fewer than k."""
-    told = {"domains_records": domains if part_tellable(job, domains, records) else None}
+    told = {"domains_records": domains if may_report_part(job, domains, records) else None}
     # What lies between both follows, too.
     between = told["domains_records"] is None or tellable(abs(domains - histograms), job.privacy.k)
-    told["histograms_records"] = histograms if between and part_tellable(job, histograms, records) else None
+    told["histograms_records"] = histograms if between and may_report_part(job, histograms, records) else None
     return told
 
 
-def part_tellable(job: Job, records: int, *totals: int) -> bool:
-    """Return whether the number of records in a part of the source may be reported.
+def may_report_part(job: Job, records: int, *totals: int) -> bool:
+    """Return whether the number of records in a part of the source may be published.
 
     Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
 
@@ -232,6 +234,6 @@ def _files(source: ChunkedSource, last: Entry) -> dict[str, str | int]:
 
 def source_digests(job: Job, source: ChunkedSource, secret: FolderSecret) -> tuple[SourceDigest, ...]:
     """Return the keyed digests of source files for a manifest, in an order that reveals nothing."""
-    told = all(part_tellable(job, file.rows, source.records) for file in source.files)
+    told = all(may_report_part(job, file.rows, source.records) for file in source.files)
     digests = sorted((file.rows, keyed_file(file.digest, secret)) for file in source.files)
     return tuple(SourceDigest(digest=digest, records=rows if told else None) for rows, digest in digests)

@@ -26,7 +26,7 @@ from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE, PublishedFile, Signable, has_valid_digest
 from schemas.release.manifest import FORMAT, Manifest
 from tasks.engine.runs import Run
-from tasks.publication.outputs import csv_layout, deliver_files, numbered, stage_output, unpublished
+from tasks.publication.outputs import bucket_without_release, csv_layout, deliver_files, numbered, stage_output
 from tasks.release.files import Csv
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, manifest_content, manifest_of, read_manifest
 from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
@@ -180,7 +180,7 @@ class BucketTarget(Target):
     def recall_by(
         self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
-        """Return the manifest of a release if the bucket has it, and name the release in ``CURRENT``."""
+        """Return a release's manifest if the bucket has it and its files, and name it in ``CURRENT``."""
         content = self._manifest_content(release)
         if content is None:
             return None
@@ -253,7 +253,7 @@ class BucketTarget(Target):
 
     def _lay_mark(self, release: str, work: TargetWork) -> None:
         """Mark a release's files as this job's, with the work's generation, for their later removal."""
-        unpublished(self.job, release).write(f"{release}/{self._mark}", str(work.generation).encode())
+        bucket_without_release(self.job, release).write(f"{release}/{self._mark}", str(work.generation).encode())
 
     def _withdraw(self, release: str, work: TargetWork) -> None:
         work.check()

@@ -145,7 +145,7 @@ CODED = FileStep(
 
 
 def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Artifact]:
-    """Code the records of all chunks."""
+    """Write the domain codes of the records of every chunk; return the artefacts."""
     return each(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 
@@ -158,9 +158,9 @@ def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
     return 2 * records * (each + (BYTES_PER_PERSON if job.columns.person else 0))
 
 
-def gather_records(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> JobRecords:
+def gather_records(job: Job, coding: Coding, coded_chunks: Sequence[Artifact], store: Store) -> JobRecords:
     """Gather the coded records of all chunks in one matrix."""
-    count = sum(part.rows for part in parts)
+    count = sum(part.rows for part in coded_chunks)
     check_at_least_k(job, count)
     needed = bytes_of_records(job, coding, count)
     if needed > job.memory:
@@ -170,13 +170,13 @@ def gather_records(job: Job, coding: Coding, parts: Sequence[Artifact], store: S
     marked = np.empty(count, np.uint64)
     digests = np.empty(count, np.uint64) if job.columns.person else None
     first = 0
-    for part in parts:
+    for part in coded_chunks:
         with pa.memory_map(str(store.path(part))) as mapped:
             table = ipc.open_file(mapped).read_all()
             for position, column in enumerate([*columns, marked, *([] if digests is None else [digests])]):
                 column[first : first + part.rows] = table.column(position).to_numpy()
         first += part.rows
-    records = JobRecords.of(coding, columns, marked, digests, tuple(part.rows for part in parts))
+    records = JobRecords.of(coding, columns, marked, digests, tuple(part.rows for part in coded_chunks))
     whose = records.unit.figures()
     if whose:
         check_at_least_k(job, whose[0], "person")

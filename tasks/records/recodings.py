@@ -36,7 +36,7 @@ from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, partition_by_method, ways_of
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_plain
+from tasks.store.tables import read_table, write_undeclared_table
 
 OF_RECORDS = OF_CELLS | {"cells": "assigned"}
 """The steps of a recoding of single records."""
@@ -87,9 +87,9 @@ RECODE = FilesStep(
 """The classes that the job's algorithm makes of all records."""
 
 
-def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> RecodingArtifacts:
+def recode_all_records(run: Run, domain: Artifact, coded_chunks: Sequence[Artifact]) -> RecodingArtifacts:
     """Run the job's algorithm on all records, as a step of the run."""
-    return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
+    return one(run, RECODE, DomainTable.of(run, domain), coded_chunks, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
 def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
@@ -111,17 +111,17 @@ def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[R
         found = satisfy_models(replace(found, classes=published, least=None), records, coding, criteria)
 
 
-def satisfy_models(found: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
+def satisfy_models(partition: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
     """Merge classes until they satisfy the job's privacy models, and suppress those that still fail."""
     if criteria is None:
-        return found
+        return partition
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
     pool = partial(merge_unsafe_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.fails)
-    classes, merged = pool(points, found.classes)
+    classes, merged = pool(points, partition.classes)
     # Pooled classes have other numbers, and no level of their own.
-    least = None if merged else found.least
-    merged += found.figures.get("not_accepted", 0)
-    return Partitioned(without_failing(classes, criteria.fails), {**found.figures, "not_accepted": merged}, least)
+    least = None if merged else partition.least
+    merged += partition.figures.get("not_accepted", 0)
+    return Partitioned(without_failing(classes, criteria.fails), {**partition.figures, "not_accepted": merged}, least)
 
 
 def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
@@ -177,7 +177,7 @@ def _write_assigned(path: Path, classes: NDArray[np.int32], records: JobRecords)
 
 def _write_classes(path: Path, recoded: RecordRecoding) -> int:
     labels = {f"label_{number}": column for number, column in enumerate(recoded.labels.columns)}
-    return write_plain(pa.table({"records": recoded.sizes} | labels), path)
+    return write_undeclared_table(pa.table({"records": recoded.sizes} | labels), path)
 
 
 def read_record_classes(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:

@@ -26,7 +26,7 @@ class RecordRewriting(Rewriting):
 
     @property
     def published(self) -> LabelledClasses:
-        """Return labels and sizes of the classes."""
+        """Return the labels and sizes of the release's classes."""
         return load_classes(self.job, self.coding, self.recoding, self.store)
 
     def class_inputs(self, place: ChunkPosition) -> list[object]:

@@ -170,7 +170,7 @@ def population_of(job: Job) -> Original | None:
 
 
 def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
-    """Count the population's rows, and the classes by their records and fitting population rows.
+    """Count the population's rows, and classes by number of records and of population rows that fit.
 
     None is returned where the job names no population.
 

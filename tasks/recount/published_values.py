@@ -15,7 +15,7 @@ from core.recount.groups import Groups, with_replaced_values_sql
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, exact_column_loss
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_numeric_type, plain_values, publication_of
-from core.recount.people import somebody_sql
+from core.recount.people import has_person_sql
 from core.recount.truth import label_groups, untreated_values_sql
 from schemas.errors.base import counted
 from schemas.job.columns import QuasiIdentifier
@@ -117,14 +117,14 @@ def _worked_out(
     floating = pt.is_floating(type_of)
     column = quote(name) if not floating else f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
     names = f"({', '.join(persons)})"
-    people = f"count(DISTINCT {names}) FILTER ({somebody_sql(persons)})" if persons else "count(*)"
+    people = f"count(DISTINCT {names}) FILTER ({has_person_sql(persons)})" if persons else "count(*)"
     counts = f"SELECT {column} AS value, {people} AS people, count(*) AS records FROM {relation} GROUP BY 1"
     first = "SELECT value, people AS first FROM value_counts"
     if persons:
         few = "true" if every else f"c.people < {k:d}"
         least = (
             f"SELECT min(c.value) AS value FROM (SELECT *, {column} AS own FROM {relation}) AS s JOIN value_counts AS c "
-            f"ON s.own = c.value WHERE {somebody_sql(persons)} AND {few} GROUP BY {', '.join(persons)}"
+            f"ON s.own = c.value WHERE {has_person_sql(persons)} AND {few} GROUP BY {', '.join(persons)}"
         )
         first = f"SELECT value, count(*) AS first FROM ({least}) GROUP BY 1"
     every_value = rows.counted(
@@ -225,7 +225,7 @@ def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int
 
 def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> ColumnLoss:
     columns = published_columns(job, qid)
-    counted = label_groups(rows.alike(rows.release), tuple(map(quote, columns)))
+    counted = label_groups(rows.countable_records(rows.release), tuple(map(quote, columns)))
     labels = fetch_columns(rows.connection, f"FROM {rows.grouped('release', counted)}")
     kind, records = original.columns.field(qid.name).type, labels.pop("records").to_numpy()
     reading = _reading(job, qid, kind)

@@ -25,7 +25,7 @@ from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source
 from tasks.recount.published_values import few_people_faults, published_source
-from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_faults
+from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_column_faults
 from tasks.recount.spreads import count_spreads, source_values_relation
 from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
@@ -54,7 +54,7 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def additional(self) -> CrossClassCounts:
-        """Count linked persons, population rows and combinations, over all classes at once.
+        """Count linked persons, the population's rows and column combinations, which need all classes at once.
 
         It is called after ``classes``.
         """
@@ -80,7 +80,7 @@ class CountsHere(ReleaseCounts):
             self._people,
             original,
             lambda column: source_values_relation(job, rows, column, original, by_people=by_people),
-            rows.alike(rows.release),
+            rows.countable_records(rows.release),
         )
         # What the classes took is given back before values and labels are held.
         release_memory()
@@ -95,7 +95,7 @@ def recount(
     job: Job,
     files: Sequence[Path],
     spill: Path,
-    what: str,
+    release_name: str,
     original: Original | None = None,
     layout: Csv = TEXT,
     people: PeopleFiles | None = None,
@@ -109,32 +109,32 @@ def recount(
         job: All that is known.
         files: The written files.
         spill: Folder for DuckDB's spill files.
-        what: How the release is called in a message.
+        release_name: How the release is called in a message.
         original: The source: of its records those of the files must be, from its distribution t-closeness is measured, and pseudonyms are
             compared with its identifiers. Without it only the files themselves are counted.
         layout: How CSV files are read.
         people: Where the persons of the classes are, for jobs that name them; without them k is of records, and that is said.
         basis: What else is known of the release.
     """
-    with written_rows(job, files, spill, what, layout, last=True) as (connection, source, faults):
+    with written_rows(job, files, spill, release_name, layout, last=True) as (connection, source, faults):
         if faults:
-            raise VerificationError(what, faults)
+            raise VerificationError(release_name, faults)
         if original:
             register_objects(connection, original.relation)
         rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
             rows.merge_equal_records([relation_of(connection, [file]) for file in some])
-        return recount_by(job, CountsHere(job, rows, people), what, original, basis)
+        return recount_by(job, CountsHere(job, rows, people), release_name, original, basis)
 
 
-def recount_by(job: Job, counts: ReleaseCounts, what: str, original: Original | None, basis: RecountBasis) -> Recount:
+def recount_by(job: Job, counts: ReleaseCounts, release_name: str, original: Original | None, basis: RecountBasis) -> Recount:
     """Recount a release by given counts and refuse it if it breaks the job's promise.
 
     Args:
         job: All that is known.
         counts: Counts of the release.
-        what: How it is called in a message.
+        release_name: How it is called in a message.
         original: The source as it is, if it is at hand.
         basis: What else is known of the release.
     """
@@ -144,13 +144,13 @@ def recount_by(job: Job, counts: ReleaseCounts, what: str, original: Original | 
     found, faults = verdict_of(job, counts.rows, classes, beside, original, basis)
     found = replace(found, published=published.figures if published else {})
     if faults := [*faults, *beside.few, *counts.control_faults(found)]:
-        raise VerificationError(what, faults)
+        raise VerificationError(release_name, faults)
     return found
 
 
 @contextmanager
 def written_rows(
-    job: Job, files: Sequence[Path], spill: Path, what: str, layout: Csv, *, last: bool = False
+    job: Job, files: Sequence[Path], spill: Path, release_name: str, layout: Csv, *, last: bool = False
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str, list[str]]]:
     """Yield a database connection, the SQL relation of data files, and the faults of their columns.
 
@@ -158,19 +158,19 @@ def written_rows(
         job: The job.
         files: The data files.
         spill: Folder for DuckDB's spill files.
-        what: How the release is called in a message.
+        release_name: How the release is called in a message.
         layout: How CSV files are read.
         last: As for ``connect``.
     """
     faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
-    with connect(job, spill, last=last) as connection, file_error(what):
+    with connect(job, spill, last=last) as connection, file_error(release_name):
         source = relation_of(connection, files, layout)
         if files[0].suffix == ".csv":
             # Taken apart once, into a table that is spilled where it is large.
             connection.execute(f"CREATE TEMP TABLE parsed AS SELECT * FROM {source}")
             source = "parsed"
         if not faults and files[0].suffix != ".parquet":
-            faults = read_faults(job, connection, source)
+            faults = read_column_faults(job, connection, source)
         yield connection, source, faults
 
 
@@ -222,7 +222,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
 
 
 def with_person_counts(classes: Recount, persons: PersonCount) -> Recount:
-    """Return class counts with k's figures replaced by counts of persons."""
+    """Return a recount whose class sizes and figures of k count persons instead of records."""
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 
@@ -322,12 +322,12 @@ def claimed_k(manifest: Manifest | None) -> int:
     return said if isinstance(said, int) else 0
 
 
-def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
+def risk_faults(manifest: Manifest, recount: Recount) -> list[str]:
     """Return a fault if the manifest's risk differs from that of the recounted classes."""
-    if "after" not in manifest.risk or (manifest.persons and not found.persons):
+    if "after" not in manifest.risk or (manifest.persons and not recount.persons):
         return []
-    starred, masked = found.fully_suppressed_units(manifest.masked)
-    if manifest.risk["after"] == risk_of_files(found.unit_sizes, starred, manifest.suppressed, masked):
+    starred, masked = recount.fully_suppressed_units(manifest.masked)
+    if manifest.risk["after"] == risk_of_files(recount.unit_sizes, starred, manifest.suppressed, masked):
         return []
     return ["the manifest's risk is not that of the classes in the files"]
 

@@ -41,7 +41,7 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def grouped(self, side: Side, groups: Groups) -> str:
-        """Count the groups of all rows of release or source; return the SQL relation of the counts.
+        """Count grouped rows of release or source; return the counts as an SQL relation.
 
         Each group occurs once.
         """
@@ -52,7 +52,7 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def counted(self, statement: str, *sides: Side) -> str:
-        """Return the SQL relation of a query's result that needs all rows of the given sides at once."""
+        """Run or wrap an SQL query that needs all rows of the given sides; return its result as a relation."""
 
     @abstractmethod
     def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
@@ -68,8 +68,8 @@ class ReleaseRows(ABC):
     def types(self, side: Side) -> dict[str, str]:
         """Return DuckDB's types of the columns of release or source."""
 
-    def alike(self, release: str) -> RecordRelation:
-        """Return the release's records for counting, equal records singly or merged with a count.
+    def countable_records(self, release: str) -> RecordRelation:
+        """Return a relation of the release's records; equal records may be one row with their number.
 
         Args:
             release: What they are read as.
@@ -112,12 +112,12 @@ class RowsHere(ReleaseRows):
             self._copies += "_"
         self.connection.execute(distinct_records_sql(self.release, self._copies, TOGETHER))
 
-    def alike(self, release: str) -> RecordRelation:
-        """Return the release's records for counting, equal ones merged after ``merge_equal_records``."""
+    def countable_records(self, release: str) -> RecordRelation:
+        """Return a relation of the release's records, equal ones one row after ``merge_equal_records``."""
         return RecordRelation(release.replace(self.release, TOGETHER), self._copies) if self._copies else RecordRelation(release)
 
     def grouped(self, _side: Side, groups: Groups) -> str:
-        """Run the preparing statements of some groups; return their SQL as a subquery or a table."""
+        """Return a GROUP BY query as an SQL relation: a subquery, or a table if it must run alone."""
         for statement in groups.before:
             self.connection.execute(statement)
         if not (groups.alone or (groups.wide and self.wide)):
@@ -131,7 +131,7 @@ class RowsHere(ReleaseRows):
         return f"grouped_{self._tables}"
 
     def counted(self, statement: str, *_: Side) -> str:
-        """Return the query as a subquery."""
+        """Return the query in parentheses, as a relation to select from."""
         return f"({statement})"
 
     def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
@@ -204,7 +204,7 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
     return list(dict.fromkeys(faults))
 
 
-def read_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
+def read_column_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
     """Return the faults of columns of CSV and other files, as DuckDB reads them."""
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     names = list(types)

@@ -132,9 +132,9 @@ def files_sql(paths: Sequence[Path]) -> str:
     return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
 
 
-def counts_to_text(found: Any) -> str:
-    """Serialise counts as JSON text, which no engine interprets."""
-    return json.dumps(TypeAdapter(type(found)).dump_python(found))
+def counts_to_text(counts: Any) -> str:
+    """Serialise the counts of a recount as JSON text, so that another process can return them."""
+    return json.dumps(TypeAdapter(type(counts)).dump_python(counts))
 
 
 def counts_from_text(kind: type[Counted], text: str) -> Counted:

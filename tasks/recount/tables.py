@@ -125,21 +125,21 @@ def originals_of(job: TablesJob) -> dict[str, Original | None]:
     return {table: original_of(table_job(job, table)) for table in job.tables}
 
 
-def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Path | None = None) -> TablesRecount:
+def recount_tables(written: WrittenTables, spill: Path, release_name: str, histories: Path | None = None) -> TablesRecount:
     """Recount the histories of the written tables, and compare every table with its source.
 
     Args:
         written: The files, the job and the sources.
         spill: Folder for DuckDB's spill files.
-        what: How the release is called in a message.
+        release_name: How the release is called in a message.
         histories: Gets the number of each person's history with the published key, where the unit has one.
     """
     job, tree = written.job, written.job.tree
     if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:
-        raise VerificationError(what, faults)
+        raise VerificationError(release_name, faults)
     penalties: dict[str, dict[str, float]] = {}
     figures: dict[str, dict[str, ColumnPublication]] = {}
-    with connect(table_job(job, tree.unit), spill, last=True) as connection, file_error(what):
+    with connect(table_job(job, tree.unit), spill, last=True) as connection, file_error(release_name):
         tables = {table: written.read(table) for table in tree.tables}
         for one in filter(None, written.originals.values()):
             register_objects(connection, one.relation)
@@ -157,7 +157,7 @@ def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Pa
         wrong += value_faults(written.job, written.originals, connection, tables, whole)
         wrong += few_persons_faults(job, connection, tables)
     if faults := [*faults, *wrong]:
-        raise VerificationError(what, faults)
+        raise VerificationError(release_name, faults)
     return replace(found, penalties=penalties, published={name: one for name, one in figures.items() if one})
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from core.recount.coverage import (
     MOST,
+    candidate_records_sql,
     covered_groups,
     least_digests,
-    masked_sql,
     masks_sql,
     numbers_sql,
     sample_faults,
@@ -36,7 +36,7 @@ from core.recount.truth import (
     label_faults,
     marginal_groups,
     marginal_sql,
-    part_of,
+    part_number_sql,
     released_digests,
     released_parts,
     released_parts_sql,
@@ -139,11 +139,11 @@ def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled
     """Return the groups of the source's records by the sampled classes that cover them, as bits."""
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
     columns, source = [quote(one.name) for one in labels], sides.source
-    known, before = [part_of([one.source for one in sides.untreated_parts], PARTS)], []
+    known, before = [part_number_sql([one.source for one in sides.untreated_parts], PARTS)], []
     for first in range(0, len(labels), JOINS):
         here, later = columns[:JOINS], columns[JOINS:]
         table = f"covered_{first}"
-        before.append(masked_sql(source, here, masks[first : first + JOINS], known, later, table))
+        before.append(candidate_records_sql(source, here, masks[first : first + JOINS], known, later, table))
         before += [f"DROP TABLE {source}"] if first else []
         columns, source, known = [f"later_{number}" for number in range(len(later))], table, ["s.part", "s.mask"]
     # Each of the joins wants memory for every thread.
@@ -291,7 +291,7 @@ def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestP
     rows, tables = sides.rows, tuple(part.digests for part in parts if part.digests)
     source, looked_up, before = _looked_up(sides.source, parts)
     given = replace(source_digests(source, looked_up), tables=tables, before=tuple(before), wide=True)
-    found = replace(released_digests(rows.alike(release), looked_up), wide=True)
+    found = replace(released_digests(rows.countable_records(release), looked_up), wide=True)
     statement = excess_records_sql(rows.grouped("release", found), rows.grouped("source", given))
     [(more, unlike)] = sides.connection.execute(statement).fetchall()
     alone = {}

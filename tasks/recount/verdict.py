@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.classes import Recount, promise_faults
+from core.recount.classes import Recount, class_size_faults
 from core.recount.groups import Groups
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import texts_with_nulls, value_scale
-from core.recount.linked import LinkCount, form_groups, is_compared, link_mismatch_faults, pseudonym_faults, shared_sql
-from core.recount.people import somebody_sql
+from core.recount.linked import LinkCount, is_compared, link_mismatch_faults, malformed_pseudonym_groups, pseudonym_faults, shared_sql
+from core.recount.people import has_person_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.shares import ShareClasses
 from core.recount.together import TogetherCount
@@ -71,7 +71,7 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
 def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups:
     """Return the groups that list the distinct labels of a quasi-identifier in the release."""
-    return distinct_groups(rows.alike(rows.release), list(map(quote, published_columns(job, qid))))
+    return distinct_groups(rows.countable_records(rows.release), list(map(quote, published_columns(job, qid))))
 
 
 def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
@@ -90,7 +90,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
     """
     column, persons = quote(name), original.persons(job)
     if persons:
-        somebody = somebody_sql(persons)
+        somebody = has_person_sql(persons)
         every = f"SELECT min({column}) AS value, 1 AS person FROM {rows.source} WHERE {somebody} GROUP BY {', '.join(persons)}"
         # A value that nobody has for the least of theirs is a value all the same.
         every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {rows.source}"
@@ -140,7 +140,7 @@ class RecountBasis(NamedTuple):
 
 
 def verdict_of(
-    job: Job, rows: ReleaseRows, classes: ShareClasses, beside: CrossClassCounts, original: Original | None, basis: RecountBasis
+    job: Job, rows: ReleaseRows, classes: ShareClasses, additional: CrossClassCounts, original: Original | None, basis: RecountBasis
 ) -> tuple[Recount, list[str]]:
     """Compare the counts with job and source; return the completed recount and all faults.
 
@@ -148,28 +148,28 @@ def verdict_of(
         job: The job.
         rows: Of the release and of its source.
         classes: What was counted in classes.
-        beside: The counts that needed all classes at once.
+        additional: The counts that needed all classes at once.
         original: The source, if it is at hand.
         basis: What else is known of the release.
     """
-    counts, linked, unproved = classes.counts, beside.linked, basis.unproved
+    counts, linked, unproved = classes.counts, additional.linked, basis.unproved
     spread, measured, unspread = spread_faults(job, classes, by_people=bool(counts.persons))
     _expect(job, rows)
     hidden = _hidden_faults(job, rows)
     hidden += [] if unproved else endpoint_faults(job, rows, original, basis.shared_by)
     hidden += _pseudonym_faults(job, rows)
     of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
-    together, unexpected = combined_pairs(of_records, beside.together, by_people=bool(counts.persons))
+    together, unexpected = combined_pairs(of_records, additional.together, by_people=bool(counts.persons))
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
     told = [*_unproved(unproved), *(_unmeasured(job, original, measured) if unproved else [])]
     unverified = not_counted(unspread, basis.uncounted) if job.columns.person and not counts.persons else []
-    found = replace(counts, measured=measured, source=records, linked=linked, population=beside.population, together=together)
+    found = replace(counts, measured=measured, source=records, linked=linked, population=additional.population, together=together)
     found = replace(found, unproved=tuple(told), unverified=tuple(unverified), sampled=truth.sampled)
     if original:
         # Where all records are published, what was counted of the source is what the files hold.
         passed = passed_columns(job, rows) if basis.untreated and found.records < (records or found.records) else {}
         found = replace(found, losses=column_losses(job, rows, original), passed=passed)
-    return found, promise_faults(job, found) + link_mismatch_faults(linked) + unexpected + spread + hidden + truth.faults
+    return found, class_size_faults(job, found) + link_mismatch_faults(linked) + unexpected + spread + hidden + truth.faults
 
 
 def _expect(job: Job, rows: ReleaseRows) -> None:
@@ -180,7 +180,7 @@ def _expect(job: Job, rows: ReleaseRows) -> None:
 
 
 def _forms(job: Job, rows: ReleaseRows, one: Identifier) -> Groups:
-    return form_groups(rows.release, [quote(name) for name in published_qids(job)], quote(one.name), one)
+    return malformed_pseudonym_groups(rows.release, [quote(name) for name in published_qids(job)], quote(one.name), one)
 
 
 def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:

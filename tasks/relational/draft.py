@@ -290,19 +290,19 @@ def _published_lines(role: str, proposals: Sequence[Proposal]) -> list[str]:
     return lines
 
 
-def drafted_role(table: DraftedTable, one: Proposal) -> str:
+def drafted_role(table: DraftedTable, proposal: Proposal) -> str:
     """Return the role of a column in the drafted job."""
-    if one.profile.name == table.key:
+    if proposal.profile.name == table.key:
         return "key"
-    if one.profile.name in table.references:
+    if proposal.profile.name in table.references:
         return "reference"
-    if one.role == "quasi_identifier" and one.hierarchy:
+    if proposal.role == "quasi_identifier" and proposal.hierarchy:
         return "quasi_identifier"
-    if one.role in {"identifier", "key"}:
+    if proposal.role in {"identifier", "key"}:
         return "identifier"
-    if one.role in {"insensitive", "weight"}:
+    if proposal.role in {"insensitive", "weight"}:
         return "insensitive"
-    return "sensitive" if one.role == "sensitive" else "withheld"
+    return "sensitive" if proposal.role == "sensitive" else "withheld"
 
 
 def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:

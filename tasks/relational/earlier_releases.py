@@ -27,7 +27,7 @@ from tasks.composition.earlier import Columns, KnownRecords
 from tasks.composition.overlaps import overlaps_of, register_release
 from tasks.composition.pseudonym_families import Disclosed, Joining, join_releases
 from tasks.composition.registry import Registered, ReleaseRegistry, open_registry
-from tasks.composition.release_history import STEP, Entry, keep_entry, promised_of
+from tasks.composition.release_history import STEP, Entry, keep_entry, promises_by_column
 from tasks.counting.contents import Digested, Sketches, sketches_of
 from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
@@ -87,7 +87,7 @@ class ComparedTables:
             parts=() if known.unmeasured else tuple(known.parts(known.digested)),
             digested=(digested[0], digested[1], digested[2]),
             by_source=True,
-            promised=promised_of(job),
+            promised=promises_by_column(job),
             untold=known.unmeasured,
             seal=manifest.seal,
         )
@@ -102,23 +102,23 @@ class ComparedTables:
 
 
 @contextmanager
-def compared_tables(known: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
+def compared_tables(persons: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
     """Compare a release of several tables with earlier ones under the registry's lock.
 
     The registry stays locked, so that of two releases at once one knows of the other.
     """
-    with open_registry(known.run.job) as registry:
+    with open_registry(persons.run.job) as registry:
         joining = Joining()
-        with known.run.phase("overlaps"):
+        with persons.run.phase("overlaps"):
             if registry:
-                joining = join_releases(known.run, known.source, shown.release, registry, disclosed_by_tables(shown))
+                joining = join_releases(persons.run, persons.source, shown.release, registry, disclosed_by_tables(shown))
             try:
-                said = overlaps_of(known, shown.release, registry, joining.joined)
+                said = overlaps_of(persons, shown.release, registry, joining.joined)
             except OverlapError:
                 joining.withdraw()
                 raise
         said["overlaps"] = said["overlaps"] and tuple(one.reported() for one in said["overlaps"])
-        yield ComparedTables(known, registry, joining, said)
+        yield ComparedTables(persons, registry, joining, said)
 
 
 @dataclass(frozen=True)

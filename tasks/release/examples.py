@@ -29,13 +29,13 @@ LONG = 256
 """Bytes that a value of a column takes on average where none is looked for: records of 10 KB are two thousand at a time to DuckDB."""
 
 
-def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+def examples_of(release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
     """Return up to three example records, one from each third of the classes, in label order.
 
     Only the first, the middle and the last file are read. The records are the same whatever the order of the source.
 
     Args:
-        what: How the release is called in a message.
+        release_name: How the release is called in a message.
         files: Its data files, in order.
         manifest: Gives k, its unit, and the format of CSV files.
         terms: Give the columns under which the quasi-identifiers are published.
@@ -43,7 +43,11 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
     some = example_files(files)
     memory = terms.memory
-    with TemporaryDirectory(prefix="skald-examples-") as spill, database(memory, Path(spill), threads=1) as connection, file_error(what):
+    with (
+        TemporaryDirectory(prefix="skald-examples-") as spill,
+        database(memory, Path(spill), threads=1) as connection,
+        file_error(release_name),
+    ):
         source = relation_of(connection, some, layout_of(files, manifest.columns))
         named = [name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
         # Whose records are whose is not in the files: k records of a further value may be those of one person, whom a pseudonym names.

@@ -14,7 +14,7 @@ from core.formats.spreadsheets import unescape_csv_text, unescaped_csv_sql
 from schemas.errors.base import StorageError, VerificationError
 from schemas.reading.regular_files import MOST_HEADER, lines_within
 from tasks.release.manifest import check_no_links
-from tasks.source.locations import Partition, named_by, relation
+from tasks.source.locations import Partition, columns_named_by_folders, relation
 from tasks.store.database import is_short_of_files, literal, quote
 from tasks.store.files import MOST_LISTED, file_digest
 
@@ -75,7 +75,7 @@ def partition_of(path: Path) -> Partition:
     folders = path.parts[:-1]
     # The last one of that name: the release itself may lie below a folder called data.
     below = len(folders) - folders[::-1].index(DATA) if DATA in folders else len(folders)
-    return tuple((name, value, "text") for name, value in named_by(folders[below:]).items())
+    return tuple((name, value, "text") for name, value in columns_named_by_folders(folders[below:]).items())
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv = TEXT) -> str:

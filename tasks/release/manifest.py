@@ -97,7 +97,7 @@ def manifest_of(content: bytes, place: str) -> Manifest:
 
 
 def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
-    """Parse the manifest of a release of several tables; arguments and errors as of ``manifest_of``."""
+    """Parse the manifest of a release of several tables; refuse an invalid one."""
     try:
         if is_readable(content):
             return TablesManifest.model_validate_json(content)
@@ -107,7 +107,7 @@ def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
 
 
 def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
-    """Parse a manifest of one table or of several; arguments and errors as of ``manifest_of``."""
+    """Parse a manifest of one table or of several; refuse an invalid one."""
     return tables_manifest_of(content, place) if b"histories" in content else manifest_of(content, place)
 
 
@@ -140,14 +140,14 @@ def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
     return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchies_of(job).items()}
 
 
-def is_of_job(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> bool:
+def is_of_job(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> bool:
     """Return whether a manifest is of a job, tried with all known secrets."""
-    return manifest.job in {job_digest(job), *(keyed_job(job, secret) for secret in known)}
+    return manifest.job in {job_digest(job), *(keyed_job(job, secret) for secret in secrets)}
 
 
-def hierarchies_as_in(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> Mapping[str, str]:
+def hierarchies_as_in(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> Mapping[str, str]:
     """Return the job's hierarchy digests, keyed with the secret that matches a manifest best."""
-    mine = [hierarchies_of(job), *(keyed_hierarchies(job, secret) for secret in known)]
+    mine = [hierarchies_of(job), *(keyed_hierarchies(job, secret) for secret in secrets)]
     return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
 
 
@@ -157,7 +157,7 @@ def files_in(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderS
     return {one for one in digests if not theirs.isdisjoint({one, *(keyed_file(one, secret) for secret in secrets)})}
 
 
-def is_of_files(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> bool:
+def is_of_files(manifest: Manifest, digests: Iterable[str], secrets: Iterable[FolderSecret]) -> bool:
     """Return whether a release was made of exactly the files of some digests, by known secrets."""
     plain, theirs = list(digests), sorted(file.digest for file in manifest.sources)
-    return any(sorted(mine) == theirs for mine in (plain, *([keyed_file(one, secret) for one in plain] for secret in known)))
+    return any(sorted(mine) == theirs for mine in (plain, *([keyed_file(one, secret) for one in plain] for secret in secrets)))

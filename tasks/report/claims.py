@@ -80,18 +80,18 @@ def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
     )
 
 
-def attack_meaning(one: AttackFigures) -> str:
-    """Explain the verdict of an attack in one sentence."""
-    if one.verdict == "broken":
-        if not one.guesses:
+def attack_meaning(attack: AttackFigures) -> str:
+    """Explain an attack's verdict in one sentence, for the report."""
+    if attack.verdict == "broken":
+        if not attack.guesses:
             return "Breaks the release. Its figures follow from the source and stand in the run folder alone."
-        if one.accepted:
+        if attack.accepted:
             return "Breaks the release: it wins more than the job accepts."
-        are = "is" if one.right == 1 else "are"
-        return f"Breaks the release: {one.right:,} of its guesses {are} right, and the job promises that none is."
-    if one.verdict == "told":
-        return f"Wins more than without the release, within what the job accepts: {ACCEPTED[one.name]}."
-    if not one.accepted and not one.right:
+        are = "is" if attack.right == 1 else "are"
+        return f"Breaks the release: {attack.right:,} of its guesses {are} right, and the job promises that none is."
+    if attack.verdict == "told":
+        return f"Wins more than without the release, within what the job accepts: {ACCEPTED[attack.name]}."
+    if not attack.accepted and not attack.right:
         return "No guess is right, as was promised."
     return "Wins no more than without the release."
 

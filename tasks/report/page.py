@@ -234,5 +234,5 @@ def percent(share: float | None) -> str:
 
 
 def size(memory: int) -> str:
-    """Format bytes in decimal units."""
+    """Format a number of bytes in decimal units."""
     return f"{memory / 1e9:,.2f} GB" if memory >= 1e9 else f"{memory / 1e6:,.0f} MB"

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.privacy.risk import without_masked
-from core.recount.classes import Recount, count_faults
+from core.recount.classes import Recount, contradicted_counts
 from core.recount.groups import RecordRelation
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import Job
@@ -246,7 +246,7 @@ def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, 
 def rebuilt_report_faults(manifest: Manifest, found: Recount) -> list[str]:
     """Return the differences between a manifest and the recount of its files, without the job."""
     thin = [f"{found.failing:,} of {found.classes:,} classes hold fewer than k records"] if found.failing else []
-    return thin + count_faults(manifest, found) + risk_faults(manifest, found)
+    return thin + contradicted_counts(manifest, found) + risk_faults(manifest, found)
 
 
 def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:

@@ -26,8 +26,8 @@ from tasks.store.store import Store
 Result = TypeVar("Result")
 
 
-def survived(name: str, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function in a copy of this process, and return its result.
+def run_in_forked_process(name: str, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function in a forked copy of this process, which may crash; return its result.
 
     Args:
         name: The file that it reads, as the user knows it.
@@ -41,21 +41,21 @@ def survived(name: str, function: Callable[..., Result], *arguments: Any) -> Res
     return made
 
 
-def survived_each(function: Callable[..., Result], calls: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Result]:
-    """Call a function for each of several files in a copy of this process; return the results.
+def run_each_in_forked_process(function: Callable[..., Result], calls: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Result]:
+    """Call a function for each of several files in forked processes, which may crash; return results.
 
     A copy of the process costs as much as a hundred small files, so that one reads all of them. Where a signal ends it, each file is
     read in a copy of its own: then it is known which one did.
 
     Args:
-        function: As for ``survived``.
+        function: As for ``run_in_forked_process``.
         calls: The name of each file, and the arguments of the function.
     """
     if not calls:
         return []
     content = _answer_of(_each_of, (function, [arguments for _, arguments in calls]))
     if content is None:
-        return [survived(name, function, *arguments) for name, arguments in calls]
+        return [run_in_forked_process(name, function, *arguments) for name, arguments in calls]
     made: list[Result] = _given(content)
     return made
 
@@ -141,7 +141,7 @@ def lengths_unpacked(files: Sequence[LengthInspection], memory: int, store: Stor
     keys = [STEP.key(file.digest, memory) for file in files]
     kept = {key: store.find(STEP.name, key) for key in keys}
     new = {key: file for key, file in zip(keys, files, strict=True) if kept[key] is None}
-    made = survived_each(_unpacked_at_rest, [(file.name, (file, memory)) for file in new.values()])
+    made = run_each_in_forked_process(_unpacked_at_rest, [(file.name, (file, memory)) for file in new.values()])
     for key, one in zip(new, made, strict=True):
         kept[key] = store.make(STEP.name, key, ".json", partial(_write, one))
     texts = {key: store.path(one).read_text() for key, one in kept.items() if one}

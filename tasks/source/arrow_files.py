@@ -16,7 +16,7 @@ from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
-from tasks.source.apart import survived
+from tasks.source.apart import run_in_forked_process
 from tasks.source.batches import schema_of_columns, write_batches
 from tasks.source.locations import Located, Readable
 from tasks.store.keys import StepCode
@@ -55,7 +55,9 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
         memory: Bytes that the job may take.
     """
 
-    return store.make("converted", STEP.key(digest), ".parquet", lambda part: survived(name, _convert, path, name, memory, part))
+    return store.make(
+        "converted", STEP.key(digest), ".parquet", lambda part: run_in_forked_process(name, _convert, path, name, memory, part)
+    )
 
 
 def _convert(path: Path, name: str, memory: int, part: Path) -> int:
@@ -234,10 +236,10 @@ class _Table:
         """Return whether a field is present."""
         return self._place(field) > 0
 
-    def number(self, field: int, form: str) -> int:
+    def number(self, field: int, struct_format: str) -> int:
         """Return the number in a field; 0 if the field is left out."""
         place = self._place(field)
-        return _number(self.content, form, self.place + place) if place else 0
+        return _number(self.content, struct_format, self.place + place) if place else 0
 
     def table(self, field: int) -> _Table:
         """Return the table in a field."""

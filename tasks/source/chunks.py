@@ -247,8 +247,8 @@ def _bytes_of(dtype: pa.DataType) -> int:
         return 8
 
 
-def evolved(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return the schema in which all files of a source are read."""
+def common_schema(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Return the schema in which files with different columns or types are read as one source."""
     columns, unlike = merge_schemas(schemas)
     for column, (one, other) in unlike.items():
         types = [str(plain_type(schemas[number].field(column).type)) for number in (one, other)]

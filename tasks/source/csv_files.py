@@ -121,25 +121,25 @@ def converted_key(job: Job, digest: str) -> Key:
     return STEP.key(digest, source.delimiter, source.null_values, source.types, source.encoding, source.spelling)
 
 
-def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Artifact:
+def join_csv(job: Job, converted_ranges: Sequence[Artifact], key: Key, store: Store) -> Artifact:
     """Join the converted ranges of a CSV file into the Parquet file that it would become whole.
 
     Args:
         job: Gives delimiter, null values and types.
-        parts: In the order of the records.
+        converted_ranges: In the order of the records.
         key: Of the file that is made.
         store: Has the parts, and gets the Parquet file.
     """
 
     def write(part: Path) -> int:
-        paths = [store.path(one) for one in parts]
+        paths = [store.path(one) for one in converted_ranges]
         # In batches of a row group each: DuckDB ends row groups where the pieces that it is given end.
         joined = pa.RecordBatchReader.from_batches(pq.read_schema(paths[0]), _row_groups(paths))
         with connect(job, store.folder.parent / "spill") as connection, joined as reader:
             connection.execute("SET preserve_insertion_order = true")
             connection.register("joined", reader)
             _copy(connection, "(FROM joined)", part)
-        return check_row_count(part, sum(one.rows for one in parts))
+        return check_row_count(part, sum(one.rows for one in converted_ranges))
 
     return store.make("converted", key, ".parquet", write)
 
@@ -175,7 +175,7 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
     """
     names = _header(job, path, name)
     there = _count(job, path, name, len(names))
-    read = read_sql(job, path, names, BUFFER if there.longest < BUFFER - MARGIN else LARGE_BUFFER)
+    read = read_csv_sql(job, path, names, BUFFER if there.longest < BUFFER - MARGIN else LARGE_BUFFER)
     try:
         with connect(job, store.folder.parent / "spill") as connection:
             # A chunk is a range of rows: threads must not mix them, else the same file had other chunks each time.
@@ -270,7 +270,7 @@ REJECTS = (
 )
 
 
-def read_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
+def read_csv_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
     """Return the SQL that reads a CSV file's columns as text, and sets bad rows aside."""
     nulls = ", ".join(literal(text) for text in job.source.null_values)
     aside = f"nullstr = [{nulls}], buffer_size = {buffer}, {SET_ASIDE}"

@@ -163,10 +163,10 @@ def stat_of_info(info: Mapping[str, Any]) -> Stat:
     if tag:
         # A listing may tell parts of a second that the head of an object does not.
         moment -= moment % 1_000_000_000
-    return int(info["size"]), moment, mark_of(f"{changed if not moment else ''}{tag}")
+    return int(info["size"]), moment, etag_number(f"{changed if not moment else ''}{tag}")
 
 
-def mark_of(tag: str) -> int:
+def etag_number(tag: str) -> int:
     """Return a number of 48 bits made of an ETag."""
     return int.from_bytes(hashlib.sha256(tag.encode()).digest()[:6], "big")
 

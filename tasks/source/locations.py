@@ -36,8 +36,8 @@ _FAMILIES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 """Schemes that lead to the same store as another one."""
 
 
-def each_once(matched: Mapping[str, Set[str]]) -> list[str]:
-    """Return the names of the files that patterns match, each file once, in their order.
+def distinct_files(matched: Mapping[str, Set[str]]) -> list[str]:
+    """Return the names of the files that patterns match, in their order, each file once.
 
     A file that overlapping patterns or other spellings of the same path (``a/../b`` for ``b``) reach is taken once, by its shortest name.
 
@@ -108,9 +108,9 @@ class Readable(NamedTuple):
     converted_file: Artifact | None = None
 
 
-def is_object(one: Located) -> bool:
+def is_object(source_file: Located) -> bool:
     """Return whether a located file is an object of a store."""
-    return one.path is None and one.stat is not None
+    return source_file.path is None and source_file.stat is not None
 
 
 def find_names(job: Job) -> list[str]:
@@ -141,7 +141,7 @@ def _found(job: Job) -> dict[str, Stat | None]:
         raise ValuesError.file_names(unexpected)
     if own := _own(job, found):
         raise SourceError.own_files(len(own), own[0])
-    return {name: stats.get(name) for name in each_once(found)}
+    return {name: stats.get(name) for name in distinct_files(found)}
 
 
 def _own(job: Job, names: Iterable[str]) -> list[str]:
@@ -254,13 +254,13 @@ def arrow_type(name: str) -> pa.DataType:
 
 
 def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
-    """Return the partition of each file, empty unless the job says ``source.hive``.
+    """Return the columns that each file's folders name (``year=2020``), empty unless ``source.hive``.
 
     A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
     """
     if not job.source.hive:
         return [() for _ in files]
-    found = [named_by(file.split("/")[:-1]) for file in files]
+    found = [columns_named_by_folders(file.split("/")[:-1]) for file in files]
     for file, columns in zip(files, found, strict=True):
         if differing := sorted(columns.keys() ^ found[0].keys()):
             raise SourceError.schemas_differ(file, files[0], differing)
@@ -272,7 +272,7 @@ def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
     return [tuple((name, value, types[name]) for name, value in columns.items()) for columns in found]
 
 
-def named_by(folders: Sequence[str]) -> dict[str, str | None]:
+def columns_named_by_folders(folders: Sequence[str]) -> dict[str, str | None]:
     """Return the columns that folders name, with their values as text; None is null."""
     columns: dict[str, str | None] = {}
     for folder in folders:
@@ -305,7 +305,7 @@ def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
 
 
 def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | None:
-    """Return a column that folders name, of one value; None if they do not name it.
+    """Return a column of equal values that a file's folders name; None if they do not name it.
 
     Text is a dictionary, like the text of files.
     """

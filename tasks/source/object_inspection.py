@@ -93,10 +93,10 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
     return [_as_read(one, look, store, here=here) for one, look in zip(objects, looks, strict=True)]
 
 
-def inspection_key(job: Job, one: Located) -> Key:
+def inspection_key(job: Job, source_file: Located) -> Key:
     """Return the key of an object's inspection: its address, its stat, and the job's reading settings."""
     reading = job.source.model_dump(mode="json", include={"format", *CSV.names, "table", "query"})
-    return LOOKS.key(one.name, one.stat, reading)
+    return LOOKS.key(source_file.name, source_file.stat, reading)
 
 
 def _forget_lost(store: Store, key: Key) -> None:
@@ -206,12 +206,12 @@ LEAST = 64_000_000
 PLAIN = {".csv", ".tsv", ".txt"}
 
 
-def is_readable_in_ranges(job: Job, one: Located) -> bool:
+def is_readable_in_ranges(job: Job, source_file: Located) -> bool:
     """Return whether a CSV object may be read in ranges: uncompressed, and large enough for two tasks."""
     delimiter = job.source.delimiter
-    plain = job.source.format == "csv" and job.source.encoding == UTF8 and PurePosixPath(one.name).suffix.lower() in PLAIN
+    plain = job.source.format == "csv" and job.source.encoding == UTF8 and PurePosixPath(source_file.name).suffix.lower() in PLAIN
     parted = len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n'
-    return bool(plain and parted and one.stat and int(one.stat[0]) >= 2 * LEAST and count_remote_workers())
+    return bool(plain and parted and source_file.stat and int(source_file.stat[0]) >= 2 * LEAST and count_remote_workers())
 
 
 def joined_key(job: Job, digest: str) -> Key:

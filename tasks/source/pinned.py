@@ -20,7 +20,7 @@ from blake3 import blake3
 
 from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
-from tasks.source.listing import Stat, mark_of, remote_stat, remote_stats, stat_of_info
+from tasks.source.listing import Stat, etag_number, remote_stat, remote_stats, stat_of_info
 from tasks.source.locations import Located
 from tasks.store.keys import StepCode
 from tasks.store.place import file_system, sanitised_errors
@@ -149,7 +149,7 @@ def _read_small(address: str, stat: Stat) -> bytes:
         raise
     if len(content) != stat[0]:
         raise SourceError.changed(address)
-    if mark_of(md5(content, usedforsecurity=False).hexdigest()) != stat[-1]:
+    if etag_number(md5(content, usedforsecurity=False).hexdigest()) != stat[-1]:
         check_as_listed(address, stat)
     return content
 
@@ -256,18 +256,18 @@ def _as_listed(address: str) -> Iterator[None]:
 FETCHED = StepCode("fetched", __name__)
 
 
-def on_this_machine(one: Located, store: Store) -> Located:
-    """Return a file of a source on this machine; an object is copied into the store as it was listed."""
-    if one.path is not None or one.stat is None:
-        return one
-    name, stat = one.name, one.stat
+def local_source_file(source_file: Located, store: Store) -> Located:
+    """Return a source file on this machine's disk; an object of a store is copied into the artefacts."""
+    if source_file.path is not None or source_file.stat is None:
+        return source_file
+    name, stat = source_file.name, source_file.stat
 
     def write(part: Path) -> int:
         copy_object(name, stat, part)
         return 1
 
     made = store.make(FETCHED.name, FETCHED.key(name, stat), "".join(PurePosixPath(name).suffixes[-2:]), write)
-    return one._replace(path=store.path(made), digest=made.sha256, stat=None)
+    return source_file._replace(path=store.path(made), digest=made.sha256, stat=None)
 
 
 def forget_copies(store: Store) -> None:

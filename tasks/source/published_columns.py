@@ -144,16 +144,16 @@ def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: 
     return int(found), int(records)
 
 
-def fewest_people(found: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
-    """Return the value with the fewest people among given values, as an array of one.
+def fewest_people(counted: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
+    """Return which of some published values the fewest people have, as an array of one.
 
     Args:
-        found: As ``people_of_value`` returns it.
+        counted: As ``people_of_value`` returns it.
         kind: Type of the column.
         among: Shape (m,), whether each of its values may be taken.
     """
-    people = np.where(np.asarray(among), np.asarray(found["people"].combine_chunks()), np.iinfo(np.int64).max)
-    return as_typed(found["value"].combine_chunks(), kind)[int(np.argmin(people)) :][:1]
+    people = np.where(np.asarray(among), np.asarray(counted["people"].combine_chunks()), np.iinfo(np.int64).max)
+    return as_typed(counted["value"].combine_chunks(), kind)[int(np.argmin(people)) :][:1]
 
 
 PUBLISHED = StepCode("publish", __name__)
@@ -243,8 +243,8 @@ def shared_columns(job: Job) -> list[str]:
     return [name for name, way in job.columns.ways.items() if counts_people(way)]
 
 
-def rows_of_people(batches: Sequence[pa.RecordBatch], columns: int, kept: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
-    """Return columns of the kept records of batches, and the digests of their persons."""
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept))
+def rows_of_people(batches: Sequence[pa.RecordBatch], columns: int, kept_rows: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
+    """Return columns of the records that a mask keeps, and the digests of their persons."""
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept_rows))
     arrays = [column.combine_chunks() for column in table.columns]
     return arrays[:columns], digests_of(arrays[columns:], len(table)) if len(arrays) > columns else None

@@ -20,7 +20,7 @@ from schemas.registry.treatment_kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
 from tasks.source.apart import LengthInspection, lengths_unpacked
-from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, differences, evolved
+from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, common_schema, differences
 from tasks.source.listing import stat_of, while_stable
 from tasks.source.locations import Located, Readable, is_object, located, partitions, with_partition
 from tasks.source.object_inspection import inspect_objects, is_read_here
@@ -160,7 +160,7 @@ def read_source(run: Run) -> ChunkedSource:
     names = [file.name for file in files]
     if job.source.drift == "freeze":
         _same_columns(names, schemas)
-    columns = evolved(names, schemas) if len(files) > 1 else schemas[0]
+    columns = common_schema(names, schemas) if len(files) > 1 else schemas[0]
     files = [file.model_copy(update={"drift": differences(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
     payload = _payload(job, columns)
     _check_lengths(job, files)

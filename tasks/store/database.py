@@ -74,13 +74,13 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
     return database(left, spill, job.threads, 1 if last and job.memory >= ENOUGH else SHARE_OF_MEMORY)
 
 
-def lower_memory_limit(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> None:
+def lower_memory_limit(connection: duckdb.DuckDBPyConnection, job: Job, bytes_held: int) -> None:
     """Lower the memory limit of the last step's database by the bytes held beside it, at most by half."""
-    if job.memory < ENOUGH or held * MEMORY_PART < job.memory:
+    if job.memory < ENOUGH or bytes_held * MEMORY_PART < job.memory:
         return
     # Refused where more is in use than could be written to the disk: then it goes on as before.
     with suppress(duckdb.OutOfMemoryException):
-        connection.execute(f"SET memory_limit = '{max(_left_at_the_end(job) - held, _left_at_the_end(job) // 2)}B'")
+        connection.execute(f"SET memory_limit = '{max(_left_at_the_end(job) - bytes_held, _left_at_the_end(job) // 2)}B'")
 
 
 def _left_at_the_end(job: Job) -> int:

@@ -87,11 +87,11 @@ def fingerprint_of(*parts: object) -> str:
 @cache
 def code_of(module: str) -> str:
     """Return the fingerprint of a module and its imports that can change a result, directly or not."""
-    return fingerprint_of([(name, _read(name).digest) for name in sorted(reached(module))])
+    return fingerprint_of([(name, _read(name).digest) for name in sorted(module_with_imports(module))])
 
 
-def reached(module: str) -> set[str]:
-    """Return a module and those of ours that it imports, directly or not, and that can change a result."""
+def module_with_imports(module: str) -> set[str]:
+    """Return a module and those of ours that it imports, directly or not, that can change a result."""
     found, waiting = {module}, [module]
     while waiting:
         new = {name for name in _read(waiting.pop()).imports if not name.startswith(IGNORED_MODULES)} - found

@@ -274,16 +274,16 @@ class Store:
         self._believed.clear()
         self._found.clear()
 
-    def prune(self, steps: Sequence[str], kept: Container[tuple[str, str]]) -> None:
+    def prune(self, steps: Sequence[str], needed: Container[tuple[str, str]]) -> None:
         """Remove the artefacts of given steps that this store did not use, except given ones.
 
         Args:
             steps: Their steps.
-            kept: Step and key of those that stay.
+            needed: Step and key of those that stay.
         """
         for step in steps:
             keys = {name: _key(name) for name in self._place.names(step)}
-            self._remove(name for name, key in keys.items() if (step, key) not in self.used and (step, key) not in kept)
+            self._remove(name for name, key in keys.items() if (step, key) not in self.used and (step, key) not in needed)
 
     def mark_used(self) -> None:
         """Set the access times of the records of all artefacts that this store used."""
@@ -292,16 +292,16 @@ class Store:
                 record = self.folder / _record(step, key)
                 os.utime(record, ns=(time.time_ns(), record.stat().st_mtime_ns))
 
-    def prune_unused(self, since: int, kept: Container[tuple[str, str]]) -> None:
+    def prune_unused(self, since: int, needed: Container[tuple[str, str]]) -> None:
         """Remove artefacts that no run has used since a moment, except given ones; none from a bucket.
 
         Args:
             since: In nanoseconds since the epoch.
-            kept: Step and key of those that stay.
+            needed: Step and key of those that stay.
         """
         for record in self.folder.glob(f"*/*{RECORD}"):
             step = record.parent.name
-            if step != RELEASES and record.stat().st_atime_ns < since and (step, record.stem) not in kept:
+            if step != RELEASES and record.stat().st_atime_ns < since and (step, record.stem) not in needed:
                 self._remove(f"{step}/{path.name}" for path in record.parent.glob(f"{record.stem}.*"))
 
     def _remove_folder(self, step: str) -> None:

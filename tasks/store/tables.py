@@ -93,7 +93,7 @@ def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) ->
     return pq.ParquetWriter(path, schema, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
 
 
-def write_plain(table: pa.Table, path: Path) -> int:
+def write_undeclared_table(table: pa.Table, path: Path) -> int:
     """Write a table as Parquet with columns of its own, not of a declared schema; return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)

@@ -32,7 +32,17 @@ from tasks.store.lease import Lease, renewed_lease, take
 from tasks.store.place import Bucket, work_of
 from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Store
-from tasks.store.work_folder import CONTENT_WORDS, LOCK, MARK, FolderWork, Removed, check_folders_disjoint, check_ours, claim, remove_ours
+from tasks.store.work_folder import (
+    CONTENT_WORDS,
+    LOCK,
+    MARK,
+    FolderWork,
+    Removed,
+    check_folders_disjoint,
+    check_own_work_folder,
+    claim,
+    remove_own_work,
+)
 
 BELOW, CALLS, LIST, FILES = "artifacts", "calls", "kept.json", "kept"
 """Folders of a prefix for artefacts and for calls that wait for a worker; the list of small files, and their folder."""
@@ -150,7 +160,7 @@ def idle_folder(job: Job) -> Iterator[Path | None]:
     work = job.work_path
     # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
     check_folders_disjoint(job)
-    check_ours(work)
+    check_own_work_folder(work)
     if not work.is_dir() or not any(work.iterdir()):
         yield None
         return
@@ -172,7 +182,7 @@ def remove_artifacts(job: Job) -> Removed:
         check_folders_disjoint(job)
         return clear_bucket(place)
     with idle_folder(job) as work:
-        return remove_ours(work) if work else Removed(0, 0, 0)
+        return remove_own_work(work) if work else Removed(0, 0, 0)
 
 
 @contextmanager

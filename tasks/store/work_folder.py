@@ -78,7 +78,7 @@ class FolderWork:
 
 def claim(job: Job) -> Path:
     """Make the work folder of a job, mark it as ours and private, and return it."""
-    check_ours(job.work_path)
+    check_own_work_folder(job.work_path)
     work = private_folder(job.work_path)
     try:
         # Whoever makes the mark first has made it; a link of its name is never followed.
@@ -92,7 +92,7 @@ def claim(job: Job) -> Path:
     return work
 
 
-def check_ours(work: Path) -> None:
+def check_own_work_folder(work: Path) -> None:
     """Check that a work folder is ours, or does not exist yet."""
     try:
         names = os.listdir(work)  # noqa: PTH208 - names are all that is asked
@@ -157,7 +157,7 @@ def _fixed(pattern: Path) -> Path:
     return Path(*pattern.parts[:wild])
 
 
-def remove_ours(work: Path) -> Removed:
+def remove_own_work(work: Path) -> Removed:
     """Remove our files from a locked work folder, by name, and the folder if it is empty then."""
     freed, left, at_work = 0, 0, 0
     for path in sorted(work.iterdir()):
@@ -202,7 +202,7 @@ def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
     Folders that killed commands left are removed first.
     """
     work = job.work_path
-    check_ours(work)
+    check_own_work_folder(work)
     clear_temporary_folders(work, SPILL_FOLDER)
     made = [folder for folder in (work, work.parent) if not folder.exists()]
     try:

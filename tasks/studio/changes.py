@@ -27,7 +27,7 @@ LISTS = {
 SHARES = (Decimal("0.001"), Decimal("0.005"), Decimal("0.01"), Decimal("0.02"), Decimal("0.05"), Decimal("0.1"), Decimal("0.2"))
 
 
-def way_of_column(data: Mapping[str, Any], name: str) -> Way | None:
+def column_path(data: Mapping[str, Any], name: str) -> Way | None:
     """Return the path of a column's entry in a job's data; None where no list names it."""
     columns = data.get("columns") or {}
     for role in ROLES:
@@ -51,7 +51,7 @@ def with_role(text: str, profile: ColumnProfile, role: str) -> str:
     if role not in LISTS:
         raise JobError("The page", ["there is no such role"])
     name, data = profile.name, read_data(text)
-    way, comment = way_of_column(data, name), ""
+    way, comment = column_path(data, name), ""
     if way and way[1] == LISTS[role]:
         return text
     if way:
@@ -117,13 +117,13 @@ def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, li
         said: list[object] = [unit for unit in DATE_UNITS if unit in steps]
     else:
         said = [number_of(step) for step in steps]
-    way = (*qid_way(job, name), "hierarchy")
+    way = (*qid_path(job, name), "hierarchy")
     current = job.columns.quasi_identifiers[int(way[2])].hierarchy
     return with_value(text, (*way, kind), said) if current.kind == kind else with_value(text, way, {kind: said})
 
 
-def qid_way(job: Job, name: str) -> Way:
-    """Return the path of a quasi-identifier's entry in a job."""
+def qid_path(job: Job, name: str) -> Way:
+    """Return the path (keys and positions) of a quasi-identifier's entry in a job's data."""
     names = [qid.name for qid in job.columns.quasi_identifiers]
     if name not in names:
         raise JobError("The page", ["there is no such quasi-identifier any more; load the page again"])
@@ -178,7 +178,7 @@ def _with_model(text: str, part: str, name: str, wanted: str | None, key: str, j
     """Set l or t of a column in a job's text; models without a field on the page stay."""
     models: Mapping[str, Any] = job.privacy.l if part == "l" else job.privacy.t
     now = models.get(name)
-    if wanted is None or (now is not None and not is_simple(now)):
+    if wanted is None or (now is not None and not has_form_field(now)):
         return text
     said = "" if now is None else str(getattr(now, key))
     if wanted == said:
@@ -191,7 +191,7 @@ def _with_model(text: str, part: str, name: str, wanted: str | None, key: str, j
     return with_value(text, ("privacy", part, name), value)
 
 
-def is_simple(model: Any) -> bool:
+def has_form_field(model: Any) -> bool:
     """Return whether the page has a field for a privacy model: a distinct count or a distance."""
     return getattr(model, "distinct", None) is not None or getattr(model, "t", None) is not None
 

@@ -103,12 +103,12 @@ class Ended:
 
 
 def run_method(
-    asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
+    request: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
 ) -> MethodRun:
     """Run a method in a new process and return the figures of its release.
 
     Args:
-        asked: The job.
+        request: The job.
         method: The method.
         k: Least size of a class.
         domain: The domain table of the source.
@@ -117,11 +117,11 @@ def run_method(
         store: Holds domain and histogram.
     """
     shutil.rmtree(scratch, ignore_errors=True)
-    settings = asked.settings_of(method, k, scratch)
+    settings = request.settings_of(method, k, scratch)
     try:
-        job = load_job(asked.job_file, settings)
+        job = load_job(request.job_file, settings)
         private_folder(scratch)
-        ended = _warm(asked.job_file, settings, scratch)
+        ended = _warm(request.job_file, settings, scratch)
         if ended.code:
             return MethodRun(method=method, k=k, failed=_sentence(ended, scratch))
         manifest = Manifest.model_validate_json(ended.printed)
@@ -225,7 +225,7 @@ STEP = StepCode(MEASURED, __name__)
 def measure_methods(
     run: Run,
     source: ChunkedSource,
-    asked: MethodRequest,
+    request: MethodRequest,
     methods: Sequence[str],
     ks: Sequence[int],
     domain: Artifact,
@@ -245,7 +245,7 @@ def measure_methods(
             # Versions too: CPU time and memory are theirs, even where the release stays the same.
             of_method = StepCode(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
             key = STEP.key(of_method)
-            call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
+            call = Call(key, f"{method}, k = {k}", (request, method, k, domain, histogram, scratch, key, run.store))
             artifact = run_step(run, MEASURED, measure_method, call)
             found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
             advance("methods", done, len(wanted))
@@ -258,12 +258,12 @@ def measure_methods(
 
 
 def measure_method(
-    asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
+    request: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
 ) -> Artifact:
     """Run one method at one k and write its figures to the store."""
 
     def write(path: Path) -> int:
-        path.write_text(run_method(asked, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")
+        path.write_text(run_method(request, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")
         return 1
 
     return store.make(MEASURED, key, ".json", write)

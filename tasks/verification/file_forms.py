@@ -215,9 +215,9 @@ class _Dictionary:
     def __post_init__(self) -> None:
         self._known = np.zeros(len(self.entries), np.bool_)
 
-    def use(self, places: NDArray[np.integer[Any]]) -> None:
+    def use(self, positions: NDArray[np.integer[Any]]) -> None:
         """Add the dictionary positions of the next records."""
-        found, first = np.unique(places, return_index=True)
+        found, first = np.unique(positions, return_index=True)
         new = found[np.argsort(first)]
         new = new[~self._known[new]]
         self.appears &= bool(np.array_equal(new, np.arange(self.used, self.used + len(new))))

@@ -16,7 +16,7 @@ import duckdb
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
-from core.recount.classes import Recount, is_of_labels, manifest_faults, one_value_is_true
+from core.recount.classes import Recount, follows_from_labels, manifest_faults, one_value_counts_agree
 from core.recount.figures import drawn_heights, figure_faults, nodes_by_height
 from core.recount.together import together_claims
 from schemas.errors.base import JobError, VerificationError, listed
@@ -43,11 +43,13 @@ NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 UNREADABLE = "the manifest does not say in words that are known what was promised of sensitive values"
 
 
-def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount) -> tuple[Recount, list[str]]:
+def count_promises(
+    release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount
+) -> tuple[Recount, list[str]]:
     """Count in the files what a manifest promises of l-diversity, and check its classes of one value.
 
     Args:
-        what: How the release is called in a message.
+        release_name: How the release is called in a message.
         files: The data files.
         manifest: Says what was promised.
         terms: Name the columns.
@@ -63,7 +65,7 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
         try:
             together = _together(RowsHere(connection, source), manifest, terms)
             for kind, column, asked in _told_by_files(manifest):
-                statement = kind.statement(source, qids, quote(column), _spec(what, kind, asked))
+                statement = kind.statement(source, qids, quote(column), _spec(release_name, kind, asked))
                 [(failing, classes, worst)] = connection.execute(statement).fetchall()
                 measured[column] = float(worst or 0)
                 faults += [f"{failing:,} of {classes:,} classes {kind.broken(column, asked)}"] if failing else []
@@ -72,8 +74,8 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
             raise
         except duckdb.Error as error:
             # Of the error its kind alone: DuckDB's text may quote a cell.
-            raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    if not one_value_is_true(manifest, recount):
+            raise VerificationError(release_name, [f"the files cannot be counted ({type(error).__name__})"]) from None
+    if not one_value_counts_agree(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
     # Who is whose is not at hand: what is said of persons is not held against records.
     faults += together_claims(manifest, together, recount.unit, recount.units)
@@ -176,7 +178,7 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
     """
     told: list[str] = [name for name in OF_THE_RUN if getattr(manifest, name) not in (None, {}, ())]
     # What the labels lost is counted in the files.
-    of_labels = is_of_labels(manifest) and bool(recount.losses)
+    of_labels = follows_from_labels(manifest) and bool(recount.losses)
     known = OF_SIZES | (OF_LABELS if of_labels else frozenset())
     told += [f"loss.{name}" for name in manifest.loss if name not in known or (name == "c_avg" and manifest.unit != recount.unit)]
     told += ["ncp"] if manifest.ncp and not of_labels else []

@@ -117,21 +117,21 @@ class Verified:
     newer: tuple[str, ...] = ()
 
 
-def verify_published(job: Job | None, release: Path, known: VerificationContext) -> Verified:
+def verify_published(job: Job | None, release: Path, context: VerificationContext) -> Verified:
     """Verify a release with the job, source, run folder and public key that are at hand.
 
     Args:
         job: The job whose promise the files must keep; without one they must keep what their manifest says.
         release: The folder.
-        known: What is known of it from elsewhere.
+        context: What is known of it from elsewhere.
     """
-    what = f"'{known.location}'"
+    what = f"'{context.location}'"
     if not os.path.lexists(release / MANIFEST):
-        return _without_manifest(job, release, known, what)
+        return _without_manifest(job, release, context, what)
     content, manifest = _read(release, what)
     if manifest.format != FORMAT:
-        raise ManifestFormatError.unknown(known.location, manifest.format, FORMAT)
-    faults = _evidence_faults(job, release, content, manifest, known)
+        raise ManifestFormatError.unknown(context.location, manifest.format, FORMAT)
+    faults = _evidence_faults(job, release, content, manifest, context)
     try:
         files = data_files(release)
     except EscapeError:
@@ -142,15 +142,15 @@ def verify_published(job: Job | None, release: Path, known: VerificationContext)
     # Read once: its digest is that of every byte of the source.
     original = original_of(job) if job is not None else None
     try:
-        recount = _counted(job, release, manifest, files, original, known, what)
+        recount = _counted(job, release, manifest, files, original, context, what)
     except VerificationError as error:
         raise VerificationError(what, list(dict.fromkeys([*faults, *error.faults]))) from None
     if faults:
         raise VerificationError(what, faults)
     held = _held(job, release, manifest, files, original, recount, what)
     # Faults of seal or signature would have ended this.
-    on_trust = () if known.seal or known.key is not None else held.on_trust
-    return replace(held, on_trust=on_trust, newer=newer_releases(known.location, release, manifest))
+    on_trust = () if context.seal or context.key is not None else held.on_trust
+    return replace(held, on_trust=on_trust, newer=newer_releases(context.location, release, manifest))
 
 
 def _read(release: Path, what: str) -> tuple[bytes, Manifest]:

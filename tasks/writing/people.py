@@ -90,7 +90,10 @@ def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
 
 
 def people_table(
-    classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), beside: AdditionalColumns = MappingProxyType({})
+    classes: NDArray[np.integer[Any]],
+    digests: Digests,
+    values: Sequence[pa.Array] = (),
+    additional: AdditionalColumns = MappingProxyType({}),
 ) -> pa.Table:
     """Return a table of released records by class, person, sensitive values and additional columns.
 
@@ -100,12 +103,12 @@ def people_table(
         classes: Shape (n,), the class of each record, negative for one that is not released.
         digests: Shape (n,), of its person.
         values: Its value in each sensitive column that a promise looks at, arrays of shape (n,).
-        beside: Additional columns of the released records.
+        additional: Additional columns of the released records.
     """
     # By number: a column of the source may have any name, ours included.
     names = ["class", "person", *_value_names(len(values))]
     held = pa.table([pa.array(classes, pa.int64()), pa.array(digests), *values], names=names).take(pa.array(np.flatnonzero(classes >= 0)))
-    for name, column in beside.items():
+    for name, column in additional.items():
         held = held.append_column(name, column)
     # One row for each: that somebody has several in a class and a chunk is rare, and whoever reads them adds up.
     return held.append_column("records", pa.array(np.ones(len(held), np.int64)))

@@ -29,10 +29,10 @@ from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk
 from tasks.store.files import PRIVATE_FILE, real_path
 from tasks.store.work_folder import temporary_folder_of
-from tasks.writing.vaults import MISSING, issue_tokens, read_key, tokens_of, values_of, vault_id, vault_path
+from tasks.writing.vaults import MISSING, issue_tokens, read_key, tokens_of_values, values_of, vault_id, vault_path
 
 
-def in_prefect(job: Job) -> bool:
+def prefect_stores_secrets(job: Job) -> bool:
     """Return whether Prefect stores a key or the path of a vault of the job."""
     secrets = (one.treatment.secret for one in job.columns.pseudonyms)
     return any(secret is not None and secret.prefect_block is not None for secret in secrets)
@@ -168,19 +168,19 @@ def _of_records(job: Job, source: ChunkedSource, one: Identifier, table: pa.Tabl
     return _made(one, values, replace(_means(job, source, one), subjects=subjects))
 
 
-def pseudonyms_of_key(job: Job, source: ChunkedSource, one: Identifier, values: pa.Array) -> pa.Array:
+def pseudonyms_of_key(job: Job, source: ChunkedSource, identifier: Identifier, values: pa.Array) -> pa.Array:
     """Return the pseudonym of each value of a table's key column, shape (n,), as large text.
 
     Args:
         job: Gives the locations of keys and vaults.
         source: Holds their fingerprints.
-        one: The column and its treatment.
+        identifier: The column and its treatment.
         values: Shape (n,).
     """
     try:
-        return _made(one, _plain(values), _means(job, source, one))
+        return _made(identifier, _plain(values), _means(job, source, identifier))
     except UnfitError as error:
-        raise PseudonymError.unfit(one.name, "its source", error.count, error.reason) from None
+        raise PseudonymError.unfit(identifier.name, "its source", error.count, error.reason) from None
 
 
 def _made(one: Identifier, values: pa.Array, means: TreatmentInputs) -> pa.Array:
@@ -198,7 +198,7 @@ def _means(job: Job, source: ChunkedSource, one: Identifier) -> TreatmentInputs:
     path = _vault(job, source, one.name, secret)
 
     def look_up(values: pa.Array) -> pa.Array:
-        tokens = tokens_of(job, path, values, job.work_path / "spill")
+        tokens = tokens_of_values(job, path, values, job.work_path / "spill")
         if tokens.null_count:
             raise PseudonymError.not_in_vault(one.name, tokens.null_count)
         return tokens

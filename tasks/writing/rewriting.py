@@ -135,8 +135,8 @@ def without_masked_pseudonyms(
     return pa.RecordBatch.from_arrays(columns, schema=payload.schema)
 
 
-def write_part(path: Path, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], number: int) -> int:
-    """Gather the records of one output file from all runs, sort and write them; return their number.
+def write_output_file(path: Path, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], number: int) -> int:
+    """Gather one output file's records from all runs, sort and write them; return their number.
 
     Args:
         path: The file.
@@ -309,7 +309,7 @@ class FileGathering:
         records = count_file_records(paths, place)
         if (needed := records * BYTES_OF_VALUE * (1 + len(source.payload))) > memory:
             raise ValuesError.many_alike(records, needed)
-        return write_part(path, self.rewriting.labels, source, paths, place)
+        return write_output_file(path, self.rewriting.labels, source, paths, place)
 
 
 def _file(given: FileGathering, number: int, path: Path) -> int:

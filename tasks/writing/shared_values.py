@@ -84,7 +84,9 @@ def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[
         yield rows_of_people(list(read_chunk(chunk, [*names, *job.columns.person])), len(names), kept)
 
 
-def values_of_few(connection: duckdb.DuckDBPyConnection, column: int, known: PublishedValues, k: int, *, persons: bool) -> pa.Array:
+def values_of_few(
+    connection: duckdb.DuckDBPyConnection, column: int, published_values: PublishedValues, k: int, *, persons: bool
+) -> pa.Array:
     """Return the published values to replace, because fewer than k released people share each.
 
     People whose values are replaced must be k together. Where they are fewer, the next rarest value is replaced too.
@@ -92,14 +94,18 @@ def values_of_few(connection: duckdb.DuckDBPyConnection, column: int, known: Pub
     Args:
         connection: Holds the table of released values and their people.
         column: Position of the column there.
-        known: The column's published values.
+        published_values: The column's published values.
         k: People who share a value, at least.
         persons: Whether persons are counted, and not records.
     """
-    kind = known.others_published_as.type
+    kind = published_values.others_published_as.type
     found = people_of_value(connection, column, persons=persons)
     values, people = as_typed(found["value"].combine_chunks(), kind), np.asarray(found["people"].combine_chunks())
-    rest = np.asarray(pc.is_in(values, known.others_published_as) if not known.others_published_as.null_count else pc.is_null(values))
+    rest = np.asarray(
+        pc.is_in(values, published_values.others_published_as)
+        if not published_values.others_published_as.null_count
+        else pc.is_null(values)
+    )
     gone = (people < k) & ~rest
     while (gone | rest).any():
         together, records = people_together(connection, column, values.filter(pa.array(gone | rest)), persons=persons)

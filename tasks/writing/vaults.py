@@ -46,7 +46,7 @@ def read_key(job: Job, place: Secret) -> bytes:
 
     It is the bytes of the file but for one line end, or the text in UTF-8.
     """
-    key = _file_of(job, place) if place.file is not None else text_of(place).encode()
+    key = _file_of(job, place) if place.file is not None else secret_text(place).encode()
     if not key:
         raise RefusedError(f"the {place.words} holds no key; put one there")
     if not is_strong(key):
@@ -71,7 +71,7 @@ def _file_of(job: Job, place: Secret) -> bytes:
     return content.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def text_of(place: Secret) -> str:
+def secret_text(place: Secret) -> str:
     """Return the secret text of an environment variable or of a Prefect block."""
     if place.env is not None:
         if not (found := os.environ.get(place.env, "")):
@@ -144,7 +144,7 @@ _verified: dict[Path, tuple[Stat, VaultState]] = {}
 
 
 def state_of(path: Path) -> VaultState:
-    """Read a vault, verify its digest, and return its state.
+    """Read a vault file, verify its digest, and return its state.
 
     A vault that did not change is verified once per process.
     """
@@ -170,7 +170,7 @@ def state_of(path: Path) -> VaultState:
     return state
 
 
-def checked_state(job: Job, path: Path) -> VaultState | None:
+def checked_vault_state(job: Job, path: Path) -> VaultState | None:
     """Return a vault's state; raise ``RefusedError`` if it is older or other than the one last used.
 
     None where there never was one.
@@ -195,7 +195,7 @@ def checked_state(job: Job, path: Path) -> VaultState | None:
     return state
 
 
-def record_state(job: Job, path: Path, state: VaultState) -> None:
+def record_vault_state(job: Job, path: Path, state: VaultState) -> None:
     """Record the state of a vault, next to it and in the work folder."""
     beside, within = _memories(job, path)
     if job.work_path.is_dir():
@@ -226,7 +226,7 @@ MISSING = "new"
 
 def vault_path(job: Job, place: Secret) -> Path:
     """Return the path of a vault; raise ``RefusedError`` if its folder is missing or others may read it."""
-    named = place.file if place.file is not None else Path(text_of(place))
+    named = place.file if place.file is not None else Path(secret_text(place))
     path = checked_secret_path(job, job.resolve(named), place)
     if not path.parent.is_dir():
         raise RefusedError(f"the {place.words} names a vault in a folder that does not exist; make the folder")
@@ -237,7 +237,7 @@ def vault_path(job: Job, place: Secret) -> Path:
 
 def vault_id(job: Job, path: Path) -> str:
     """Return the identity of a vault, which stays while tokens are added; ``new`` without one."""
-    state = checked_state(job, path)
+    state = checked_vault_state(job, path)
     return MISSING if state is None else state.identity
 
 
@@ -254,7 +254,7 @@ def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) 
         The number of new tokens.
     """
     with _locked(path), connect(job, spill) as connection:
-        state = checked_state(job, path)
+        state = checked_vault_state(job, path)
         connection.execute("CREATE TEMP TABLE seen (value VARCHAR)")
         for piece in values:
             connection.register("piece", pa.table({"value": piece}))
@@ -267,7 +267,7 @@ def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) 
             generation = state.generation + 1 if state else 1
             write_atomically(path, lambda part: _grown(part, path, generation, connection))
             _flush(path)
-        record_state(job, path, state_of(path))
+        record_vault_state(job, path, state_of(path))
         return int(count)
 
 
@@ -319,13 +319,13 @@ def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
         yield
 
 
-def tokens_of(job: Job, path: Path, values: pa.Array, spill: Path) -> pa.Array:
-    """Return the token of each value, null where it has none."""
+def tokens_of_values(job: Job, path: Path, values: pa.Array, spill: Path) -> pa.Array:
+    """Look up the token of each value in a vault file; null for a value without one."""
     return _looked_up(job, path, values, ("value", "token"), spill)
 
 
 def values_of(job: Job, path: Path, tokens: pa.Array, spill: Path) -> pa.Array:
-    """Return the value of each token, null where there is none."""
+    """Look up the value of each token in a vault file; null for an unknown token."""
     return _looked_up(job, path, tokens, ("token", "value"), spill)
 
 

@@ -79,7 +79,7 @@ def as_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, way: Way, k: int) -> ValuePublication:
-    """Return the published value of each value of a column.
+    """Return the published value of each source value of a column, as the recount computes it.
 
     Args:
         counts: The values, ascending, without null and what is no number.

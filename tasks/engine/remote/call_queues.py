@@ -34,7 +34,7 @@ class FolderQueue:
         write_atomically(self.folder / name, lambda part: part.write_bytes(content))
 
     def take(self, name: str) -> bytes:
-        """Read a call."""
+        """Return the encrypted content of a call by its name."""
         try:
             return (self.folder / name).read_bytes()
         except FileNotFoundError:
@@ -44,7 +44,7 @@ class FolderQueue:
             raise RunnerError.not_shared(str(self.folder)) from None
 
     def remove(self, name: str) -> None:
-        """Remove a call, if it exists."""
+        """Remove a call from the queue, if it is there."""
         (self.folder / name).unlink(missing_ok=True)
 
     def name(self, path: Path) -> list[str]:
@@ -87,14 +87,14 @@ class BucketQueue:
         self.bucket.write(f"{CALLS}/{name}", content)
 
     def take(self, name: str) -> bytes:
-        """Read a call."""
+        """Return the encrypted content of a call by its name."""
         content = self.bucket.read(f"{CALLS}/{name}")
         if content is None:
             raise WithdrawnError
         return content
 
     def remove(self, name: str) -> None:
-        """Remove a call, if it exists."""
+        """Remove a call from the queue, if it is there."""
         self.bucket.remove([f"{CALLS}/{name}"])
 
     def name(self, path: Path) -> list[str]:

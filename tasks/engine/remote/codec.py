@@ -47,24 +47,24 @@ class WorkNames(Protocol):
         """Return this machine's store for a machine-independent name."""
 
 
-def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: WorkNames) -> bytes:
+def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], work_names: WorkNames) -> bytes:
     """Encode a function and its arguments as bytes.
 
     Args:
         function: A function of a module of ours, or a step.
         arguments: What it gets.
-        places: Calls the work by a name that the other side knows.
+        work_names: Calls the work by a name that the other side knows.
     """
-    return json.dumps([_name_of(function), _said(arguments, places)]).encode()
+    return json.dumps([_name_of(function), _said(arguments, work_names)]).encode()
 
 
-def decoded(content: bytes, places: WorkNames) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def decoded(content: bytes, work_names: WorkNames) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Decode the function and the arguments of a call."""
     name, said = json.loads(content)
     function = _named(name)
     if not isinstance(function, FunctionType | Step) or function.__module__ != name[0]:
         raise InternalError("no function", "a call")
-    arguments: tuple[Any, ...] = _meant(said, places)
+    arguments: tuple[Any, ...] = _meant(said, work_names)
     return function, arguments
 
 

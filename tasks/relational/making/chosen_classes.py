@@ -155,7 +155,7 @@ class MatchedTables(NamedTuple):
 
     @property
     def key(self) -> list[object]:
-        """The key of these classes and matched rows."""
+        """The key of the persons' classes and of their matched rows."""
         return [self.classes.sha256, sorted((table, artifact.sha256) for table, artifact in self.matched.items())]
 
 
@@ -186,18 +186,18 @@ class ChosenClasses:
     matched: Mapping[str, Artifact]
 
 
-def withheld_rows(given: HistoryTables, item: MatchedTables, kept: Flags) -> dict[str, NDArray[np.int64]]:
+def withheld_rows(given: HistoryTables, item: MatchedTables, published: Flags) -> dict[str, NDArray[np.int64]]:
     """Return the unmatched rows of published persons, for each table below the unit.
 
     Args:
         given: The tables.
         item: Their classes.
-        kept: Shape (persons,), who is published.
+        published: Shape (persons,), who is published.
     """
     found = {}
     for table in given.job.tree.tables[1:]:
         numbers, groups = given.numbers(table), read_groups(given, item.matched[table])
-        found[table] = np.flatnonzero((groups == NOBODY) & (numbers[1] != NOWHERE) & kept[numbers[2]])
+        found[table] = np.flatnonzero((groups == NOBODY) & (numbers[1] != NOWHERE) & published[numbers[2]])
     return found
 
 

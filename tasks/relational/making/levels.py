@@ -27,9 +27,9 @@ from tasks.relational.making.profiles import (
     HistoryTables,
     ProfileAxis,
     branch_node,
+    digests_of_rows_below,
     flat_groups,
     joined_columns,
-    lanes_below,
     person_profiles,
     read_profile,
     seeds_of,
@@ -61,7 +61,7 @@ def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tup
     Only tables with rows right below the persons are returned.
     """
     of_branch, found = branch_node(given, node, branch), []
-    below = lanes_below(given, of_branch)
+    below = digests_of_rows_below(given, of_branch)
     for table in given.job.tree.branch_tables(branch):
         numbers = given.numbers(table)
         mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0))

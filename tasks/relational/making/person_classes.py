@@ -142,7 +142,7 @@ PERSON_CLASSES = FileStep(
 
 
 def class_persons(given: HistoryTables, way: Way) -> Artifact:
-    """Cut persons into classes in one way; return their artefact."""
+    """Cut persons into classes of k, by axes in one of three orders (``Way``); return their artefact."""
     if given.persons < given.job.privacy.k:
         raise HistoryError.too_few(given.job.privacy.k, given.persons)
     axes = [len(given.tables[table].qids) for table in given.job.tree.tables]

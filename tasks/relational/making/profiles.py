@@ -106,8 +106,8 @@ def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
     return persons
 
 
-def lanes_below(given: HistoryTables, node: BranchNode) -> dict[str, Lanes]:
-    """Return the digest of the rows below each row, for each parent table of a branch, shape (rows, 2)."""
+def digests_of_rows_below(given: HistoryTables, node: BranchNode) -> dict[str, Lanes]:
+    """Return for each parent table of a branch a digest of the rows below each row, shape (rows, 2)."""
     return _add_up(given, node, np.zeros((given.persons, 2), np.uint64))
 
 

@@ -38,12 +38,12 @@ def published_ways(given: Linking, table: str) -> dict[str, Way]:
     return given.tables[table].table.job.columns.ways
 
 
-def carried_place(given: Linking, column: WayColumn) -> str:
+def encoded_column(given: Linking, column: WayColumn) -> str:
     """Return the name of a column with ``publish`` in the encoded rows."""
     return f"p{given.tables[column.table].table.source.payload.index(column.column)}"
 
 
-def carried_type(given: Linking, column: WayColumn) -> pa.DataType:
+def source_column_type(given: Linking, column: WayColumn) -> pa.DataType:
     """Return the Arrow type of a column with ``publish`` in its source."""
     return working_type(given.tables[column.table].table.source.columns.field(column.column).type)
 
@@ -64,15 +64,15 @@ def values_with_persons(
         column: Which column.
         rows: What is read after FROM, in which ``m`` are rows of its table.
     """
-    kind, person = carried_type(given, column), person_of(given, column.table)
-    statement = f"SELECT m.{carried_place(given, column)} AS value, m.{person} AS person FROM {rows}"
+    kind, person = source_column_type(given, column), person_of(given, column.table)
+    statement = f"SELECT m.{encoded_column(given, column)} AS value, m.{person} AS person FROM {rows}"
     # What reads from a connection is read out before something else is asked of it.
     for batch in connection.cursor().sql(statement).to_arrow_reader(BATCH_ROWS):
         yield batch.column(0).cast(kind), digests_of([batch.column(1)], batch.num_rows)
 
 
 def _decide(given: Linking, column: WayColumn, path: Path) -> int:
-    way, k, kind = published_ways(given, column.table)[column.column], given.job.privacy.k, carried_type(given, column)
+    way, k, kind = published_ways(given, column.table)[column.column], given.job.privacy.k, source_column_type(given, column)
     with connect(given.run.job, given.run.spill) as connection:
         rows = f"(FROM {given.rows_of(column.table)} WHERE status <> {ORPHAN}) AS m"
         values = values_with_persons(connection, given, column, rows)
@@ -111,7 +111,7 @@ def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
 
 
 def without_values_of_few(
-    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, known: PublishedValues, rows: str
+    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, published_values: PublishedValues, rows: str
 ) -> PublishedValues:
     """Replace values that fewer than k persons of some rows have by the column's rest value.
 
@@ -119,26 +119,26 @@ def without_values_of_few(
         connection: Has what the rows are joined to.
         given: The tables.
         column: Which column.
-        known: What is published of its values.
+        published_values: What is published of its values.
         rows: The rows that are published, as of ``values_with_persons``.
     """
-    kind, person = carried_type(given, column), person_of(given, column.table)
-    pairs = f"SELECT m.{carried_place(given, column)} AS value, m.{person} AS person FROM {rows}"
+    kind, person = source_column_type(given, column), person_of(given, column.table)
+    pairs = f"SELECT m.{encoded_column(given, column)} AS value, m.{person} AS person FROM {rows}"
     connection.execute(f"CREATE OR REPLACE TABLE released AS {pairs}")
     # Another connection to the same database reads on while this one writes.
     read = connection.cursor().sql("FROM released").to_arrow_reader(BATCH_ROWS)
-    held = ((known.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
-    nothing = known.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
+    held = ((published_values.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
+    nothing = published_values.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
     make_value_table(connection, (([values], digests_of([whose], len(whose))) for values, whose in (nothing, *held)), 1)
-    return known.without(values_of_few(connection, 0, known, given.job.privacy.k, persons=True))
+    return published_values.without(values_of_few(connection, 0, published_values, given.job.privacy.k, persons=True))
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:
     """Return a table of each ``value`` of a column and the ``published`` value that replaces it."""
-    statement = f"SELECT DISTINCT {carried_place(given, column)} AS value FROM {given.rows_of(column.table)}"
+    statement = f"SELECT DISTINCT {encoded_column(given, column)} AS value FROM {given.rows_of(column.table)}"
     values = connection.sql(statement).to_arrow_table()["value"].combine_chunks()
     known = read_published_values(given.store.path(decided))
-    published = known.apply(values.cast(carried_type(given, column)))
+    published = known.apply(values.cast(source_column_type(given, column)))
     # Moments in the unit in which a column that says nothing would be written.
     return pa.table({"value": values, "published": published.cast(values.type) if pt.is_timestamp(values.type) else published})
 

@@ -21,18 +21,18 @@ from tasks.store.database import connect
 
 
 def promises_of_tables(
-    given: HistoryTables, withheld: Mapping[str, NDArray[np.int64]] | None = None, kept: NDArray[np.bool_] | None = None
+    given: HistoryTables, withheld: Mapping[str, NDArray[np.int64]] | None = None, published: NDArray[np.bool_] | None = None
 ) -> list[TablePromise]:
     """Return the promises on each table's sensitive values, with the values' holders.
 
     Args:
         given: The tables.
         withheld: Rows of each table that are not published, with all that hangs from them.
-        kept: Shape (persons,), who is published, so that values of fewer than k of them are published as the rest is; everybody is asked
-            with what is published of all persons if left out.
+        published: Shape (persons,), who is published, so that values of fewer than k of them are published as the rest is; everybody is
+            asked with what is published of all persons if left out.
     """
     asked = [table for table in given.job.tables if given.tables[table].table.job.privacy.columns]
-    return [_promise(given, table, withheld or {}, kept) for table in asked]
+    return [_promise(given, table, withheld or {}, published) for table in asked]
 
 
 def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np.int64]], kept: NDArray[np.bool_] | None) -> TablePromise:
@@ -79,7 +79,7 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
 
 
 def suppress_broken_promises(
-    given: HistoryTables, kept: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], owners: NDArray[np.int64]
+    given: HistoryTables, published: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], owners: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Suppress histories that break a promise after rare values were replaced, until none does.
 
@@ -87,25 +87,25 @@ def suppress_broken_promises(
 
     Args:
         given: The tables.
-        kept: Shape (persons,), who is published so far.
+        published: Shape (persons,), who is published so far.
         withheld: Rows of theirs that are not.
-        owners: Shape (persons,), the history of each; of others than ``kept`` any number.
+        owners: Shape (persons,), the history of each; of others than ``published`` any number.
     """
     if not any(column.column in given.tables[table].table.job.privacy.columns for table in given.job.tables
                for column in shared_columns_of(given, table)):  # fmt: skip
-        return kept
+        return published
     nobody = int(owners.max(initial=0)) + 1
-    while kept.any():
-        classes = np.where(kept, owners, nobody)
+    while published.any():
+        classes = np.where(published, owners, nobody)
         sizes = np.bincount(classes, minlength=nobody + 1)
         broken = np.zeros(nobody + 1, np.bool_)
-        for promise in promises_of_tables(given, withheld, kept):
+        for promise in promises_of_tables(given, withheld, published):
             broken |= promise.failing(classes, sizes)
         broken[nobody] = False
         if not broken.any():
             break
-        kept = kept & ~broken[classes]
-    return kept
+        published = published & ~broken[classes]
+    return published
 
 
 def _published_codes(observed: Domain, known: PublishedValues | None) -> tuple[NDArray[np.int64], Domain]:

@@ -28,7 +28,15 @@ from tasks.relational.making.levels import (
     search_levels,
     search_settings,
 )
-from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, profile_sums, seeds_of
+from tasks.relational.making.profiles import (
+    HistoryTables,
+    branch_node,
+    digests_of_rows_below,
+    flat_groups,
+    person_profiles,
+    profile_sums,
+    seeds_of,
+)
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -59,12 +67,12 @@ def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
     return write_published(given, kept, withheld, path)
 
 
-def write_published(given: HistoryTables, kept: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], path: Path) -> int:
+def write_published(given: HistoryTables, published: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], path: Path) -> int:
     """Write published persons and withheld rows as ``table`` and ``row``; return the number of persons."""
-    found = {given.job.tree.unit: np.flatnonzero(kept)} | dict(withheld)
+    found = {given.job.tree.unit: np.flatnonzero(published)} | dict(withheld)
     names = [pa.array([name], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))) for name, rows in found.items()]
     pq.write_table(pa.table({"table": pa.concat_arrays(names), "row": np.concatenate(list(found.values()))}), path)
-    return int(kept.sum())
+    return int(published.sum())
 
 
 def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.int64]]]:
@@ -113,7 +121,7 @@ def _failing_rows(given: HistoryTables, node: Node, kept: NDArray[np.bool_]) -> 
     tree, parts = given.job.tree, []
     for branch in tree.branches:
         of_branch = branch_node(given, node, branch)
-        below, weights = lanes_below(given, of_branch), _rows_below(given, branch)
+        below, weights = digests_of_rows_below(given, of_branch), _rows_below(given, branch)
         for table in tree.branch_tables(branch):
             numbers = given.numbers(table)
             mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0) & ~kept[numbers[2]])

@@ -29,8 +29,8 @@ from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.published_values import (
     WAYS,
     WayColumn,
-    carried_place,
     decided_values,
+    encoded_column,
     person_of,
     published_of_each,
     published_ways,
@@ -207,7 +207,7 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
         _labels(given, connection, table)
         for name, decided in given.values.get(table, {}).items():
             column = WayColumn(table, name)
-            connection.register(f"published_{carried_place(given, column)}", published_of_each(connection, given, column, decided))
+            connection.register(f"published_{encoded_column(given, column)}", published_of_each(connection, given, column, decided))
         reader = connection.sql(released_sql(given, table)).to_arrow_reader(GROUP_ROWS)
         rows = 0
         # Pseudonyms hardly repeat: a dictionary of them costs more than it saves.

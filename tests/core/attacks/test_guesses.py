@@ -34,10 +34,10 @@ from core.attacks.record_attacks import (
     linkage_by_order,
     membership_by_digests,
     nearest_classes,
+    people_per_class_set,
     persons_within,
     rare_pairs,
     right_links,
-    sets_shared,
     singled_out_by_both,
     singled_out_by_labels,
     with_one_wrong_qid,
@@ -138,7 +138,7 @@ def test_sets_of_classes_are_shared_by_as_many_as_frozensets_say(pairs: list[tup
         classes[person].add(owner)
     sharing = Counter(frozenset(mine) for mine in classes.values())
     people, owners = (np.array(one) for one in zip(*pairs, strict=True))
-    assert sets_shared(people, owners).tolist() == [sharing[frozenset(classes[person])] for person in sorted(classes)]
+    assert people_per_class_set(people, owners).tolist() == [sharing[frozenset(classes[person])] for person in sorted(classes)]
 
 
 @pytest.mark.parametrize(("order", "right"), [(range(200), 199), (range(199, -1, -1), 199)])

@@ -20,10 +20,10 @@ from core.composition.joint_classes import (
     RecordMatching,
     common_persons_sql,
     equal_records_sql,
-    joined_sql,
+    joined_records_sql,
     joint_classes_sql,
     joint_values_sql,
-    numbered_sql,
+    numbered_classes_sql,
     sets_table_sql,
     sizes_sql,
     values_at_risk_sql,
@@ -71,7 +71,7 @@ def asked(statement: str, mine: list[Row], theirs: list[Row], identity: RecordMa
     with duckdb.connect() as database:
         loaded(database, mine, theirs)
         if identity:
-            database.execute(joined_sql(identity))
+            database.execute(joined_records_sql(identity))
         return database.execute(statement).fetchall()
 
 
@@ -105,9 +105,9 @@ def test_joint_classes_with_too_few_values_are_those_that_a_look_at_every_record
 ) -> None:
     with duckdb.connect() as database:
         loaded(database, *both)
-        database.execute(joined_sql(identity))
+        database.execute(joined_records_sql(identity))
         database.execute(sets_table_sql())
-        database.execute(numbered_sql([0], persons=persons))
+        database.execute(numbered_classes_sql([0], persons=persons))
         classes = database.execute(sizes_sql([0])).fetchall()
         values = Counter(number for number, value, _ in database.execute(joint_values_sql(0, persons=persons)).fetchall() if value)
         failing = pa.table({"number": pa.array([number for number in range(len(classes)) if values[number] < least], pa.int64())})

@@ -17,8 +17,8 @@ from core.composition.pseudonym_sets import (
     OLD,
     all_releases_sql,
     joined_people_sql,
+    keyed_disclosures_sql,
     pseudonym_owners_sql,
-    published_sql,
     remaining_pseudonyms_sql,
 )
 from tests.laws import tried
@@ -116,7 +116,7 @@ def test_a_pseudonym_that_several_people_have_is_published_without_an_owner(conn
     assert {(names[key], owner) for key, owner in connection.execute(owners).fetchall()} == {("a", 1), ("c", 4), ("d", 1)}
     written(connection, "digests", ["key", "everything", "labels"], [(key, 1, 2) for key in names])
     connection.execute(f"DROP TABLE IF EXISTS {NEW}")
-    connection.execute(published_sql("digests", owners, "'secret'", "'people-0'", "'person'"))
+    connection.execute(keyed_disclosures_sql("digests", owners, "'secret'", "'people-0'", "'person'"))
     found = connection.execute(f"SELECT owner, everything, labels FROM {NEW} ORDER BY key").fetchall()
     keyed = {name: connection.execute(f"SELECT md5_number_lower('secret' || {key}::UBIGINT)").fetchone() for key, name in names.items()}
     order = sorted(names.values(), key=lambda name: keyed[name] or ())
@@ -125,5 +125,5 @@ def test_a_pseudonym_that_several_people_have_is_published_without_an_owner(conn
     assert by_name["b"][0] == by_name["e"][0] == 0
     assert len({row[1:] for row in found}) == 1
     connection.execute(f"DROP TABLE {NEW}")
-    connection.execute(published_sql("digests", "", "'secret'", "'people-0'", "'person'"))
+    connection.execute(keyed_disclosures_sql("digests", "", "'secret'", "'people-0'", "'person'"))
     assert connection.execute(f"SELECT count(*), max(owner) FROM {NEW}").fetchall() == [(5, 0)]

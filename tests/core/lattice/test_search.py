@@ -21,7 +21,7 @@ from core.histograms.record_rollups import RecordRollUps
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import SuppressionPenalties
-from core.lattice.objectives import LevelPrices, covered, measured_by_name, prices_of
+from core.lattice.objectives import LevelPrices, covered, named_objective_value, prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
@@ -353,4 +353,4 @@ def test_prices_of_a_column_are_multiplied_by_its_weight_and_those_of_none_stay(
     ],
 )  # fmt: skip
 def test_a_release_tells_a_weighted_mean_by_a_name_of_its_own(name: str, prices: LevelPrices | None, said: dict[str, float]) -> None:
-    assert measured_by_name(name, 12.0, 40, prices) == said
+    assert named_objective_value(name, 12.0, 40, prices) == said

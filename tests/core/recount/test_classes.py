@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from core.recount import classes
 from core.recount.classes import (
     Recount,
+    class_size_faults,
     column_faults,
-    count_faults,
+    contradicted_counts,
     manifest_faults,
-    one_value_is_true,
-    promise_faults,
+    one_value_counts_agree,
     recount_sql,
     suppressed_record_faults,
     suppression_faults,
@@ -76,17 +76,17 @@ def recount(**changes: int) -> Recount:
 
 
 def test_a_recount_without_failing_classes_keeps_the_promise() -> None:
-    assert promise_faults(job(), recount()) == []
+    assert class_size_faults(job(), recount()) == []
 
 
 @given(st.integers(1, 7), st.integers(1, 95))
 def test_any_failing_class_breaks_the_promise(failing: int, exposed: int) -> None:
-    [fault] = promise_faults(job(), recount(failing=failing, exposed=exposed, min_class=1))
+    [fault] = class_size_faults(job(), recount(failing=failing, exposed=exposed, min_class=1))
     assert fault.startswith(f"{failing} of 7 classes have fewer than k = 5 records: {exposed} record")
 
 
 def test_no_record_at_all_breaks_the_promise() -> None:
-    assert promise_faults(job(), recount(records=0, classes=0, min_class=0)) == ["the data files hold no record"]
+    assert class_size_faults(job(), recount(records=0, classes=0, min_class=0)) == ["the data files hold no record"]
 
 
 @given(st.integers(0, 100), st.integers(1, 1000), st.integers(0, 1000))
@@ -194,7 +194,7 @@ def test_classes_by_persons_are_those_of_the_files_up_to_the_ends_of_each_band()
     bands = [{"least": 5, "most": 9, "classes": 3, "records": 19}, {"least": 10, "most": None, "classes": 1, "records": 18}]
 
     def faults(person_sizes: list[dict[str, Any]]) -> list[str]:
-        return count_faults(manifest(persons=persons, person_sizes=person_sizes), replace(recount(), persons=counted))
+        return contradicted_counts(manifest(persons=persons, person_sizes=person_sizes), replace(recount(), persons=counted))
 
     assert faults(bands) == []
     for wrong in ({"classes": 2}, {"records": 18}, {"least": 6}, {"most": 8}):
@@ -227,8 +227,8 @@ def test_classes_of_one_value_are_as_many_as_is_said_or_at_least_so_many_by_pers
 ) -> None:
     counts = {name: {"classes": classes, "records": records, "share": 0.5} for name, (classes, records) in said.items()}
     found = replace(recount(), one_value={"s": (2, 9)})
-    assert one_value_is_true(manifest(one_value=counts), found) == is_true
-    assert one_value_is_true(manifest(one_value=counts, persons=PERSONS), found) == at_least
+    assert one_value_counts_agree(manifest(one_value=counts), found) == is_true
+    assert one_value_counts_agree(manifest(one_value=counts, persons=PERSONS), found) == at_least
 
 
 @given(st.dictionaries(st.integers(1, 9), st.integers(1, 5), max_size=5), st.integers(1, 12))

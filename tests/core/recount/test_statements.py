@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.recount.classes import recount_sql
-from core.recount.coverage import masked_sql
+from core.recount.coverage import candidate_records_sql
 from core.recount.figures import nodes_by_height
 from core.recount.histories import ReadTable, below_view, choices_sql, history_values_sql, owner_faults_sql, owner_view
-from core.recount.linked import LinkCount, form_groups, shared_sql
+from core.recount.linked import LinkCount, malformed_pseudonym_groups, shared_sql
 from core.recount.people import (
     classes_sql,
     combinations_sql,
@@ -192,7 +192,7 @@ def test_records_with_a_null_are_those_that_a_class_may_cover_too(connection: du
     table(connection, "source", "q VARCHAR, r BIGINT", [(None, 1), ("a", 1), ("b", 2), (None, None)])
     table(connection, "of_q", "value VARCHAR, mask BIGINT", [(None, 3), ("a", 1), ("b", 4)])
     table(connection, "of_r", "value BIGINT, mask BIGINT", [(1, 2), (2, 4), (None, 1)])
-    connection.execute(masked_sql("source", ["q", "r"], ["of_q", "of_r"], ["0"], ["q"], "covered"))
+    connection.execute(candidate_records_sql("source", ["q", "r"], ["of_q", "of_r"], ["0"], ["q"], "covered"))
     assert sorted(connection.execute("SELECT * FROM covered").fetchall(), key=str) == [(1, 0, None), (2, 0, None), (4, 0, "b")]
 
 
@@ -215,7 +215,7 @@ def test_pseudonyms_are_malformed_or_beside_stars_only_where_there_are_some(conn
     rows = [("*", "x", good), ("*", "*", good), ("*", "*", None), (None, "*", "no hash"), ("*", "*", "neither"), ("y", "z", good)]
     table(connection, "release", "q VARCHAR, r VARCHAR, ssn VARCHAR", rows)
     one = Identifier.model_validate({"name": "ssn", "treatment": {"hash": {"key": {"env": "KEY"}, "length": 16}}})
-    assert answer(connection, form_groups("release", ["q", "r"], "ssn", one).sql) == (2, 2)
+    assert answer(connection, malformed_pseudonym_groups("release", ["q", "r"], "ssn", one).sql) == (2, 2)
 
 
 def test_rows_of_nobody_and_of_different_persons_and_the_most_of_one_are_counted(connection: duckdb.DuckDBPyConnection) -> None:

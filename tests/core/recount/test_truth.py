@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from core.recount.groups import RecordRelation
-from core.recount.truth import BUCKETS, DigestPart, excess_records_sql, part_of, released_digests, source_digests
+from core.recount.truth import BUCKETS, DigestPart, excess_records_sql, part_number_sql, released_digests, source_digests
 
 
 def compared(connection: duckdb.DuckDBPyConnection, release: list[int], source: list[int]) -> tuple[int, int]:
@@ -34,9 +34,9 @@ def test_records_are_in_as_many_parts_as_are_asked_for_by_what_their_columns_hol
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE r AS SELECT n % 40 AS a, n % 3 AS b FROM range(120) AS t(n)")
         for columns in (["a"], ["a", "b"]):
-            one = f"SELECT DISTINCT {part_of(columns, parts)} AS part, {', '.join(columns)} FROM r"
+            one = f"SELECT DISTINCT {part_number_sql(columns, parts)} AS part, {', '.join(columns)} FROM r"
             assert connection.execute(f"SELECT count(DISTINCT part), min(part), max(part) FROM ({one})").fetchall() == [
                 (parts, 0, parts - 1)
             ]
             assert connection.execute(f"SELECT count(*) FROM ({one})").fetchall() == [(40 if columns == ["a"] else 120,)]
-        assert part_of([], parts) == "0"
+        assert part_number_sql([], parts) == "0"

@@ -150,7 +150,7 @@ def test_more_memory_searches_again(anonymise: Anonymise, tmp_path: Path) -> Non
 
 
 def test_the_code_of_every_method_is_seen_by_a_comparison() -> None:
-    reached = {method: keys.reached(entry.flow.module) for method, entry in METHODS.items()}
+    reached = {method: keys.module_with_imports(entry.flow.module) for method, entry in METHODS.items()}
     assert "core.lattice.search" in reached["skald"]
     assert all("core.mondrian.partition" in reached[method] for method in reached if method != "skald")
     assert all("tasks.publication.verify_and_publish" in modules for modules in reached.values())
@@ -227,7 +227,7 @@ def test_what_a_step_runs_is_in_its_key(tmp_path: Path, ran: list[tuple[set[str]
     for modules, made_of_it in ran:
         codes = {code.module for code in CODES if any(code.made_by_this_code(artifact.key) for artifact in made_of_it)}
         assert codes
-        seen = set().union(*(keys.reached(code) for code in codes))
+        seen = set().union(*(keys.module_with_imports(code) for code in codes))
         # The first reading makes nothing itself: what it keeps are results of other steps, under their keys. And where workers of a cluster
         # write the files, the step of shelves has the rest in its own key.
         above = {"tasks.counting.source_domains", "tasks.writing.two_level_shuffle"}

@@ -85,7 +85,7 @@ def test_what_is_not_counted_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert many.exposed is not None
     assert "too many combinations" in many.not_counted
     assert not any(qid.without for qid in many.qids)
-    monkeypatch.setattr("tasks.counting.source_sizes.is_countable", lambda *_: False)
+    monkeypatch.setattr("tasks.counting.source_sizes.can_count_sizes", lambda *_: False)
     scattered = make_plan(load_job(path))
     assert scattered.exposed is None
     assert "too many to add up" in scattered.not_counted

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from core.columns.domains import Domain
-from core.composition.joint_classes import RecordMatching, joined_sql, sets_table_sql
+from core.composition.joint_classes import RecordMatching, joined_records_sql, sets_table_sql
 from core.units.digests import NOBODY, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
@@ -45,7 +45,7 @@ def drawn_releases(seed: int) -> tuple[list[Row], list[Row]]:
 def at_risk(job: Job, promises: Promises, both: tuple[list[Row], list[Row]], folder: Path) -> int | None:
     with duckdb.connect() as database:
         loaded(database, *both)
-        database.execute(joined_sql(BY_CONTENTS))
+        database.execute(joined_records_sql(BY_CONTENTS))
         database.execute(sets_table_sql())
         return values_at_risk(database, job, promises, Store(folder), persons=False)
 

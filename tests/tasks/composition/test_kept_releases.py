@@ -32,7 +32,7 @@ def pruned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[int, s
     monkeypatch.setattr(registry, "idle_folder", idle)
     monkeypatch.setattr(registry, "Store", SimpleNamespace(at=lambda _work: store))
     monkeypatch.setattr(registry, "oldest_release_kept", lambda _store, most: OLDEST.get(most))
-    monkeypatch.setattr(registry, "made_since", lambda _store, moment: 2 if moment <= NOW - 5 * DAY else 0)
+    monkeypatch.setattr(registry, "count_releases_since", lambda _store, moment: 2 if moment <= NOW - 5 * DAY else 0)
     monkeypatch.setattr(registry, "forget_older", lambda _store, most: f"of {most}")
     monkeypatch.setattr(time, "time_ns", lambda: NOW)
     return found

@@ -135,7 +135,7 @@ def test_sketches_are_keyed_by_what_they_are_of() -> None:
 def test_files_are_known_by_keyed_digests_in_no_order_of_the_source() -> None:
     registry = ReleaseRegistry(Path(), FolderSecret(b"secret"))
     source: Any = SimpleNamespace(files=[SimpleNamespace(digest=digest, rows=rows) for digest, rows in (("c", 4), ("a", 0), ("b", 1))])
-    names, files = registry.keyed_names(source), registry.keyed_files(source)
+    names, files = registry.keyed_file_digests(source), registry.keyed_files(source)
     assert names == sorted(files)
     assert sorted(files.values()) == ["b", "c"], "an empty file holds no record"
     assert FolderSecret(b"another").keyed("file", "b") not in files
@@ -235,7 +235,7 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
     entry = overlaps.register_release(known, "people-1", registry, ["f"])
     assert bool(entry.place) == is_folder
     assert (entry.k, entry.records, entry.qids, entry.columns, entry.families) == (3, 7, ("q",), ("q",), ("f",))
-    assert (entry.files, entry.reach, entry.published) == (tuple(registry.keyed_names(source)), (mine.records.reach, 1.0), False)
+    assert (entry.files, entry.reach, entry.published) == (tuple(registry.keyed_file_digests(source)), (mine.records.reach, 1.0), False)
     found = registry.sketches_of(entry)
     assert found is not None
     assert found.records.digests.tolist() == registry.keyed_sketches(mine).records.digests.tolist()
@@ -246,7 +246,7 @@ def test_files_of_both_are_common_however_they_are_keyed(tmp_path: Path, theirs:
     registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
     mine, other = (SimpleNamespace(files=[SimpleNamespace(digest=digest, rows=1) for digest in names]) for names in ("ab", theirs))
     known: Any = SimpleNamespace(source=mine, person=(("who", "text"),), kinds={"q": "text", "who": "text"}, run=None)
-    said: dict[str, Any] = {"files": tuple(registry.keyed_names(other)), "linkage_key": (("q", "text"),), "key": registry.key}  # type: ignore[arg-type]
+    said: dict[str, Any] = {"files": tuple(registry.keyed_file_digests(other)), "linkage_key": (("q", "text"),), "key": registry.key}  # type: ignore[arg-type]
     found = earlier._related(known, registered(tmp_path, **said, person=(("who", "text"),)), registry, None)
     assert found is not None
     assert (found.files, found.is_reported, found.persons, found.linkage_key) == (frozenset(common), is_reported, True, (("q", "text"),))

@@ -18,7 +18,9 @@ SSN: dict[str, Any] = {"name": "ssn", "treatment": {"hash": {"key": {"env": "KEY
 def asked(*qids: dict[str, Any], identifiers: list[Any]) -> list[str]:
     columns = {"quasi_identifiers": list(qids), "identifiers": identifiers, "sensitive": ["disease"]}
     expected: list[tuple[str, list[Groups]]] = []
-    rows: Any = SimpleNamespace(release="release", alike=RecordRelation, expect=lambda side, groups: expected.append((side, groups)))
+    rows: Any = SimpleNamespace(
+        release="release", countable_records=RecordRelation, expect=lambda side, groups: expected.append((side, groups))
+    )
     verdict._expect(Job.model_validate(job_of(columns=columns)), rows)
     [(side, groups)] = expected
     assert side == "release"

@@ -15,7 +15,7 @@ def test_merged_records_are_counted_as_all_of_them(name: str, equal: int, merged
         connection.execute(f'CREATE TABLE release AS SELECT n % 3 AS "{name}" FROM range(3 * {equal}) AS r(n)')
         rows = RowsHere(connection, "release")
         rows.merge_equal_records(["release"])
-        alike = rows.alike("release")
+        alike = rows.countable_records("release")
         assert bool(alike.copies) is merged
         found = connection.execute(f'SELECT "{name}", {alike.counted} FROM {alike.relation} GROUP BY 1 ORDER BY 1').fetchall()
     assert found == [(number, equal) for number in range(3)]

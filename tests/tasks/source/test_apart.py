@@ -10,7 +10,7 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
-from tasks.source.apart import survived, survived_each
+from tasks.source.apart import run_each_in_forked_process, run_in_forked_process
 
 
 def size_of(path: Path) -> int:
@@ -32,20 +32,24 @@ def written(folder: Path, *contents: str) -> list[tuple[str, tuple[Path]]]:
 
 def test_results_come_back_in_order(tmp_path: Path) -> None:
     calls = written(tmp_path, "a", "bcd", "")
-    assert survived_each(size_of, calls) == [survived(name, size_of, *arguments) for name, arguments in calls] == [1, 3, 0]
-    assert survived_each(size_of, []) == []
+    assert (
+        run_each_in_forked_process(size_of, calls)
+        == [run_in_forked_process(name, size_of, *arguments) for name, arguments in calls]
+        == [1, 3, 0]
+    )
+    assert run_each_in_forked_process(size_of, []) == []
 
 
 def test_the_file_that_ends_a_copy_is_named_among_others(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"'1\.parquet' cannot be read"):
-        survived_each(size_of, written(tmp_path, "a", "fatal", "b"))
+        run_each_in_forked_process(size_of, written(tmp_path, "a", "fatal", "b"))
     with pytest.raises(FileError, match="'x' cannot be read"):
-        survived("x", size_of, tmp_path / "1.parquet")
+        run_in_forked_process("x", size_of, tmp_path / "1.parquet")
 
 
 def test_errors_are_those_of_the_function(tmp_path: Path) -> None:
     calls = written(tmp_path, "a", "damaged", "fatal")
     with pytest.raises(SourceError, match=r"'1\.parquet' cannot be read as parquet"):
-        survived_each(size_of, calls)
+        run_each_in_forked_process(size_of, calls)
     with pytest.raises(OSError, match="No such file"):
-        survived("x", size_of, tmp_path / "none")
+        run_in_forked_process("x", size_of, tmp_path / "none")

@@ -11,7 +11,7 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.source.locations import each_once, find_files
+from tasks.source.locations import distinct_files, find_files
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
 
@@ -110,4 +110,4 @@ def test_two_files_of_equal_content_both_count_and_are_warned_of(direct: Command
 
 def test_two_schemes_of_one_store_reach_an_object_once() -> None:
     patterns = {"s3://bucket/a": {"one"}, "s3a://bucket/a": {"two"}, "s3://bucket/b": {"one"}, "gs://bucket/a": {"three"}}
-    assert each_once(patterns) == ["gs://bucket/a", "s3://bucket/a", "s3://bucket/b"]
+    assert distinct_files(patterns) == ["gs://bucket/a", "s3://bucket/a", "s3://bucket/b"]

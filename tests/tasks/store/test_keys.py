@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tasks.store import keys
-from tasks.store.keys import IGNORED_MODULES, StepCode, code_of, fingerprint_of, key_of_all, reached
+from tasks.store.keys import IGNORED_MODULES, StepCode, code_of, fingerprint_of, key_of_all, module_with_imports
 from tests import places
 from tests.places import ROOT
 from tests.tasks.store.declared_steps import CODES, DECLARED
@@ -128,7 +128,7 @@ def test_what_no_key_sees_cannot_change_a_result() -> None:
     apart = [module for module in MODULES if module.startswith(IGNORED_MODULES)]
     assert not [module for module in apart if any(name.startswith("core.") and name not in apart for name in imported(module))]
     assert not [code for code in CODES if code.module.startswith(IGNORED_MODULES)]
-    seen = set().union(*(reached(code.module) for code in CODES))
+    seen = set().union(*(module_with_imports(code.module) for code in CODES))
     assert not seen & set(apart)
     assert not [module for module in seen if module.startswith("tasks.report")]
     taken = {
@@ -153,7 +153,7 @@ def test_what_no_key_sees_cannot_change_a_result() -> None:
     ],
 )  # fmt: skip
 def test_a_step_depends_on_the_code_that_it_reaches_and_on_no_other(step: str, sees: set[str], leaves: set[str]) -> None:
-    found = reached(step)
+    found = module_with_imports(step)
     assert sees | {step} <= found
     assert not [module for module in found if module.startswith(tuple(leaves))]
 

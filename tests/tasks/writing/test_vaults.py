@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job, load_job
 from schemas.registry.treatments import Secret
-from tasks.writing.vaults import issue_tokens, read_key, tokens_of, values_of, vault_id, vault_path
+from tasks.writing.vaults import issue_tokens, read_key, tokens_of_values, values_of, vault_id, vault_path
 from tests.jobs import job_of, write_job
 from tests.laws import tried
 from tests.places import ROOT
@@ -46,7 +46,9 @@ def test_a_value_keeps_its_token_and_comes_back_from_it(tmp_path_factory: pytest
         identity = identity or vault_id(job, path)
         assert vault_id(job, path) == identity
         found = (
-            dict(zip(night, tokens_of(job, path, large(night), spill).to_pylist(), strict=True)) if len(set(night)) == len(night) else {}
+            dict(zip(night, tokens_of_values(job, path, large(night), spill).to_pylist(), strict=True))
+            if len(set(night)) == len(night)
+            else {}
         )
         assert not [value for value in found if known.get(value, found[value]) != found[value]]
         vault = pq.read_table(path)
@@ -263,7 +265,7 @@ def test_a_vault_of_an_earlier_version_is_taken_and_grows_into_one_with_a_digest
     assert vault_id(job, path) == "0123456789abcdef"
     assert issue_tokens(job, path, [large(["a", "b"])], spill) == 1
     assert vault_id(job, path) == "0123456789abcdef"
-    assert tokens_of(job, path, large(["a"]), spill).to_pylist() == ["0" * 32]
+    assert tokens_of_values(job, path, large(["a"]), spill).to_pylist() == ["0" * 32]
     exchange_tokens(path)
     with pytest.raises(RefusedError, match="damaged"):
         vault_id(job, path)
