@@ -116,7 +116,8 @@ class AnonymisedTables(Anonymised):
 
     def __repr__(self) -> str:
         persons = self.manifest["persons"]
-        return f"Anonymised({persons['released']:,} of {persons['source']:,} persons, smallest history {self.manifest['min_class']:,})"
+        of = "" if persons["source"] is None else f" of {persons['source']:,}"
+        return f"Anonymised({persons['released']:,}{of} persons, smallest history {self.manifest['min_class']:,})"
 
     def _repr_html_(self) -> str:
         """Return the report's sentences as HTML for notebooks."""

@@ -24,14 +24,14 @@ class ReleasedPersons(BaseModel):
     """Counts of the persons in a release of several tables.
 
     Attributes:
-        source: How many there are in the source.
+        source: How many there are in the source; null where fewer than k of them are not released.
         released: How many are in the data files.
         smallest_class: How many share the history that fewest share.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    source: int
+    source: int | None
     released: int
     smallest_class: int
 
@@ -40,22 +40,28 @@ class ReleasedTable(BaseModel):
     """Row counts and levels of one table of a release.
 
     Attributes:
-        records: Rows of the source: those that are released, withheld, suppressed and orphans together.
+        records: Rows of the source: those that are released, withheld, suppressed and orphans together; null of the table of persons
+            where fewer than k of them are not released.
         released: Rows in the data files.
         withheld: Rows of persons who are published that are not, because the job bounds them or to bring histories to k.
-        suppressed: Rows of persons who are left out.
+        suppressed: Rows of persons who are left out; null where ``records`` is.
         orphans: Rows whose reference finds nobody.
         levels: Level by quasi-identifier; null where rows have labels of several levels.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    records: int
+    records: int | None
     released: int
     withheld: int
-    suppressed: int
+    suppressed: int | None
     orphans: int
     levels: dict[str, int | None]
+
+    @property
+    def stated_records(self) -> int:
+        """Rows of the source as far as they are stated: of persons, those that are released where fewer than k are not."""
+        return self.released if self.records is None else self.records
 
 
 class TablesLoss(BaseModel):
@@ -160,8 +166,8 @@ class TablesManifest(BaseModel):
         """Name of the source: always None, because each table has a source of its own."""
 
     @property
-    def records(self) -> int:
-        """Number of persons in the source, for the signed description."""
+    def records(self) -> int | None:
+        """Number of persons in the source, for the signed description; None where it is not stated."""
         return self.persons.source
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.errors.base import counted, listed
 from schemas.release.figures import reported_count, tellable
@@ -84,6 +84,8 @@ class Overlap(BaseModel):
         rounded: Whether fewer than k came or left, so that there are at least ``shared``, and at most ``added`` and ``removed``.
         unmeasured: Why the records at risk were not measured, as the end of a sentence; empty if they were. A figure that was not measured
             is None.
+        most: Upper bounds of how many both sources hold, by what their releases state; None where the releases state the numbers.
+            It is not published.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -104,6 +106,7 @@ class Overlap(BaseModel):
     values_at_risk: int | None = None
     rounded: bool = False
     unmeasured: str = ""
+    most: tuple[int, int] | None = Field(default=None, exclude=True)
 
     @property
     def at_risk(self) -> int:
@@ -121,13 +124,15 @@ class Overlap(BaseModel):
     def reported(self) -> Overlap:
         """Return the figures in published form: no count from 1 to k - 1, directly or by difference.
 
-        Such a count is reported as k, so that it says "at most k". How many records either release was made of is known. So where fewer
-        than k came or left, the shared ones are reported as so many fewer, and the counts that came and left are the differences.
+        Such a count is reported as k, so that it says "at most k". How many records either release was made of is known, or at most how
+        many. So where fewer than k came or left, or a number is not stated, the shared ones are reported as so many fewer. The counts
+        that came and left are the differences to what is known.
         """
         found = {name: reported_count(count, self.k) for name in _AT_RISK if (count := getattr(self, name)) is not None}
         if self.shared is not None and self.added is not None and self.removed is not None:
             mine, others = self.shared + self.added, self.shared + self.removed
-            if not (tellable(self.added, self.k) and tellable(self.removed, self.k)):
+            if self.most is not None or not (tellable(self.added, self.k) and tellable(self.removed, self.k)):
+                mine, others = self.most or (mine, others)
                 shared = max(min(self.shared, mine - self.k, others - self.k), 0)
                 found |= {"shared": shared, "added": mine - shared, "removed": others - shared, "rounded": True}
         return self.model_copy(update=found)

@@ -40,6 +40,7 @@ class KnownRecords:
     Attributes:
         run: The run.
         source: Its source.
+        most: At most how many units the source has by what the release states; None where the release states how many.
     """
 
     overlap: ClassVar[type[Overlap]] = Overlap
@@ -47,6 +48,7 @@ class KnownRecords:
 
     run: Run
     source: ChunkedSource
+    most: int | None = None
     _contents: dict[Digested, list[Artifact]] = field(default_factory=dict)
     _sketches: dict[Columns, Sketches] = field(default_factory=dict)
 
@@ -119,6 +121,7 @@ class Earlier(NamedTuple):
         release: Its id.
         k: The k that it promises.
         records: N of its source; 0 where that is not known.
+        most: At most how many units its source has by what the release states; None where it states ``records``.
         files: Plain digests of those files of the source that it is made of too.
         is_reported: Whether these files hold all records that both have in common.
         linkage_key: Columns by which its records are matched; none where the source lacks any of them.
@@ -140,6 +143,7 @@ class Earlier(NamedTuple):
     untold: str = ""
     doubtful: bool = False
     unread: bool = False
+    most: int | None = None
 
 
 def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most: int | None = None) -> Iterator[Earlier]:
@@ -191,7 +195,9 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
     Without sketches it is returned if it may share records.
     """
     persons = bool(entry.person) and entry.person == known.person
-    found = Earlier(entry.release, entry.k, entry.records, linkage_key=entry.linkage_key, persons=persons, work=Path(entry.work))
+    found = Earlier(
+        entry.release, entry.k, entry.records, linkage_key=entry.linkage_key, persons=persons, work=Path(entry.work), most=entry.most
+    )
     if entry.key != registry.key:
         return found._replace(untold="the key of the registry is another one now, so that its records are not known again")
     if entry.linkage_key != tuple((name, known.kinds.get(name)) for name, _ in entry.linkage_key):
@@ -283,7 +289,7 @@ def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | 
     qids = {joined_column_name(manifest.unit, name, column) for name, table in manifest.tables.items() for column in table.levels}
     if not qids or not qids <= kinds.keys():
         return None
-    return Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records, untold=UNREGISTERED)
+    return Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records or 0, untold=UNREGISTERED)
 
 
 def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[FolderSecret], kinds: Mapping[str, str]) -> Earlier | None:

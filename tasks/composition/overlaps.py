@@ -61,7 +61,10 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     """Return the overlap of this release and an earlier one; None if they have no records in common."""
     job, source = known.run.job, known.source
     # The weaker of the two promises: what both keep alone is what both together must not break.
-    overlap = known.overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold)
+    most = None
+    if (known.most, earlier.most) != (None, None):
+        most = known.most or source.records, earlier.most or earlier.records
+    overlap = known.overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold, most=most)
     if earlier.files and earlier.is_reported:
         shared = sum(file.rows for file in source.files if file.digest in earlier.files)
         overlap = overlap.model_copy(update={"shared": shared, "added": source.records - shared, "removed": earlier.records - shared})
@@ -103,5 +106,6 @@ def register_release(records: KnownRecords, release: str, registry: ReleaseRegis
         key="",
         made=0.0,
         families=tuple(families),
+        most=records.most,
     )
     return registry.enter(entry, registry.keyed_sketches(sketches))

@@ -53,6 +53,7 @@ class Registered(BaseModel):
         work: The work folder of its job.
         k: The k that it promises.
         records: N of its source.
+        most: At most how many units its source has by what the release states; None where it states ``records``.
         files: Keyed digest of each file of the source that holds records.
         linkage_key: Columns by which its records are re-linked, each with the kind of its values.
         person: Columns that name persons, in the same way; none where the job names none.
@@ -85,6 +86,7 @@ class Registered(BaseModel):
     made: float
     published: bool = False
     families: tuple[str, ...] | None = None
+    most: int | None = None
 
     @property
     def pseudonyms_may_be_there(self) -> bool:

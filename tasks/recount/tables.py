@@ -125,6 +125,18 @@ def originals_of(job: TablesJob) -> dict[str, Original | None]:
     return {table: original_of(table_job(job, table)) for table in job.tables}
 
 
+def count_source_rows(job: TablesJob, originals: Mapping[str, Original | None], spill: Path) -> dict[str, int]:
+    """Count the rows of the sources that are available, by table."""
+    found = {}
+    with connect(table_job(job, job.tree.unit), spill, last=True) as connection:
+        for table, original in originals.items():
+            if original is not None:
+                register_objects(connection, original.relation)
+                [(rows,)] = connection.execute(f"SELECT count(*) FROM {original.relation}").fetchall()
+                found[table] = int(rows)
+    return found
+
+
 def recount_tables(written: WrittenTables, spill: Path, release_name: str, histories: Path | None = None) -> TablesRecount:
     """Recount the histories of the written tables, and compare every table with its source.
 

@@ -22,6 +22,7 @@ from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import column_of_persons, lasting_key, persons_job
 from schemas.relational.tables_job import TablesJob
+from schemas.release.figures import tellable
 from schemas.release.increments import Overlap, PersonsOverlap
 from tasks.composition.earlier import Columns, KnownRecords
 from tasks.composition.overlaps import overlaps_of, register_release
@@ -222,7 +223,9 @@ class ComparablePersons(KnownRecords):
         """Return the comparable persons of a release of several tables."""
         job = persons_job(given.job)
         run, rows = replace(given.run, job=job), PersonRows(given)
-        return cls(run=run, source=_source(given, rows), rows=rows, histories=histories)
+        released, k = len(given.persons_kept()), given.job.privacy.k
+        most = None if tellable(released, k, given.persons) else released + k
+        return cls(run=run, source=_source(given, rows), most=most, rows=rows, histories=histories)
 
     @property
     def unmeasured(self) -> str:

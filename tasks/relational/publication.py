@@ -181,7 +181,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         unit=job.tree.unit,
         key_columns={name: spec.key for name, spec in job.tables.items() if spec.key},
         references={name: spec.references for name, spec in job.tables.items() if spec.references},
-        persons=ReleasedPersons(source=given.persons, released=counted.persons, smallest_class=counted.smallest),
+        persons=ReleasedPersons(source=tables[job.tree.unit].records, released=counted.persons, smallest_class=counted.smallest),
         histories=counted.histories,
         min_class=counted.smallest,
         tables=tables,

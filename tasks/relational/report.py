@@ -31,10 +31,8 @@ def report_code_of_tables() -> str:
 def report_content(manifest: TablesManifest) -> dict[str, Any]:
     """Return the report as JSON content: sentences and the manifest's figures."""
     persons = manifest.persons
-    left_out = persons.source - persons.released
     sentences = [
-        f"{counted(persons.released, 'person')} of {persons.source:,} are published in {counted(len(manifest.tables), 'table')}; "
-        f"{left_out:,} are left out with all their rows.",
+        _persons_sentence(manifest),
         *_promise_sentences(manifest),
         _method_sentence(manifest),
     ]
@@ -64,6 +62,17 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         "joined": None if manifest.joined is None else [one.model_dump(mode="json") for one in manifest.joined],
         "attacks": [one.model_dump(mode="json") for one in manifest.attacks],
     }
+
+
+def _persons_sentence(manifest: TablesManifest) -> str:
+    source, released = manifest.persons.source, manifest.persons.released
+    if source is None:
+        few = f"Fewer than k = {manifest.privacy['k']:,} are left out with all their rows."
+        return f"{counted(released, 'person')} are published in {counted(len(manifest.tables), 'table')}. {few}"
+    return (
+        f"{counted(released, 'person')} of {source:,} are published in {counted(len(manifest.tables), 'table')}; "
+        f"{source - released:,} are left out with all their rows."
+    )
 
 
 def _method_sentence(manifest: TablesManifest) -> str:
@@ -151,10 +160,14 @@ def _levels_text(levels: dict[str, int | None]) -> str:
     return ", ".join(f"{qid} {'by row' if level is None else level}" for qid, level in levels.items()) or "none"
 
 
+def _count_text(count: int | None) -> str:
+    return "not stated" if count is None else f"{count:,}"
+
+
 def _page(content: dict[str, Any]) -> str:
     columns = ("records", "released", "withheld", "suppressed", "orphans")
     rows = "".join(
-        f"<tr><td>{escape(name)}</td>{''.join(f'<td>{table[column]:,}</td>' for column in columns)}"
+        f"<tr><td>{escape(name)}</td>{''.join(f'<td>{_count_text(table[column])}</td>' for column in columns)}"
         f"<td>{escape(_levels_text(table['levels']))}</td>"
         f"<td>{content['loss']['by_table'].get(name, 0):.4f}</td></tr>"
         for name, table in content["tables"].items()

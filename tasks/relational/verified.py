@@ -17,9 +17,10 @@ from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifes
 from schemas.relational.table_jobs import table_job, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
+from schemas.release.figures import tellable
 from tasks.recount.original import Original
 from tasks.recount.stated_tables import recount_stated
-from tasks.recount.tables import WrittenTables, originals_of, recount_tables
+from tasks.recount.tables import WrittenTables, count_source_rows, originals_of, recount_tables
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
 from tasks.release.files import DATA, SUFFIXES, is_listed
@@ -37,7 +38,7 @@ DIGITS = 12
 def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
     """Count the released, withheld, suppressed and orphan rows of each table.
 
-    Released rows are those of the recounted files.
+    Released rows are those of the recounted files. Of persons, what would say that fewer than k are left out is None.
     """
     found, published = {}, np.zeros(given.persons, np.bool_)
     published[given.persons_kept()] = True
@@ -53,8 +54,14 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
                     orphans += int((~known).sum())
                     suppressed += int((~published[batch.column("a0").fill_null(0).to_numpy()[known]]).sum())
         beyond = rows - released - orphans - suppressed
+        stated = table != given.job.tree.unit or tellable(released, given.job.privacy.k, rows)
         found[table] = ReleasedTable(
-            records=rows, released=released, withheld=beyond, suppressed=suppressed, orphans=orphans, levels=levels
+            records=rows if stated else None,
+            released=released,
+            withheld=beyond,
+            suppressed=suppressed if stated else None,
+            orphans=orphans,
+            levels=levels,
         )
     return found
 
@@ -62,13 +69,14 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
 def loss_of_tables(tables: Mapping[str, ReleasedTable], penalties: Mapping[str, Mapping[str, float]]) -> TablesLoss:
     """Return the mean certainty penalty per value, of all tables and of each table.
 
-    A value that is not published costs 1. Orphans belong to no person and are no loss. Penalties are of the published grid
-    (`core.recount.labels.label_losses`), so that two sources whose labels are the same have the same losses.
+    A value that is not published costs 1. Orphans belong to no person and are no loss, and persons whose number is not stated count
+    as none. Penalties are of the published grid (`core.recount.labels.label_losses`), so that two sources whose labels are the same
+    have the same losses.
     """
     lost, values = {}, {}
     for name, table in tables.items():
-        values[name] = (table.records - table.orphans) * len(table.levels)
-        gone = (table.withheld + table.suppressed) * len(table.levels)
+        values[name] = (table.stated_records - table.orphans) * len(table.levels)
+        gone = (table.withheld + (table.suppressed or 0)) * len(table.levels)
         lost[name] = sum(penalties.get(name, {}).values()) + gone
     by_table = {name: round(lost[name] / many, DIGITS) for name, many in values.items() if many}
     return TablesLoss(gcp=round(sum(lost.values()) / max(sum(values.values()), 1), DIGITS), by_table=by_table)
@@ -151,6 +159,7 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
     try:
         with temporary_folder_of(table_job(job, job.tree.unit), "verify") as spill:
             found = recount_tables(WrittenTables(job, files, originals, levels), spill, f"'{release}'")
+            faults += _source_faults(manifest, count_source_rows(job, originals, spill), job.privacy.k)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     if faults := [*faults, *_stated_faults(manifest, found, job)]:
@@ -164,7 +173,7 @@ def _verified_by_manifest(manifest: TablesManifest, release: Path, faults: Seque
         found, unverified = recount_stated(manifest, release, f"'{release}'")
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
-    if faults := [*faults, *(_count_faults(manifest, found) if found else [])]:
+    if faults := [*faults, *(_count_faults(manifest, found, int(manifest.privacy["k"])) if found else [])]:
         raise VerificationError(f"'{release}'", faults)
     return VerifiedTables(manifest, found, (), unverified)
 
@@ -201,8 +210,8 @@ def _signature_faults(release: Path, manifest: TablesManifest, key: bytes | None
     return signature_faults(manifest, content, signature, key)
 
 
-def _count_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
-    """Return the counts of a manifest that the files contradict."""
+def _count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list[str]:
+    """Return the counts of a manifest that the files contradict, or that it must not state."""
     faults = []
     if (manifest.histories, manifest.min_class) != (found.histories, found.smallest):
         faults.append("the manifest's histories are not those of the files")
@@ -211,19 +220,31 @@ def _count_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
     for name, table in manifest.tables.items():
         if table.released != found.records[name]:
             faults.append(f"the manifest's rows of '{name}' are not those of the files")
-        if table.records != table.released + table.withheld + table.suppressed + table.orphans:
+        if table.stated_records != table.released + table.withheld + (table.suppressed or 0) + table.orphans:
             faults.append(f"the manifest's counts of '{name}' do not add up")
+    return faults + _unstated_faults(manifest, k)
+
+
+def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
+    """Return the counts that a manifest states or lacks against its own rule for fewer than k persons left out."""
+    faults, persons, unit = list[str](), manifest.persons, manifest.tables[manifest.unit]
+    if persons.source != unit.records or (unit.records is None) != (unit.suppressed is None):
+        faults.append("the manifest's persons are not the rows of their table")
+    if any(None in (table.records, table.suppressed) for name, table in manifest.tables.items() if name != manifest.unit):
+        faults.append("the manifest lacks counts of rows")
+    if persons.source is not None and not tellable(persons.released, k, persons.source):
+        faults.append("the manifest says how many persons are left out, and these are fewer than k")
     return faults
 
 
 def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob) -> list[str]:
     """Return the statements of a manifest that the recount contradicts."""
-    faults, persons = _count_faults(manifest, found), manifest.persons
-    if persons.source - persons.released > job.suppression.limit * persons.source:
+    faults, persons = _count_faults(manifest, found, job.privacy.k), manifest.persons
+    if persons.source is not None and persons.source - persons.released > job.suppression.limit * persons.source:
         faults.append("more persons are left out than suppression.limit allows")
     for name, table in manifest.tables.items():
         bounded = any(job.tables[one].rows for one in (*job.tree.chains[name], name))
-        if name != job.tree.unit and not bounded and table.withheld > job.suppression.rows * table.records:
+        if name != job.tree.unit and not bounded and table.withheld > job.suppression.rows * table.stated_records:
             faults.append(f"more rows of '{name}' are withheld than suppression.rows allows")
     priced = all(found.penalties.get(name) for name, table in manifest.tables.items() if table.levels)
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
@@ -233,6 +254,23 @@ def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJo
     if manifest.method != job.method.name:
         faults.append("the manifest's method is not that of the job")
     return faults + _promise_faults(manifest, job)
+
+
+def _source_faults(manifest: TablesManifest, rows: Mapping[str, int], k: int) -> list[str]:
+    """Return the row counts of a manifest that are not those of the sources.
+
+    Args:
+        manifest: Of the release.
+        rows: Rows of the source of each table; tables whose source is not at hand are not in it.
+        k: Of the job.
+    """
+    faults = []
+    for name, many in rows.items():
+        table = manifest.tables[name]
+        few = name == manifest.unit and not tellable(table.released, k, many)
+        if table.records != (None if few else many):
+            faults.append(f"the manifest's rows of '{name}' are not those of its source")
+    return faults
 
 
 def _promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:

@@ -93,7 +93,16 @@ def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_colum
     job = SimpleNamespace(columns=SimpleNamespace(quasi_identifiers=[SimpleNamespace(name=name) for name in "ab"]))
     known: Any = SimpleNamespace(person=(), kinds={"a": "text", "b": "text"}, run=SimpleNamespace(job=job))
     entry: Any = SimpleNamespace(
-        release="people-1", k=5, records=9, linkage_key=(("z", "text"),), person=(), work="", key="K", columns=tuple(columns), qids=qids
+        most=None,
+        release="people-1",
+        k=5,
+        records=9,
+        linkage_key=(("z", "text"),),
+        person=(),
+        work="",
+        key="K",
+        columns=tuple(columns),
+        qids=qids,
     )
     registry: Any = SimpleNamespace(key="K")
     found = earlier._related(known, entry, registry, None)
@@ -116,12 +125,23 @@ def test_files_that_a_source_holds_twice_do_not_tell_which_records_are_common(
 def test_of_two_releases_the_weaker_promise_is_what_both_must_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     for mine, other in ((3, 5), (5, 3)):
         known: Any = SimpleNamespace(
-            run=SimpleNamespace(job=SimpleNamespace(privacy=SimpleNamespace(k=mine))), source=None,
-            overlap=SimpleNamespace,
+            run=SimpleNamespace(job=SimpleNamespace(privacy=SimpleNamespace(k=mine))), source=SimpleNamespace(records=20),
+            overlap=SimpleNamespace, most=None,
         )  # fmt: skip
         found = overlaps._measured(known, Earlier("people-1", other, untold="why"))
         assert found is not None
-        assert (found.k, found.unmeasured) == (3, "why")
+        assert (found.k, found.unmeasured, found.most) == (3, "why", None)
+
+
+@pytest.mark.parametrize(("mine", "theirs", "most"), [(None, 9, (20, 9)), (22, None, (22, 7)), (22, 9, (22, 9))])
+def test_where_a_release_states_no_number_of_its_source_bounds_of_both_are_kept(
+    mine: int | None, theirs: int | None, most: tuple[int, int]
+) -> None:
+    job, source = SimpleNamespace(privacy=SimpleNamespace(k=5)), SimpleNamespace(records=20)
+    known: Any = SimpleNamespace(run=SimpleNamespace(job=job), source=source, overlap=SimpleNamespace, most=mine)
+    found = overlaps._measured(known, Earlier("people-1", 5, records=7, untold="why", most=theirs))
+    assert found is not None
+    assert found.most == most
 
 
 def test_sketches_are_keyed_by_what_they_are_of() -> None:
@@ -229,12 +249,13 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
         source=source,
         columns=(("q", "text"),),
         person=(),
+        most=9,
         sketches=lambda columns: {known.columns: mine}[columns],
     )
     registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
     entry = overlaps.register_release(known, "people-1", registry, ["f"])
     assert bool(entry.place) == is_folder
-    assert (entry.k, entry.records, entry.qids, entry.columns, entry.families) == (3, 7, ("q",), ("q",), ("f",))
+    assert (entry.k, entry.records, entry.most, entry.qids, entry.columns, entry.families) == (3, 7, 9, ("q",), ("q",), ("f",))
     assert (entry.files, entry.reach, entry.published) == (tuple(registry.keyed_file_digests(source)), (mine.records.reach, 1.0), False)
     found = registry.sketches_of(entry)
     assert found is not None

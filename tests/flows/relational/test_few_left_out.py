@@ -1,0 +1,138 @@
+"""How few persons a release of several tables leaves out is stated nowhere, and what is stated follows from its labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from flows.tables import tables
+from schemas.errors.base import VerificationError
+from schemas.relational.tables_job import load_tables_job
+from schemas.release.increments import PersonsOverlap
+from tasks.relational.publication import PublishedTables
+from tasks.relational.report import report_content
+from tasks.relational.verified import verify_tables
+from tests.flows.relational.test_tables import resealed
+
+K, PERSONS, KINDS = 5, 60, 12
+
+
+def write_sources(folder: Path, left: int) -> None:
+    """Write 60 persons of two kinds and further ones of whom each has a kind of her own, with two visits each."""
+    persons = [*range(PERSONS), *range(500, 500 + left)]
+    kinds = [*("fm"[person % 2] for person in range(PERSONS)), *map(str, range(left))]
+    visits = [person for person in persons for _ in range(2)]
+    for name, columns in {
+        "person": {"id": persons, "kind": kinds},
+        "visit": {"id": visits, "ward": ["a", "b"] * len(persons)},
+    }.items():
+        (folder / name).mkdir(exist_ok=True)
+        pq.write_table(pa.table(columns), folder / name / "rows.parquet")
+
+
+def job_of(folder: Path) -> Path:
+    """Write the job of persons and visits."""
+    kinds: dict[str, Any] = {"name": "kind", "hierarchy": {"tree": {"*": ["f", "m", *map(str, range(KINDS))]}}}
+    wards: dict[str, Any] = {"name": "ward", "hierarchy": {"tree": {"*": ["a", "b"]}}}
+    job = {
+        "version": 2,
+        "name": "few",
+        "tables": {
+            "person": {"source": {"path": "person/*.parquet"}, "key": "id", "columns": {"quasi_identifiers": [kinds]}},
+            "visit": {"source": {"path": "visit/*.parquet"}, "references": {"id": "person"}, "columns": {"quasi_identifiers": [wards]}},
+        },
+        "privacy": {"k": K},
+        "suppression": {"limit": 0.2},
+        "target": "releases",
+        "memory": "200MB",
+    }
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(job))
+    return path
+
+
+def published(folder: Path, left: int) -> PublishedTables:
+    """Publish a release that leaves out so many persons."""
+    folder.mkdir(exist_ok=True)
+    write_sources(folder, left)
+    return tables(job_of(folder), ())
+
+
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("left", "stated"), [(2, None), (4, None), (0, PERSONS), (7, PERSONS + 7)])
+def test_how_few_persons_are_left_out_is_not_stated(tmp_path: Path, left: int, stated: int | None) -> None:
+    made = published(tmp_path, left)
+    persons, unit = made.manifest.persons, made.manifest.tables["person"]
+    assert (persons.released, persons.source, unit.records) == (PERSONS, stated, stated)
+    assert unit.suppressed == (None if stated is None else left)
+    assert made.manifest.loss.by_table["person"] == (0 if stated is None else pytest.approx(left / stated))
+    report = json.loads((made.folder / "report.json").read_text())
+    assert (f" of {PERSONS + left} " in report["sentences"][0]) == (stated is not None)
+    assert verify_tables(load_tables_job(job_of(tmp_path)), made.folder).notes == ()
+
+
+@pytest.mark.ci
+def test_two_sources_with_the_same_labels_have_the_same_figures_of_persons(tmp_path: Path) -> None:
+    one, other = (published(tmp_path / str(left), left).manifest for left in (1, 4))
+    assert one.persons == other.persons
+    assert one.tables["person"] == other.tables["person"]
+    assert one.loss.by_table["person"] == other.loss.by_table["person"]
+    assert report_content(one)["sentences"][:3] == report_content(other)["sentences"][:3]
+
+
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("left", "source", "suppressed", "fault"),
+    [
+        (2, PERSONS + 2, 2, "fewer than k"),
+        (2, PERSONS + 7, 7, "not those of its source"),
+        (0, None, None, "not those of its source"),
+        (0, PERSONS, None, "not the rows of their table"),
+    ],
+)
+def test_another_number_of_persons_than_the_rule_states_is_no_verified_release(
+    tmp_path: Path, left: int, source: int | None, suppressed: int | None, fault: str
+) -> None:
+    made = published(tmp_path, left)
+    said = json.loads((made.folder / "manifest.json").read_text())
+    said["persons"]["source"] = source
+    said["tables"]["person"] |= {"records": source, "suppressed": suppressed}
+    resealed(made.folder, persons=said["persons"], tables=said["tables"])
+    with pytest.raises(VerificationError, match=fault):
+        verify_tables(load_tables_job(job_of(tmp_path)), made.folder)
+
+
+@pytest.mark.ci
+def test_rows_that_are_not_those_of_a_source_are_no_verified_release(tmp_path: Path) -> None:
+    made = published(tmp_path, 0)
+    said = json.loads((made.folder / "manifest.json").read_text())["tables"]
+    said["visit"] |= {"records": said["visit"]["records"] + 1, "withheld": said["visit"]["withheld"] + 1}
+    resealed(made.folder, tables=said)
+    with pytest.raises(VerificationError, match="rows of 'visit' are not those of its source"):
+        verify_tables(load_tables_job(job_of(tmp_path)), made.folder)
+
+
+@pytest.mark.parametrize("hidden", [range(1, K), range(K, 2 * K)])
+def test_common_persons_of_two_releases_do_not_say_how_few_either_leaves_out(hidden: range) -> None:
+    found = set()
+    for mine in hidden:
+        for others in hidden:
+            # All sources have the same 60 persons in common, and the others are in one alone.
+            overlap = PersonsOverlap(release="few", k=K, shared=PERSONS, added=mine, removed=others, most=(PERSONS + K, PERSONS + K))
+            stated = overlap.model_copy(update={} if hidden[0] < K else {"most": None}).reported()
+            found.add((stated.shared, stated.added, stated.removed))
+            if hidden[0] < K:
+                assert stated.rounded
+                assert (stated.shared or 0) <= PERSONS
+                assert (stated.added or 0) >= mine
+                assert (stated.removed or 0) >= others
+            assert "most" not in stated.model_dump()
+    assert len(found) == (1 if hidden[0] < K else len(hidden) ** 2)
