@@ -12,7 +12,6 @@ import duckdb
 import pyarrow as pa
 
 from core.recount.classes import Recount
-from core.recount.groups import with_replaced_values_sql
 from core.recount.people import combinations_sql, persons_by_records_sql
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
@@ -22,7 +21,7 @@ from tasks.publication.outputs import fetched_files, scratch
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.people import COMBINATIONS, PeopleFiles
 from tasks.recount.recount import count_additional, count_in_classes, recount, written_rows
-from tasks.recount.rows import are_wide, takes_much
+from tasks.recount.rows import are_wide, relation_with_values, takes_much
 from tasks.recount.shares import (
     DividedMembers,
     DividedRelease,
@@ -235,7 +234,7 @@ def _rows(
             register_objects(connection, source.relation)
             read = normalised_relation(job, source.relation)
             _make_tables(connection, values.tables, store)
-            read = with_replaced_values_sql(read, values.columns, values.joins) if values.columns else read
+            read = relation_with_values(connection, read, values.columns, values.joins) if values.columns else read
             connection.execute(f"CREATE TEMP VIEW {SOURCE} AS SELECT * FROM {read}")
         yield connection, large
 

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.recount.groups import Groups, with_replaced_values_sql
+from core.recount.groups import Groups
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, exact_column_loss
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_numeric_type, plain_values, publication_of
@@ -28,7 +28,7 @@ from schemas.release.manifest import MASK, published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import PeopleFiles, person_values_known, read_people
 from tasks.recount.published_labels import label_texts, way_of
-from tasks.recount.rows import ReleaseRows
+from tasks.recount.rows import ReleaseRows, relation_with_values
 from tasks.store.database import quote
 
 DIGITS = 6
@@ -51,9 +51,9 @@ class PublishedSource:
     joins: Sequence[str] = ()
     columns: Sequence[str] = ()
 
-    def of(self, relation: str) -> str:
-        """Return an SQL relation with its values replaced by the published ones."""
-        return with_replaced_values_sql(relation, self.columns, self.joins)
+    def relation_of(self, connection: duckdb.DuckDBPyConnection, relation: str) -> str:
+        """Return an SQL relation with its values replaced by the published ones, in a temporary table if these are of many columns."""
+        return relation_with_values(connection, relation, self.columns, self.joins)
 
 
 class PublishedHolders(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,8 @@ from tasks.release.files import partition_of
 Side = Literal["release", "source"]
 SAMPLED, COPIES = 1 << 15, 4
 """Records of a file that are looked at, and how many times each must be there on average for equal ones to be put together."""
+JOINED_COLUMNS = 16
+"""Columns at most whose published values one statement joins to the source."""
 TOGETHER = "together"
 """The table of the records of a release, equal ones as one."""
 
@@ -140,11 +143,35 @@ class RowsHere(ReleaseRows):
             self.connection.register("made", table)
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM made")
             self.connection.unregister("made")
-        self.source = with_replaced_values_sql(self.source, columns, joins)
+        self.source = relation_with_values(self.connection, self.source, columns, joins)
 
     def types(self, side: Side) -> dict[str, str]:
         """Return DuckDB's types of the columns of release or source."""
         return types_of(self.connection, getattr(self, side))
+
+
+def relation_with_values(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str], joins: Sequence[str]) -> str:
+    """Return the relation of a source with replaced values, in a table of its own where these are of many columns.
+
+    Every join holds buffers for each thread. So of many columns a few are replaced at a time, in tables that may spill.
+
+    Args:
+        connection: Reads the source and has what is joined.
+        source: As for ``core.recount.groups.with_replaced_values_sql``.
+        columns: As there.
+        joins: As there, one of each column.
+    """
+    if len(columns) <= JOINED_COLUMNS:
+        return with_replaced_values_sql(source, columns, joins)
+    for first in range(0, len(columns), JOINED_COLUMNS):
+        some = slice(first, first + JOINED_COLUMNS)
+        replaced = with_replaced_values_sql(source, columns[some], joins[some])
+        name = f"replaced_{hashlib.sha256(replaced.encode()).hexdigest()[:16]}"
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM {replaced}")
+        if first:
+            connection.execute(f"DROP TABLE {source}")
+        source = name
+    return source
 
 
 def types_of(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:

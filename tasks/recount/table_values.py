@@ -82,7 +82,7 @@ def published_table(
     holders = PublishedHolders(f"(FROM {owned} WHERE {quote(person)} IS NOT NULL)", {quote(person): False})
     published = published_source(job, RowsHere(connection, read.relation, original.relation), original, holders)
     back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
-    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.of(owned)}')
+    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.relation_of(connection, owned)}')
     connection.execute(f"DROP TABLE {owner_view(whole)}")
     connection.execute(f'ALTER TABLE "as published" RENAME TO {owner_view(whole)}')
     return published

@@ -45,6 +45,8 @@ from tasks.writing.pseudonyms import give_tokens, pseudonyms_of_key
 DIGITS = 24
 """Hexadecimal digits of a pseudonym: 96 bits, of which no two are alike in 10^9 but with a chance of 10^-11."""
 GROUP_ROWS = 131_072
+JOINED_COLUMNS = 16
+"""Columns at most whose published values one statement joins to the rows of a table."""
 
 
 @dataclass(frozen=True)
@@ -154,10 +156,15 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
     return f"SELECT *, row_number() OVER (ORDER BY {order})::UINTEGER AS place FROM ({made})"
 
 
-def released_sql(given: ReleasedTables, table: str) -> str:
+def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
     """Return the SQL for a table as published, ordered by references, key and other columns.
 
     Of references and key the places in the order of keys are compared, which are numbers; a key names one row, so that nothing else is.
+
+    Args:
+        given: The tables.
+        table: Which one.
+        rows: The relation of its rows, with published values.
     """
     own, spec = given.tables[table], given.job.tables[table]
     published, joins = given.linking_sql(table)
@@ -175,17 +182,34 @@ def released_sql(given: ReleasedTables, table: str) -> str:
         joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}{of_row}")
         columns.append(f"labels_{place}.label AS {quote(name)}")
     payload = own.table.source.payload
-    for place, name in enumerate(payload):
-        if name in given.values.get(table, {}):
-            joins.append(f"LEFT JOIN published_p{place} AS v{place} ON v{place}.value IS NOT DISTINCT FROM m.p{place}")
-        columns.append(f"{f'v{place}.published' if name in given.values.get(table, {}) else f'm.p{place}'} AS {quote(name)}")
+    columns += [f"m.p{place} AS {quote(name)}" for place, name in enumerate(payload)]
     joins += kept_joins(given, table)
     order += [] if spec.key else list(map(quote, dict.fromkeys([*own.qids, *payload])))
-    return f"SELECT {', '.join(columns)} FROM {_published_rows(given, table)} {' '.join(joins)} ORDER BY {', '.join(order)}"
+    return f"SELECT {', '.join(columns)} FROM {rows} AS m {' '.join(joins)} ORDER BY {', '.join(order)}"
 
 
 def _published_rows(given: ReleasedTables, table: str) -> str:
     return f"(FROM {given.rows_of(table)} WHERE status = {PUBLISHED}) AS m"
+
+
+def _rows_with_values(given: ReleasedTables, connection: duckdb.DuckDBPyConnection, table: str) -> str:
+    """Return the relation of a table's rows with published values in place of those of columns with ``publish``.
+
+    Every join holds buffers for each thread. So of many columns a few are replaced at a time, in tables that may spill.
+    """
+    rows = f"(FROM {given.rows_of(table)} WHERE status = {PUBLISHED})"
+    columns = [encoded_column(given, WayColumn(table, name)) for name in given.values.get(table, {})]
+    for first in range(0, len(columns), JOINED_COLUMNS):
+        some = columns[first : first + JOINED_COLUMNS]
+        joins = " ".join(f"LEFT JOIN published_{one} AS {one} ON {one}.value IS NOT DISTINCT FROM m.{one}" for one in some)
+        replaced = f"SELECT m.* REPLACE ({', '.join(f'{one}.published AS {one}' for one in some)}) FROM {rows} AS m {joins}"
+        if len(columns) <= JOINED_COLUMNS:
+            return f"({replaced})"
+        connection.execute(f"CREATE TEMP TABLE rows_{first} AS {replaced}")
+        if first:
+            connection.execute(f"DROP TABLE {rows}")
+        rows = f"rows_{first}"
+    return rows
 
 
 def kept_joins(given: ReleasedTables, table: str) -> list[str]:
@@ -208,7 +232,7 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
         for name, decided in given.values.get(table, {}).items():
             column = WayColumn(table, name)
             connection.register(f"published_{encoded_column(given, column)}", published_of_each(connection, given, column, decided))
-        reader = connection.sql(released_sql(given, table)).to_arrow_reader(GROUP_ROWS)
+        reader = connection.sql(released_sql(given, table, _rows_with_values(given, connection, table))).to_arrow_reader(GROUP_ROWS)
         rows = 0
         # Pseudonyms hardly repeat: a dictionary of them costs more than it saves.
         repeating = [name for name in reader.schema.names if name not in given.tables[table].table.linking]

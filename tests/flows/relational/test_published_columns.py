@@ -72,6 +72,22 @@ def test_every_shared_value_is_that_of_k_persons(tmp_path: Path, seed: int, meth
     verify_tables(load_tables_job(path), made.folder)
 
 
+def test_each_of_many_columns_publishes_what_it_would_alone(tmp_path: Path) -> None:
+    """Of so many columns the values are replaced in steps, by the writer and by the recount."""
+    source, names = varied(1), [f"nights_{number}" for number in range(35)]
+    ways = asked("exact", "shared", "exact")
+    ways["visit"]["columns"]["insensitive"] += [{"name": name, "publish": "shared"} for name in names]
+    for name in names:
+        source["visit"] = source["visit"].append_column(name, source["visit"]["nights"])
+    path = hospital_job(tmp_path, source, tables=ways, suppression={"limit": 0.5, "rows": 0.3})
+    made = tables(path, ())
+    visits = check_release(made, K)["visit"]
+    assert len({row["nights"] for row in visits}) > 2
+    assert all(row[name] == row["nights"] for row in visits for name in names)
+    assert set(made.manifest.published["visit"]) == {"nights", *names}
+    verify_tables(load_tables_job(path), made.folder)
+
+
 def test_numbers_are_rounded_and_cut_and_files_that_say_otherwise_are_refused(tmp_path: Path) -> None:
     source = varied(3)
     path = hospital_job(tmp_path, source, tables=asked({"round": 10}, {"top": 12, "bottom": 2}, "exact"))

@@ -12,12 +12,13 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from core.recount.groups import with_replaced_values_sql
 from core.recount.labels.published_values import OTHER
 from schemas.job.job import Job
 from tasks.recount import published_values
 from tasks.recount.original import Original, release_and_source
 from tasks.recount.published_values import PublishedHolders, few_people_faults, published_source
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import JOINED_COLUMNS, RowsHere, relation_with_values
 from tests.jobs import job_of
 
 
@@ -168,3 +169,33 @@ def test_of_rounded_numbers_as_many_are_changed_as_evenly_lying_ones_are_no_mult
     made, changed = as_published(connection, {"round": base}, kind, [1, 2, 3, 4], released)
     assert made == Counter(released)
     assert changed == pytest.approx(share)
+
+
+@pytest.mark.parametrize("columns", [JOINED_COLUMNS, 2 * JOINED_COLUMNS, 2 * JOINED_COLUMNS + 3])
+def test_values_of_many_columns_are_replaced_as_those_of_few_and_leave_one_table(columns: int) -> None:
+    with duckdb.connect() as connection:
+        names = [f"c{number}" for number in range(columns)]
+        source = f"(SELECT {', '.join(f'(r * {place + 3}) % 5 AS {name}' for place, name in enumerate(names))}, r FROM range(50) AS t(r))"
+        connection.execute(
+            "CREATE TABLE other_values AS SELECT r AS value, CASE WHEN r < 3 THEN r + 10 END AS published FROM range(5) AS t(r)"
+        )
+        joins = [f"LEFT JOIN other_values AS v{place} ON s.{name} = v{place}.value" for place, name in enumerate(names)]
+        replaced = [f"v{place}.published AS {name}" for place, name in enumerate(names)]
+        made = relation_with_values(connection, source, replaced, joins)
+        expected = with_replaced_values_sql(source, replaced, joins)
+        [(differing,)] = connection.execute(f"SELECT count(*) FROM (FROM {made} EXCEPT ALL FROM {expected})").fetchall()
+        [(tables,)] = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall()
+        assert (differing, connection.execute(f"SELECT count(*), count(DISTINCT r) FROM {made}").fetchall()) == (0, [(50, 50)])
+        assert tables == (columns > JOINED_COLUMNS)
+        # The same values may be asked for again, as by the next recount of the same files.
+        assert relation_with_values(connection, source, replaced, joins) == made
+
+
+def test_values_of_a_hundred_columns_are_replaced_in_little_memory() -> None:
+    with duckdb.connect(config={"memory_limit": "150MB", "threads": "2"}) as connection:
+        connection.execute("CREATE TABLE other_values AS SELECT r AS value, r + 10 AS published FROM range(5) AS t(r)")
+        names = [f"c{number}" for number in range(100)]
+        connection.execute(f"CREATE TABLE source AS SELECT {', '.join(f'r % 5 AS {name}' for name in names)} FROM range(500) AS t(r)")
+        joins = [f"LEFT JOIN other_values AS v{place} ON s.{name} = v{place}.value" for place, name in enumerate(names)]
+        made = relation_with_values(connection, "source", [f"v{place}.published AS {name}" for place, name in enumerate(names)], joins)
+        assert connection.execute(f"SELECT count(*) FROM {made} WHERE c99 = 14").fetchall() == [(100,)]
