@@ -46,9 +46,15 @@ def _escaped(letter: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``" (did you mean 'x'?)"`` for the known name closest to ``name``, or an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" (did you mean '{close[0]}'?)" if close else ""
+    """Return ``" (did you mean 'x'?)"`` for the known name closest to ``name``, or an empty string.
+
+    Case counts only between names that are equal without it.
+    """
+    spellings: dict[str, list[str]] = {}
+    for word in known:
+        spellings.setdefault(word.casefold(), []).append(word)
+    close = difflib.get_close_matches(name.casefold(), list(spellings), n=1, cutoff=0.6)
+    return f" (did you mean '{difflib.get_close_matches(name, spellings[close[0]], n=1, cutoff=0)[0]}'?)" if close else ""
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:
