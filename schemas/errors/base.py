@@ -45,15 +45,15 @@ def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:
     """Return ``" (did you mean 'x'?)"`` for the known name closest to ``name``, or an empty string.
 
-    Case counts only between names that are equal without it.
+    Case counts only between names that are equal without it. ``alike`` is how similar they must be, from 0 to 1.
     """
     spellings: dict[str, list[str]] = {}
     for word in known:
         spellings.setdefault(word.casefold(), []).append(word)
-    close = difflib.get_close_matches(name.casefold(), list(spellings), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name.casefold(), list(spellings), n=1, cutoff=alike)
     return f" (did you mean '{difflib.get_close_matches(name, spellings[close[0]], n=1, cutoff=0)[0]}'?)" if close else ""
 
 
