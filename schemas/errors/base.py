@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 _PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
@@ -103,6 +103,12 @@ class SourceError(SkaldError):
     def no_files(cls, pattern: str) -> SourceError:
         """No file matches ``source.path``."""
         return cls(f"No file matches '{shown_path(pattern)}'. source.path is relative to the job file; check it and run again.")
+
+    @classmethod
+    def of_tables(cls, faults: Mapping[str, str]) -> SourceError:
+        """The sources of some tables of a job cannot be read, or do not fit; each has its fault."""
+        lines = "".join(f"\n  - table '{name}': {fault}" for name, fault in faults.items())
+        return cls(f"{counted(len(faults), 'table')} of the job cannot be read as it says:{lines}")
 
     @classmethod
     def own_files(cls, files: int, first: str) -> SourceError:
