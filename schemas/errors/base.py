@@ -106,7 +106,7 @@ class SourceError(SkaldError):
 
     @classmethod
     def of_tables(cls, faults: Mapping[str, str]) -> SourceError:
-        """The sources of some tables of a job cannot be read, or do not fit; each has its fault."""
+        """One or several tables have sources that cannot be read, or do not fit the job."""
         lines = "".join(f"\n  - table '{name}': {fault}" for name, fault in faults.items())
         return cls(f"{counted(len(faults), 'table')} of the job cannot be read as it says:{lines}")
 
