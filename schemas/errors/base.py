@@ -291,14 +291,14 @@ class PrivacyError(SkaldError):
 class VerificationError(SkaldError):
     """Raised when written files do not keep the job's promise.
 
-    Each fault is a count, never a value.
+    Each fault is a count, never a value. A note says what may explain the faults.
     """
 
     exit_code = 4
 
-    def __init__(self, what: str, faults: Sequence[str]) -> None:
+    def __init__(self, what: str, faults: Sequence[str], note: str = "") -> None:
         self.faults = tuple(faults)
-        lines = "".join(f"\n  - {fault}" for fault in faults)
+        lines = "".join(f"\n  - {fault}" for fault in faults) + (f"\n{note}" if note else "")
         super().__init__(f"{what} does not keep the job's promise:{lines}")
 
 
