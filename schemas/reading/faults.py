@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from schemas.errors.base import listed, nearest
 from schemas.reading.model import StrictModel, alternatives
-from schemas.reading.model_fields import Loc, file_location, places_of
+from schemas.reading.model_fields import Loc, file_location, locations_of_key
 
 _QIDS: Loc = ("columns", "quasi_identifiers")
 _TREE: Loc = ("hierarchy", "tree")
@@ -125,7 +125,7 @@ def unknown_key(loc: Loc, owner: type[StrictModel] | None, root: type[StrictMode
     known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
     key = str(loc[-1])
     # A letter too many is likelier than a key of another place.
-    if not nearest(key, known, _ALIKE) and (places := places_of(key, loc[:-1], root)):
+    if not nearest(key, known, _ALIKE) and (places := locations_of_key(key, loc[:-1], root)):
         return f"{key_path(loc, data)}: unknown key here; it belongs {' or '.join(places)}"
     hint = nearest(key, known)
     if hint or not in_qid(loc[:-1]):

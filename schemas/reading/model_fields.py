@@ -77,7 +77,7 @@ def wildcards(annotation: Any) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class KeyPlace:
+class KeyLocation:
     """A place of a job file that knows a key.
 
     Attributes:
@@ -91,7 +91,7 @@ class KeyPlace:
     named: bool = False
 
 
-def keyed_places(model: type[StrictModel], at: KeyPlace = KeyPlace()) -> Iterator[tuple[str, KeyPlace]]:
+def key_locations(model: type[StrictModel], at: KeyLocation = KeyLocation()) -> Iterator[tuple[str, KeyLocation]]:
     """Yield each key of a model and of the models in it, with its place."""
     for name, field in model.model_fields.items():
         key = field.alias or name
@@ -100,12 +100,12 @@ def keyed_places(model: type[StrictModel], at: KeyPlace = KeyPlace()) -> Iterato
         entries = any(isinstance(entry, EntriesOf) for entry in field.metadata)
         steps = (*at.steps, key, *((ENTRY,) if entries else wildcards(field.annotation)))
         if inner is not None:
-            yield from keyed_places(inner, replace(at, steps=steps))
+            yield from key_locations(inner, replace(at, steps=steps))
         for kind, variant in choice.models.items() if choice else ():
-            yield from keyed_places(variant, KeyPlace(steps, kind, named=choice is not None and choice.tag == "name"))
+            yield from key_locations(variant, KeyLocation(steps, kind, named=choice is not None and choice.tag == "name"))
 
 
-def places_of(key: str, loc: Loc, root: type[StrictModel]) -> list[str]:
+def locations_of_key(key: str, loc: Loc, root: type[StrictModel]) -> list[str]:
     """Return in words where a key belongs that is unknown at a location, by the nearest places; none if these are many.
 
     Args:
@@ -113,8 +113,8 @@ def places_of(key: str, loc: Loc, root: type[StrictModel]) -> list[str]:
         loc: The location that has it, without the key.
         root: The model of the file.
     """
-    near: dict[tuple[str, ...], list[KeyPlace]] = {}
-    for place in (place for known, place in keyed_places(root) if known == key):
+    near: dict[tuple[str, ...], list[KeyLocation]] = {}
+    for place in (place for known, place in key_locations(root) if known == key):
         near.setdefault(place.steps, []).append(place)
     least = min((_distance(steps, loc) for steps in near), default=0)
     found = [_place_words(places, loc) for steps, places in near.items() if _distance(steps, loc) == least]
@@ -132,7 +132,7 @@ def _distance(steps: tuple[str, ...], loc: Loc) -> int:
     return len(steps) + len(loc) - 2 * _shared(steps, loc)
 
 
-def _place_words(places: Sequence[KeyPlace], loc: Loc) -> str:
+def _place_words(places: Sequence[KeyLocation], loc: Loc) -> str:
     """Return places that differ in their kind alone in words, with the names that they share with a location."""
     steps = places[0].steps
     kinds = alternatives(dict.fromkeys(place.kind for place in places)) if all(place.kind for place in places) else ""

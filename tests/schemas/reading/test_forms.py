@@ -15,7 +15,7 @@ from schemas.job.policy import Policy
 from schemas.reading.faults import fault_lines
 from schemas.reading.job_files import parse
 from schemas.reading.model import StrictModel
-from schemas.reading.model_fields import field_model, keyed_places, places_of
+from schemas.reading.model_fields import field_model, key_locations, locations_of_key
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tests.schemas.job.test_job import SHORT, write
 from tests.schemas.reading.test_faults import faults_of, with_role
@@ -171,10 +171,10 @@ def test_a_key_of_another_kind_or_place_names_it(tmp_path: Path, wrong: str, rig
 @pytest.mark.parametrize("root", [Job, TablesJob, Policy])
 def test_a_key_of_the_top_level_alone_belongs_there_from_anywhere(root: type[StrictModel]) -> None:
     places: dict[str, set[tuple[str, ...]]] = {}
-    for key, place in keyed_places(root):
+    for key, place in key_locations(root):
         places.setdefault(key, set()).add(place.steps)
     top = sorted(key for key, steps in places.items() if steps == {()})
     assert {"version", "attacks"} <= set(top) <= {field.alias or name for name, field in root.model_fields.items()}
     for key in top[:4]:
-        assert places_of(key, ("privacy", "l"), root) == ["at the top level, beside 'version'"]
-    assert places_of("no key of any job", ("privacy",), root) == []
+        assert locations_of_key(key, ("privacy", "l"), root) == ["at the top level, beside 'version'"]
+    assert locations_of_key("no key of any job", ("privacy",), root) == []
