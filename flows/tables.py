@@ -2,10 +2,10 @@
 
 from schemas.relational.tables_job import TablesJob
 from tasks.engine.flows import as_tables_flow
-from tasks.relational.making.checks import TableSet, check_relations, check_types
+from tasks.relational.making.checks import TableSet, check_types
 from tasks.relational.making.chosen_classes import choose_classes
 from tasks.relational.making.levels import TablesOutcome
-from tasks.relational.making.linking import link_rows
+from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import HistoryTables, align_rows
 from tasks.relational.making.reading import carry_rows, open_tables, read_tables
 from tasks.relational.making.withholding import choose_levels

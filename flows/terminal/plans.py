@@ -92,7 +92,11 @@ def forecast_rows(forecast: Forecast | None, method: str) -> Iterator[tuple[str,
     yield "would lose", f"GCP by k alone, of {of}: {' · '.join(lost)}{own}"
     best, methods = min(forecast.ways, key=attrgetter("gcp")), "skald,mondrian" + ("" if measured else f",{method}")
     name = "least" if measured else "least of these"
-    yield name, f"{WRITE[best.way]} # what it costs and tells: skald compare JOB --methods {methods}"
+    ways = {one.way for one in forecast.ways}
+    # A comparison takes the options of the job's own method and defaults of others, so that any other line must be given to it.
+    compared = {"least GCP": "least DM*" not in ways, "mondrian, score: ncp": method == "mondrian" and "mondrian" not in ways}
+    given = "" if compared.get(best.way, True) else f" --set '{WRITE[best.way].replace(': ', '=', 1)}'"
+    yield name, f"{WRITE[best.way]} # what it costs and tells: skald compare JOB --methods {methods}{given}"
 
 
 def _counted(plan: Plan) -> bool:

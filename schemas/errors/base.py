@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 _PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
@@ -45,10 +45,16 @@ def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``" (did you mean 'x'?)"`` for the known name closest to ``name``, or an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" (did you mean '{close[0]}'?)" if close else ""
+def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return ``" (did you mean 'x'?)"`` for the known name closest to ``name``, or an empty string.
+
+    Case counts only between names that are equal without it. ``alike`` is how similar they must be, from 0 to 1.
+    """
+    spellings: dict[str, list[str]] = {}
+    for word in known:
+        spellings.setdefault(word.casefold(), []).append(word)
+    close = difflib.get_close_matches(name.casefold(), list(spellings), n=1, cutoff=alike)
+    return f" (did you mean '{difflib.get_close_matches(name, spellings[close[0]], n=1, cutoff=0)[0]}'?)" if close else ""
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:
@@ -97,6 +103,12 @@ class SourceError(SkaldError):
     def no_files(cls, pattern: str) -> SourceError:
         """No file matches ``source.path``."""
         return cls(f"No file matches '{shown_path(pattern)}'. source.path is relative to the job file; check it and run again.")
+
+    @classmethod
+    def of_tables(cls, faults: Mapping[str, str]) -> SourceError:
+        """One or several tables have sources that cannot be read, or do not fit the job."""
+        lines = "".join(f"\n  - table '{name}': {fault}" for name, fault in faults.items())
+        return cls(f"{counted(len(faults), 'table')} of the job cannot be read as it says:{lines}")
 
     @classmethod
     def own_files(cls, files: int, first: str) -> SourceError:
@@ -279,14 +291,14 @@ class PrivacyError(SkaldError):
 class VerificationError(SkaldError):
     """Raised when written files do not keep the job's promise.
 
-    Each fault is a count, never a value.
+    Each fault is a count, never a value. A note says what may explain the faults.
     """
 
     exit_code = 4
 
-    def __init__(self, what: str, faults: Sequence[str]) -> None:
+    def __init__(self, what: str, faults: Sequence[str], note: str = "") -> None:
         self.faults = tuple(faults)
-        lines = "".join(f"\n  - {fault}" for fault in faults)
+        lines = "".join(f"\n  - {fault}" for fault in faults) + (f"\n{note}" if note else "")
         super().__init__(f"{what} does not keep the job's promise:{lines}")
 
 

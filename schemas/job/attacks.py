@@ -82,10 +82,17 @@ SAMPLE = 2_000
 MOST_PEOPLE = 1_000_000
 
 
+def sample_size(value: object) -> object:
+    """Check that a sample is a number of people or the word all, and return it."""
+    if value == "all" or (type(value) is int and 1 <= value <= MOST_PEOPLE):
+        return value
+    raise fault(f"must be a whole number from 1 to {MOST_PEOPLE:,}, or the word all")
+
+
 class AttackSettings(StrictModel):
     """Settings of the simulated attacks on a release before it is published."""
 
-    sample: Annotated[int, Field(ge=1, le=MOST_PEOPLE)] | Literal["all"] = SAMPLE
+    sample: Annotated[Annotated[int, Field(ge=1, le=MOST_PEOPLE)] | Literal["all"], BeforeValidator(sample_size)] = SAMPLE
     """People that an attack is played against at most, or the word all. Fewer are drawn where a guess costs much."""
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
     """What people and guesses are drawn by."""

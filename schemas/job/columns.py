@@ -1,15 +1,16 @@
 """Roles of the source's columns in a job: every column has exactly one role."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
-from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, WithJsonSchema, model_validator
 
 from schemas.errors.base import listed
 from schemas.job.identifiers import Entry, Identifier, identifier_entries
 from schemas.job.publish import EXACT, Publish, Way, canonical_way
 from schemas.job.source import Paths
-from schemas.reading.model import LaterJsonSchema, StrictModel, fault
+from schemas.reading.model import EntriesOf, LaterJsonSchema, StrictModel, fault
 from schemas.registry.hierarchy_kinds import Hierarchy
 from schemas.registry.treatment_kinds import treatment_kind
 
@@ -87,7 +88,7 @@ def column_names_or_rest(value: object) -> object:
     if isinstance(value, str) and value == REST:
         return value
     if not isinstance(value, list):
-        raise fault("must be a list of column names or the word rest")
+        raise fault("must be a list of column names or the word rest; an entry of the list may be {name: income, publish: shared}")
     published_entries(value)
     return column_names(_only_names(value))
 
@@ -154,18 +155,35 @@ class QuasiIdentifier(StrictModel):
         return not self.exact or self.hierarchy.hides
 
 
+EntryModel = TypeVar("EntryModel", bound=PublishedEntry)
+
+
+@cache
+def _by_position(model: type[EntryModel]) -> TypeAdapter[dict[int, EntryModel]]:
+    """Return the validator of entries by their position in the list, which is thus in the place of a fault."""
+    return TypeAdapter(dict[int, model])  # type: ignore[valid-type]
+
+
+def _entries(value: object, model: type[EntryModel]) -> list[EntryModel]:
+    """Validate and return the entries of a role that have more than a name."""
+    found = {at: one for at, one in enumerate(value) if isinstance(one, Mapping)} if isinstance(value, list) else {}
+    return list(_by_position(model).validate_python(found).values()) if found else []
+
+
 def published_entries(value: object) -> list[PublishedEntry]:
     """Validate and return the entries of insensitive columns that have more than a name."""
-    return [PublishedEntry.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return _entries(value, PublishedEntry)
 
 
 def sensitive_entries(value: object) -> list[Spelled]:
     """Validate and return the entries of sensitive columns that have more than a name."""
-    return [Spelled.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return _entries(value, Spelled)
 
 
 def sensitive_names(value: object) -> list[str]:
     """Return the names of sensitive columns from a list of names and entries."""
+    if not isinstance(value, list):
+        raise fault("must be a list of column names or of entries, as in [diagnosis, {name: income, publish: shared}]")
     sensitive_entries(value)
     return column_names(_only_names(value))
 
@@ -180,10 +198,13 @@ def entries_schema(model: type[StrictModel]) -> dict[str, Any]:
     return {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], model.model_json_schema()]}}
 
 
-SensitiveNames = Annotated[list[str], BeforeValidator(sensitive_names), LaterJsonSchema(lambda: entries_schema(Spelled))]
+SensitiveNames = Annotated[
+    list[str], BeforeValidator(sensitive_names), EntriesOf(Spelled), LaterJsonSchema(lambda: entries_schema(Spelled))
+]
 ColumnNamesOrRest = Annotated[
     list[str] | Residual,
     BeforeValidator(column_names_or_rest),
+    EntriesOf(PublishedEntry),
     LaterJsonSchema(lambda: {"anyOf": [entries_schema(PublishedEntry), {"const": REST}]}),
 ]
 
@@ -194,6 +215,9 @@ class Columns(StrictModel):
     A column without a role is an error when the source is read.
     """
 
+    examples: ClassVar[Mapping[str, str]] = {
+        "quasi_identifiers": "quasi_identifiers: [{name: age, hierarchy: {widths: [5, 10]}}]",
+    }
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"person", "linkable", "withheld", "accept_untreated", "most_records"})
     person: Person = Field(default_factory=list)
     """Whose record it is: a column, or several that name a person together. k counts different persons then, and a null is nobody; left

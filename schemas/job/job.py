@@ -38,6 +38,15 @@ class Job(JobModel):
         {"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "overlaps", "attacks"}
     )
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"worker_memory"})
+    examples: ClassVar[Mapping[str, str]] = {
+        "columns": "columns: {quasi_identifiers: [{name: age, hierarchy: {widths: [5, 10]}}]}",
+        "source": 'source: {path: "data/*.parquet"}',
+        "privacy": "privacy: {k: 50}",
+        "suppression": "suppression: {limit: 0.01, treatment: drop}",
+        "method": "method: {name: skald}",
+        "output": "output: {format: csv}",
+        "population": "population: {path: register.parquet}",
+    }
     version: FormatVersion
     """The version of the job format: 1."""
     name: Annotated[str, AfterValidator(job_name)]

@@ -95,6 +95,7 @@ class SkaldMethod(MethodSpec):
     """The optimal full-domain node under a memory budget (papers/skald.txt)."""
 
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"linked", "node", "levels", "weights"})
+    examples: ClassVar[Mapping[str, str]] = {"weights": "weights: {age: 2}", "levels": "levels: {age: [0, 3]}"}
     name: Literal["skald"] = "skald"
     """Chooses this algorithm."""
     root: Literal["occupied", "dense"] = "occupied"

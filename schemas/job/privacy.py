@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
@@ -16,6 +16,7 @@ from schemas.registry.privacy_kinds import Closeness, Diversity, PrivacyKind, mo
 class Privacy(StrictModel):
     """Privacy models that every equivalence class of the release must satisfy."""
 
+    examples: ClassVar[Mapping[str, str]] = {"l": "l: {diagnosis: {distinct: 3}}", "t": "t: {diagnosis: {t: 0.2}}"}
     k: Annotated[int, Field(ge=1)]
     """Records that share each published combination of quasi-identifiers, at least."""
     l: dict[str, Diversity] = Field(default_factory=dict)  # noqa: E741 - the model's own name

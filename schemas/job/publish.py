@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -23,6 +23,7 @@ OTHER = "other"
 class Publishing(StrictModel):
     """Change of a published numerical column: rounding, top and bottom coding, or group means."""
 
+    examples: ClassVar[Mapping[str, str]] = {"round": "publish: {round: 5}", "microaggregate": "publish: {microaggregate: 10}"}
     round: Annotated[ExactDecimal, Field(gt=0)] | None = None
     """Every number is the nearest multiple of this one; of two that are as near the even one."""
     top: ExactDecimal | None = None
@@ -41,7 +42,7 @@ class Publishing(StrictModel):
             *(["microaggregate"] if self.microaggregate is not None else []),
         ]
         if len(named) != 1:
-            raise fault("must say one of round, top or bottom (or both), and microaggregate")
+            raise fault("must say one of round, top or bottom (or both), and microaggregate, as in publish: {round: 5}")
         if self.top is not None and self.bottom is not None and self.bottom >= self.top:
             raise fault("top must be greater than bottom")
         return self
@@ -78,7 +79,7 @@ def publish_entry(value: object) -> object:
     if isinstance(value, Publishing) or (isinstance(value, str) and value in {EXACT, SHARED}):
         return value
     if not isinstance(value, Mapping):
-        raise fault("must be exact, shared, or one of {round: …}, {top: …, bottom: …} and {microaggregate: …}")
+        raise fault("must be exact, shared, or one of {round: 5}, {top: 90, bottom: 10} and {microaggregate: 10}")
     return Publishing.model_validate({key: Decimal(str(one)) if isinstance(one, float) else one for key, one in value.items()})
 
 

@@ -60,6 +60,9 @@ class Generalising(MethodSpec):
         return self.generalisation.get(qid) if isinstance(self.generalisation, dict) else self.generalisation
 
 
+_FRAGMENTS_EXAMPLE = {"fragments": "fragments: {count: 4}"}
+
+
 class Fragments(StrictModel):
     """Settings for dividing the records into fragments that are anonymised separately."""
 
@@ -91,6 +94,7 @@ class MondrianMethod(Generalising):
     the next best cut is tried (the paper), which makes more classes and can tell."""
     spans: Literal["dataset", "fragment"] = "dataset"
     """Whether a score is relative to the whole dataset or, to the paper's letter, to the worker's fragment."""
+    examples: ClassVar[Mapping[str, str]] = _FRAGMENTS_EXAMPLE
     fragments: Fragments = Field(default_factory=Fragments)
     """How the records are shared out before they are anonymised; in one piece unless it is said or the memory asks for it."""
 
@@ -157,6 +161,7 @@ class _Shared(MethodSpec):
     """Settings for fragments, and for exchange between finished classes."""
 
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"exchange"})
+    examples: ClassVar[Mapping[str, str]] = _FRAGMENTS_EXAMPLE
     fragments: Fragments = Field(default_factory=Fragments)
     """Fragments of the source that are anonymised alone; made where the memory asks for it, or for several workers."""
     exchange: bool = False
@@ -266,5 +271,6 @@ class KMemberMethod(Generalising):
     block: Annotated[int, Field(ge=100, le=100_000)] | None = None
     """About how many records are clustered together. Larger ones lose less; what they take grows with them. A size that fits the number
     of records unless it is said."""
+    examples: ClassVar[Mapping[str, str]] = _FRAGMENTS_EXAMPLE
     fragments: Fragments = Field(default_factory=Fragments)
     """Fragments of the source that are anonymised alone; made where the memory asks for it, or for several workers."""

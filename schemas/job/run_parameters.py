@@ -4,20 +4,22 @@ Prefect keeps parameters in its database and shows them to every person who sees
 the path of a job, figures and names of columns. A tree of values, or texts that mean null, belong in the job file.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from schemas.errors.base import JobError, listed
+from schemas.reading.job_files import parse
 from schemas.reading.model import PATTERN as MEMORY_PATTERN
 
 _KEYS = (
-    r"name|memory|worker_memory|threads|chunk_rows|rows_per_file|intervals|endpoints|artifacts|replay|overlaps|run_by|source\.name",
-    r"output(\.[^=]+)?",
+    r"name|memory|worker_memory|threads|chunk_rows|rows_per_file|intervals|endpoints|artifacts|replay|overlaps|orphans|run_by|source\.name",
+    r"output(\.[^=]+)?|attacks(\.[^=]+)?",
     r"method(\.[^=]+)?|suppression(\.[^=]+)?",
-    r"privacy\.k|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
+    r"privacy\.k|privacy\.knows(\.rows)?|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
     r"source\.(format|delimiter|types|schema)(\.[^=]+)?",
     r"columns\.(withheld|sensitive|insensitive|person|linkable)(\.[0-9]+)?",
     r"columns\.quasi_identifiers\.[0-9]+\.(name|exact|hierarchy\.(widths|origin|encode|prefix|mask|date|csv|delimiter)(\.[0-9]+)?)",
@@ -29,6 +31,8 @@ _NAMES = r"columns\.identifiers(\.[0-9]+)? *=[^\r\n{}:]*"
 # No user and password before an address.
 _LOCATIONS = r"(target|work|source\.path(\.[0-9]+)?) *=[^\r\n@]*"
 Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES}|{_LOCATIONS})$", max_length=2000)]
+_SETTING = re.compile(rf"({'|'.join(_KEYS)}|columns\.identifiers|target|work|source\.path)")
+_COLUMN = re.compile(r"^(privacy\.t)\.[^=]+\.(t|distance)$")
 JobPath = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$", max_length=4096)]
 
 
@@ -72,6 +76,36 @@ class RunParameters(BaseModel):
         except ValidationError as error:
             # The place alone: input and context would hold what was not to be kept.
             places = [fault["loc"] for fault in error.errors(include_url=False, include_input=False, include_context=False)]
-        found = listed(f"--set {int(place[1]) + 1}" if len(place) > 1 else str(place[0]) for place in places)
-        sentence = "Prefect keeps the parameters of a run, and there could be values of cells in these, or they are not settings"
-        raise JobError(str(job_file), [f"{sentence}: {found}; write them into the job file, or run with --direct"])
+        named = [f"--set {int(place[1]) + 1}" if len(place) > 1 else str(place[0]) for place in places]
+        forms = {f"--set {at}": dotted_forms(setting) for at, setting in enumerate(settings, 1)}
+        faults = [
+            f"{name} gives a mapping; --set takes a dotted path and its value: write {' '.join(f'--set {path}=…' for path in forms[name])}"
+            for name in named
+            if forms.get(name)
+        ]
+        if others := [name for name in named if not forms.get(name)]:
+            sentence = "Prefect keeps the parameters of a run, and there could be values of cells in these, or they are not settings"
+            example = "--set takes a dotted path and its value, as in --set privacy.k=12"
+            faults.append(f"{sentence}: {listed(others)}; write them into the job file, or run with --direct; {example}")
+        raise JobError(str(job_file), faults)
+
+
+def dotted_forms(setting: str) -> list[str]:
+    """Return the dotted paths that say the same as a setting with a mapping; none if one of them could hold values of cells.
+
+    Names in it that somebody chose are not repeated.
+    """
+    key, _, text = setting.partition("=")
+    given, _ = parse(text, (key.strip(),))
+    paths = list(_paths_in(key.strip(), given)) if isinstance(given, Mapping) else []
+    return list(dict.fromkeys(_COLUMN.sub(r"\1.COLUMN.\2", path) for path in paths)) if all(map(_SETTING.fullmatch, paths)) else []
+
+
+def _paths_in(key: str, given: Mapping[str, object]) -> Iterator[str]:
+    """Yield the dotted paths in a mapping, each as short as may be a parameter."""
+    for name, value in given.items():
+        path = f"{key}.{name}"
+        if isinstance(value, Mapping) and value and not _SETTING.fullmatch(path):
+            yield from _paths_in(path, value)
+        else:
+            yield path

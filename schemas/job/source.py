@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -241,6 +242,10 @@ class Source(StrictModel):
     # Neither the place nor the way there counts: content has a digest of its own, of which the release id is made as well.
     uncounted: ClassVar[frozenset[str]] = frozenset({"path", "connection", "table", "query", "hive", "extract", "name"})
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"drift", "encoding", "decimal", "thousands", "dates"})
+    examples: ClassVar[Mapping[str, str]] = {
+        "connection": "connection: {env: DATABASE_URL}",
+        "types": "types: {zip_code: text}",
+    }
     path: Paths = Field(default_factory=list)
     """A path or pattern relative to the job file, an address such as s3://bucket/data/*.parquet, or a list of them."""
     connection: Connection | None = None

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, get_args, get_origin
+from typing import Any
 
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from schemas.errors.base import listed, nearest
-from schemas.reading.model import Choice, StrictModel, alternatives
-
-Loc: TypeAlias = tuple[str | int, ...]
-"""Keys and positions that lead to a place in the job file."""
+from schemas.reading.model import StrictModel, alternatives
+from schemas.reading.model_fields import Loc, file_location, locations_of_key
 
 _QIDS: Loc = ("columns", "quasi_identifiers")
 _TREE: Loc = ("hierarchy", "tree")
@@ -31,6 +28,16 @@ _SENTENCES = {
     "model_attributes_type": "must be a mapping (key: value)",
     "union_tag_not_found": "has no name; give one",
 }
+_BOUNDS = {
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "too_short": "needs at least {min_length} entry",
+}
+_ALIKE = 0.85
+_OF_FORM = _BOUNDS.keys() | {"list_type", "dict_type", "model_type", "model_attributes_type"}
+"""Faults of a value's form, whose messages end in an example if the model has one."""
 # A default that is made of other fields cannot be made where these are wrong, which is told of them.
 _PASSED_OVER = frozenset({"default_factory_not_called"})
 
@@ -96,65 +103,30 @@ def fault_lines(errors: Iterable[ErrorDetails], root: type[StrictModel], data: o
             continue
         loc, owner = file_location(error["loc"], root)
         if error["type"] == "extra_forbidden":
-            lines.append(unknown_key(loc, owner, data))
+            lines.append(unknown_key(loc, owner, root, data))
             continue
         where = key_path(loc, data)
-        lines += [f"{where}: {sentence}" if where else sentence for sentence in error_sentences(error)]
+        example = example_of(loc, owner) if error["type"] in _OF_FORM and error.get("input") is not None else ""
+        lines += [f"{where}: {sentence}{example}" if where else sentence for sentence in error_sentences(error)]
     return lines
 
 
-def file_location(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | None]:
-    """Return an error's location without Pydantic's union tags, and the model with that field."""
-    kept: list[str | int] = []
-    model: type[StrictModel] | None = root
-    owner = model
-    choice: Choice | None = None
-    named = False
-    for part in loc:
-        if named:
-            # The name of a column, say, which leads to what the mapping holds for it.
-            kept.append(part)
-            named = False
-            continue
-        if choice is not None and part in choice.models:
-            model, choice = choice.models[str(part)], None
-            continue
-        kept.append(part)
-        if isinstance(part, str):
-            owner = model
-            model, choice, named = field_model(model.model_fields.get(part) if model else None)
-    return tuple(kept), owner
+def example_of(loc: Loc, owner: type[StrictModel] | None) -> str:
+    """Return ``, as in l: {…}`` for the field at a location or above it, or an empty string if its model has no example."""
+    examples = owner.examples if owner else {}
+    return next((f", as in {examples[part]}" for part in reversed(loc) if isinstance(part, str) and part in examples), "")
 
 
-def field_model(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | None, bool]:
-    """Return the model or the choice of models of a field, and whether the field is a dict of them."""
-    if field is None:
-        return None, None, False
-    choice = next((entry for entry in field.metadata if isinstance(entry, Choice)), None) or chosen_variant(field.annotation)
-    return None if choice else variant_model(field.annotation), choice, get_origin(field.annotation) is dict
+def unknown_key(loc: Loc, owner: type[StrictModel] | None, root: type[StrictModel], data: object) -> str:
+    """Return the message for an unknown key, with the place where it belongs, or the known key that resembles it.
 
-
-def chosen_variant(annotation: Any) -> Choice | None:
-    """Return the Choice in a type annotation, such as ``dict[str, Annotated[…, Choice(…)]]``, or None."""
-    if isinstance(annotation, Choice):
-        return annotation
-    return next((choice for choice in map(chosen_variant, get_args(annotation)) if choice), None)
-
-
-def variant_model(annotation: Any) -> type[StrictModel] | None:
-    """Return the model class inside a type annotation, such as ``list[QuasiIdentifier]``, or None."""
-    if isinstance(annotation, type) and issubclass(annotation, StrictModel):
-        return annotation
-    return next((model for model in map(variant_model, get_args(annotation)) if model), None)
-
-
-def unknown_key(loc: Loc, owner: type[StrictModel] | None, data: object) -> str:
-    """Return the message for an unknown key, with the known key that resembles it.
-
-    Inside a quasi-identifier a key that resembles none is not shown.
+    Inside a quasi-identifier a key that is known nowhere, and resembles none, is not shown.
     """
     known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
     key = str(loc[-1])
+    # A letter too many is likelier than a key of another place.
+    if not nearest(key, known, _ALIKE) and (places := locations_of_key(key, loc[:-1], root)):
+        return f"{key_path(loc, data)}: unknown key here; it belongs {' or '.join(places)}"
     hint = nearest(key, known)
     if hint or not in_qid(loc[:-1]):
         return f"{key_path(loc, data)}: unknown key{hint}" + ("" if hint else f"; known here: {listed(known, most=len(known))}")
@@ -175,11 +147,10 @@ def error_sentences(error: ErrorDetails) -> list[str]:
     if kind == "union_tag_invalid":
         return [one_of(context["expected_tags"], context["tag"], "has an unknown name; it must be")]
     # Kinds that have no sentence here get a general one: Pydantic's own may quote the input.
-    bounds = {"greater_than_equal": "must be at least {ge}", "too_short": "needs at least {min_length} entry"}
-    return [bounds[kind].format_map(context) if kind in bounds else _SENTENCES.get(kind, "has a wrong value")]
+    return [_BOUNDS[kind].format_map(context) if kind in _BOUNDS else _SENTENCES.get(kind, "has a wrong value")]
 
 
 def one_of(expected: str, given: str, claim: str) -> str:
     """Return the message ``must be 'drop' or 'mask' (did you mean 'drop'?)`` for a wrong word."""
-    words = re.findall(r"'([^']*)'", expected)
+    words = re.findall(r"'([^']*)'", expected) or [expected]
     return f"{claim} {alternatives(words)}{nearest(given, words)}"

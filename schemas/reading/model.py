@@ -72,6 +72,8 @@ class StrictModel(BaseModel):
     """Fields that do not determine what a release contains; they stay out of the digest."""
     counted_if_set: ClassVar[frozenset[str]] = frozenset()
     """Fields that came later: they stay out of the digest at their default, so that older jobs keep theirs."""
+    examples: ClassVar[Mapping[str, str]] = {}
+    """By field, how it is written in a job, for the message on a value of another form."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -155,6 +157,17 @@ class Choice:
         """Return the tagged union of the models as a core schema."""
         choices = {tag: handler.generate_schema(model) for tag, model in self.models.items()}
         return core_schema.tagged_union_schema(choices, discriminator=self.tag)
+
+
+@dataclass(frozen=True)
+class EntriesOf:
+    """Annotation of a list of names, some of which may be entries of a model, for messages on these.
+
+    Attributes:
+        model: What an entry is that has more than a name.
+    """
+
+    model: type[StrictModel]
 
 
 def kind_named(value: object, models: Mapping[str, type[StrictModel]]) -> str | None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BeforeValidator, ValidationError
-from pydantic_core import InitErrorDetails
+from pydantic_core import InitErrorDetails, PydanticKnownError
 
 from schemas.errors.base import counted, listed, nearest
 from schemas.reading.model import Choice, StrictModel, fault, kind_named, plain
@@ -244,12 +244,12 @@ def check_diversity(value: Any) -> Any:
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):
-        raise fault("must be a mapping (key: value)")
+        raise PydanticKnownError("dict_type")
     said = {key: one for key, one in value.items() if one is not None or key not in DIVERSITIES}
     named = [key for key in DIVERSITIES if key in said]
     if len(named) != 1:
         hint = next((hint for hint in (nearest(str(key), DIVERSITIES) for key in said if not named) if hint), "")
-        raise fault(f"must say one of {listed(DIVERSITIES, most=len(DIVERSITIES)).replace(chr(39), '')}{hint}")
+        raise fault(f"must say one of {listed(DIVERSITIES, most=len(DIVERSITIES)).replace(chr(39), '')}{hint}, as in {{distinct: 3}}")
     return said
 
 
@@ -258,7 +258,7 @@ def check_distance(value: Any) -> Any:
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):
-        raise fault("must be a mapping (key: value)")
+        raise PydanticKnownError("dict_type")
     if distance_of(value) is None:
         # The kind of error that Pydantic has for a literal, so that it is told at its place and with the nearest name.
         known = {"expected": ", ".join(f"'{name}'" for name in DISTANCES)}

@@ -1,5 +1,6 @@
 """Job models of l-diversity and t-closeness for one sensitive column."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -83,6 +84,7 @@ class RecursiveSpec(DiversitySpec):
     """Recursive (c, l)-diversity."""
 
     kind: ClassVar[str] = "recursive"
+    examples: ClassVar[Mapping[str, str]] = {"recursive": "recursive: {c: 3, l: 2}"}
     recursive: Recursive
     """Its two numbers."""
 

@@ -241,6 +241,7 @@ class HashTreatment(TreatmentSpec):
     """Treatment that publishes a keyed hash of a value."""
 
     kind: ClassVar[str] = "hash"
+    examples: ClassVar[Mapping[str, str]] = {"hash": "hash: {key: {env: SKALD_KEY}}"}
     hash: HashSettings
     """Its settings."""
 
@@ -254,6 +255,7 @@ class MaskTreatment(TreatmentSpec):
     """Treatment that publishes part of a value."""
 
     kind: ClassVar[str] = "mask"
+    examples: ClassVar[Mapping[str, str]] = {"mask": "mask: {keep: 3}"}
     mask: MaskSettings
     """Its settings."""
 
@@ -262,6 +264,7 @@ class TokenTreatment(TreatmentSpec):
     """Treatment that publishes a random token for a value."""
 
     kind: ClassVar[str] = "token"
+    examples: ClassVar[Mapping[str, str]] = {"token": "token: {vault: {file: tokens.vault}}"}
     token: TokenSettings
     """Its settings."""
 
@@ -275,6 +278,7 @@ class EncryptTreatment(TreatmentSpec):
     """Treatment that publishes an encrypted value of the same form."""
 
     kind: ClassVar[str] = "encrypt"
+    examples: ClassVar[Mapping[str, str]] = {"encrypt": "encrypt: {key: {env: SKALD_KEY}, alphabet: digits}"}
     encrypt: EncryptSettings
     """Its settings."""
 
@@ -288,6 +292,7 @@ class ShiftTreatment(TreatmentSpec):
     """Treatment that publishes dates shifted by a number of days per person."""
 
     kind: ClassVar[str] = "shift"
+    examples: ClassVar[Mapping[str, str]] = {"shift": "shift: {subject: patient_id, days: 30, key: {env: SKALD_KEY}}"}
     shift: ShiftSettings
     """Its settings."""
 

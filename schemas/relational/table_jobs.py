@@ -120,3 +120,14 @@ def tables_digest(job: TablesJob) -> str:
         table["columns"]["quasi_identifiers"] = quasi_identifiers_content(of_table)
         table["privacy"] = privacy_content(of_table)
     return digest_of(content)
+
+
+def tables_promise(job: TablesJob) -> dict[str, Any]:
+    """Return the privacy promises for the manifest, without hierarchies, which hold values."""
+    known = job.privacy.known_rows
+    promised: dict[str, Any] = {"k": job.privacy.k, "knows": "all" if known is None else {"rows": known}}
+    for table in job.tables:
+        for section, columns in table_job(job, table).privacy.summary().items():
+            if section != "k":
+                promised.setdefault(section, {})[table] = columns
+    return promised

@@ -65,6 +65,12 @@ class RowsBound(StrictModel):
 class TableSpec(StrictModel):
     """Settings of one table of a job."""
 
+    examples: ClassVar[Mapping[str, str]] = {
+        "source": 'source: {path: "visit/*.parquet"}',
+        "references": "references: {person_id: person}",
+        "rows": "rows: {most: 20}",
+        "columns": "columns: {insensitive: rest}",
+    }
     source: Source
     """Where its rows are."""
     key: Annotated[list[str], BeforeValidator(key_columns), WithJsonSchema(KEY_SCHEMA)] = Field(default_factory=list)
@@ -93,12 +99,22 @@ class KnownRows(StrictModel):
     """At most so many rows of each table right below the unit, whole, with everything beneath them."""
 
 
+def intruder_knowledge(value: object) -> object:
+    """Check what an intruder is said to know, and return it, rows as their model."""
+    if value == "all" or isinstance(value, KnownRows):
+        return value
+    if isinstance(value, Mapping):
+        return KnownRows.model_validate(dict(value))
+    raise fault("must be the word all, or the number of rows, as in knows: {rows: 2}")
+
+
 class TablesPrivacy(StrictModel):
     """Privacy models that every history of the release must satisfy."""
 
+    examples: ClassVar[Mapping[str, str]] = {"l": "l: {visit: {diagnosis: {distinct: 3}}}", "t": "t: {visit: {diagnosis: {t: 0.2}}}"}
     k: Annotated[int, Field(ge=1)]
     """Persons who share each history, at least."""
-    knows: Literal["all"] | KnownRows = "all"
+    knows: Annotated[Literal["all"] | KnownRows, BeforeValidator(intruder_knowledge)] = "all"
     """What an intruder knows of a person: all rows, or ``{rows: m}``, at most so many of each table right below the unit."""
     l: dict[str, dict[str, Diversity]] = Field(default_factory=dict)  # noqa: E741 - the model's own name
     """l-diversity by table and sensitive column."""
@@ -150,6 +166,12 @@ class TablesJob(JobModel):
     uncounted: ClassVar[frozenset[str]] = frozenset(
         {"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "attacks", "overlaps"}
     )
+    examples: ClassVar[Mapping[str, str]] = {
+        "tables": 'tables: {person: {source: {path: "person/*.parquet"}, key: person_id}}',
+        "privacy": "privacy: {k: 50}",
+        "method": "method: {name: skald}",
+        "suppression": "suppression: {limit: 0.05, rows: 0.10}",
+    }
     version: Literal[2]
     """The version of the job format: 2."""
     name: Annotated[str, AfterValidator(job_name)]

@@ -9,9 +9,9 @@ from schemas.job.publish import EXACT, treatment_sentence
 from schemas.relational.table_jobs import unit_key_words
 from schemas.relational.tables_job import TablesJob
 from tasks.publication.target import job_target
-from tasks.relational.making.checks import TableSet, check_relations, check_types
+from tasks.relational.making.checks import TableSet, check_types
 from tasks.relational.making.levels import history_numbers, lattice_of_tables
-from tasks.relational.making.linking import link_rows
+from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import align_rows
 from tasks.relational.making.reading import carry_rows, open_tables, read_tables
 from tasks.relational.publication import tables_release_id

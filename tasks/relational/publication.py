@@ -15,7 +15,7 @@ from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
 from schemas.job.attacks import attacks_sentence, broken_attacks
 from schemas.relational.manifest import ReleasedPersons, TablesManifest, files_by_table
-from schemas.relational.table_jobs import lasting_key, table_job, tables_digest, unit_key_words
+from schemas.relational.table_jobs import lasting_key, tables_digest, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
@@ -177,7 +177,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         job=run.secret.keyed("job", tables_digest(job)),
         inputs=run.secret.keyed("inputs", {name: table.table.source.digest for name, table in given.tables.items()}),
         method=job.method.name,
-        privacy=_promised(job),
+        privacy=tables_promise(job),
         unit=job.tree.unit,
         key_columns={name: spec.key for name, spec in job.tables.items() if spec.key},
         references={name: spec.references for name, spec in job.tables.items() if spec.references},
@@ -197,14 +197,3 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         policy=run.policy.digest if run.policy else None,
         run_by=job.run_by,
     )
-
-
-def _promised(job: TablesJob) -> dict[str, Any]:
-    """Return the privacy promises for the manifest, without hierarchies, which hold values."""
-    known = job.privacy.known_rows
-    promised: dict[str, Any] = {"k": job.privacy.k, "knows": "all" if known is None else {"rows": known}}
-    for table in job.tables:
-        for section, columns in table_job(job, table).privacy.summary().items():
-            if section != "k":
-                promised.setdefault(section, {})[table] = columns
-    return promised

@@ -29,6 +29,7 @@ from tasks.store.keys import fingerprint_of
 from tasks.store.secret import read_secrets
 from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.entries import entry_faults
+from tasks.verification.other_jobs import other_tables_job_note
 
 BATCH_ROWS = 1 << 17
 DIGITS = 12
@@ -145,6 +146,16 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
     faults = _file_faults(release, manifest) + _signature_faults(release, manifest, key)
     if job is None:
         return _verified_by_manifest(manifest, release, faults)
+    note = other_tables_job_note(job, manifest)
+    try:
+        found = _verified_by_job(job, manifest, release, faults)
+    except VerificationError as error:
+        raise VerificationError(f"'{release}'", error.faults, note) from None
+    return found._replace(notes=(*found.notes, *([note] if note else [])))
+
+
+def _verified_by_job(job: TablesJob, manifest: TablesManifest, release: Path, faults: Sequence[str]) -> VerifiedTables:
+    """Recount a release against its job, and compare the manifest with both."""
     if set(manifest.tables) != set(job.tables) or manifest.unit != job.tree.unit:
         raise VerificationError(f"'{release}'", [*faults, "its tables are not those of the job"])
     notes: list[str] = []

@@ -252,5 +252,6 @@ def _other_method(manifest: Manifest) -> str:
     loss = manifest.loss["gcp"]
     return (
         f"One level for a whole column costs {loss:.2f} of GCP here. Methods with labels of their own in every class mostly lose far less: "
-        "method: {name: mondrian, score: ncp}. What they lose on these data is measured by skald compare JOB --methods skald,mondrian."
+        "method: {name: mondrian, score: ncp}. What they lose on these data is measured by skald compare JOB --methods skald,mondrian "
+        "--set 'method={name: mondrian, score: ncp}'."
     )

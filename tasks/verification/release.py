@@ -45,6 +45,7 @@ from tasks.verification.manifest_claims import (
     unverified_claims,
     unverified_without_job,
 )
+from tasks.verification.other_jobs import DIGESTS_DIFFER, other_job_note
 from tasks.verification.published_releases import newer_releases
 
 OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
@@ -131,6 +132,17 @@ def verify_published(job: Job | None, release: Path, context: VerificationContex
     content, manifest = _read(release, what)
     if manifest.format != FORMAT:
         raise ManifestFormatError.unknown(context.location, manifest.format, FORMAT)
+    try:
+        return _verified_with_manifest(job, release, content, manifest, known)
+    except VerificationError as error:
+        if job is None:
+            raise
+        raise VerificationError(what, error.faults, other_job_note(job, manifest)) from None
+
+
+def _verified_with_manifest(job: Job | None, release: Path, content: bytes, manifest: Manifest, known: VerificationContext) -> Verified:
+    """Verify a release by a manifest of a known format."""
+    what = f"'{known.location}'"
     faults = _evidence_faults(job, release, content, manifest, context)
     try:
         files = data_files(release)
@@ -255,6 +267,8 @@ def _held(
         notes += unreported
     if faults:
         raise VerificationError(what, faults)
+    # That the digests differ is said by a note of the job's own.
+    notes += [said] if job is not None and (said := other_job_note(job, manifest)) and DIGESTS_DIFFER not in said else []
     notes += [said] if (said := exchanged_unseen(recount)) else []
     unverified = recount.unverified if job is not None else tuple(uncounted(manifest))
     return Verified(recount, manifest, tuple(notes), unverified, unverified_claims(job, manifest, recount, is_its_job=is_its_job))

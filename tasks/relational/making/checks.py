@@ -119,11 +119,11 @@ RELATED = FileStep("related", make=_check, reads=lambda given, _: given.key, suf
 """What is wrong with keys and references, in counts."""
 
 
-def check_relations(given: TableSet) -> None:
-    """Refuse tables whose keys or references are not as the job says; report all faults at once."""
+def relation_faults(given: TableSet) -> tuple[list[str], bool]:
+    """Return what is wrong with keys and references, and whether each key names one row, so that references can be followed."""
     made = one(given.run, RELATED, given, None, "keys and references")
-    if faults := list(_sentences(json.loads(given.store.path(made).read_text()), refuse=given.job.orphans == "refuse")):
-        raise RelationError(faults)
+    found = json.loads(given.store.path(made).read_text())
+    return list(_sentences(found, refuse=given.job.orphans == "refuse")), not any(one_found.get("repeats") for one_found in found)
 
 
 def _sentences(found: list[dict[str, object]], *, refuse: bool) -> Iterator[str]:

@@ -12,7 +12,7 @@ from core.relational.kernels import NOWHERE
 from schemas.errors.base import counted
 from schemas.errors.tables import RelationError
 from tasks.engine.steps import one
-from tasks.relational.making.checks import TableSet
+from tasks.relational.making.checks import TableSet, relation_faults
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -123,13 +123,34 @@ LINKED = FileStep(
 """The rows of a table in the order of persons, each with the rows that it hangs from."""
 
 
+def check_relations(given: TableSet) -> None:
+    """Refuse tables whose keys or references are not as the job says; report all faults at once."""
+    faults, followed = relation_faults(given)
+    if faults:
+        # References that disagree are known only of joined rows, for which a key must name one row.
+        raise RelationError(faults + (_disagreements(_linked(given)) if followed else []))
+
+
 def link_rows(given: TableSet) -> Linking:
+    """Join the rows of all tables to their persons, and refuse references that disagree."""
+    linking = _linked(given)
+    if faults := _disagreements(linking):
+        raise RelationError(faults)
+    return linking
+
+
+def _linked(given: TableSet) -> Linking:
     """Join the rows of all tables to their persons, parents first."""
     linking = Linking(given.run, given.job, given.tables, {})
     for table in given.job.tree.tables[1:]:
         linking.linked[table] = one(given.run, LINKED, linking, table, f"rows of {table}")
+    return linking
+
+
+def _disagreements(given: Linking) -> list[str]:
+    """Return a sentence for each table with rows whose references lead to different rows above."""
     faults = []
-    for table, artifact in linking.linked.items():
+    for table, artifact in given.linked.items():
         with connect(given.run.job, given.run.spill) as connection:
             path = literal(str(given.store.path(artifact)))
             [(differing,)] = connection.execute(
@@ -140,9 +161,7 @@ def link_rows(given: TableSet) -> Linking:
                 f"the references of {counted(differing, 'row')} of '{table}' disagree: what one finds hangs from another row than what the "
                 "other finds; mend them"
             )
-    if faults:
-        raise RelationError(faults)
-    return linking
+    return faults
 
 
 def _align(given: Linking, table: str, path: Path) -> int:

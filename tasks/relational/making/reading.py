@@ -64,16 +64,22 @@ def open_tables(job: TablesJob) -> Iterator[Run]:
 
 def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
     """Find the files of every table and check its columns against the job."""
-    tables = {}
+    tables, faults = dict[str, TableSource](), dict[str, SourceError]()
     for name in job.tree.tables:
         spec, of_table = job.tables[name], table_job(job, name)
         linking = tuple(dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)]))
         own = replace(run, job=of_table)
-        source = read_source(own)
+        try:
+            source = read_source(own)
+        except SourceError as error:
+            faults[name] = error
+            continue
         if name == job.tree.unit and lasting_key(job):
             # A key that cannot be used is told of before hours are spent.
             source = with_keys(persons_job(job), source)
         tables[name] = TableSource(name, of_table, own, source, linking)
+    if faults:
+        raise SourceError.of_tables({name: str(error) for name, error in faults.items()})
     return tables
 
 

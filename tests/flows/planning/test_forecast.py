@@ -81,5 +81,11 @@ def test_a_method_that_is_not_measured_is_said_not_to_be() -> None:
     measured, other = (dict(forecast_rows(forecast, method)) for method in ("mondrian", "kmember"))
     assert "not measured" not in measured["would lose"]
     assert measured["least"].endswith("--methods skald,mondrian")
+    # A comparison runs other methods than the job's by their defaults, and that score is none.
+    assert dict(forecast_rows(forecast, "skald"))["least"].endswith("skald,mondrian --set 'method={name: mondrian, score: ncp}'")
+    own = Forecast(records=100, whole=True, ways=(Expected(way="mondrian", gcp=0.3, error=0.0), *ways))
+    assert dict(forecast_rows(own, "mondrian"))["least"].endswith("skald,mondrian --set 'method={name: mondrian, score: ncp}'")
+    worst = Forecast(records=100, whole=True, ways=(Expected(way="least DM*", gcp=0.6, error=0.0), ways[0]))
+    assert dict(forecast_rows(worst, "skald"))["least"].endswith("skald,mondrian --set 'method={name: skald}'")
     assert other["would lose"].endswith("kmember is not measured by a plan")
-    assert other["least of these"].endswith("--methods skald,mondrian,kmember")
+    assert other["least of these"].endswith("--methods skald,mondrian,kmember --set 'method={name: mondrian, score: ncp}'")

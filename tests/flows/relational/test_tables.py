@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.tables import tables
-from schemas.errors.base import StorageError, VerificationError
+from schemas.errors.base import SourceError, StorageError, VerificationError
 from schemas.errors.refusals import PolicyError
 from schemas.errors.tables import HistoryError, RelationError
 from schemas.relational.tables_job import load_tables_job
@@ -99,8 +99,11 @@ def test_what_is_altered_in_a_release_is_noticed(tmp_path: Path, source: dict[st
     job = load_tables_job(path)
     assert is_release_of_tables(made.folder)
     assert verify_tables(job, made.folder).notes == ()
-    with pytest.raises(VerificationError, match="have a history that fewer than 40 share"):
+    with pytest.raises(VerificationError, match="have a history that fewer than 40 share") as raised:
         verify_tables(load_tables_job(path, ("privacy.k=40",)), made.folder)
+    assert "privacy.k is 4 in the release and 40 in the job. If the release was made with --set" in str(raised.value)
+    [note] = verify_tables(load_tables_job(path, ("suppression.limit=0.5",)), made.folder).notes
+    assert "their keyed digests differ. If the release was made with --set" in note
     manifest = json.loads((made.folder / "manifest.json").read_text())
     [part] = (made.folder / "data" / "visit").iterdir()
     part.write_bytes(part.read_bytes()[:-1] + b"?")
@@ -205,12 +208,25 @@ def test_a_table_without_rows_is_published_without_rows(tmp_path: Path, source: 
     verify_tables(load_tables_job(path, privacy), made.folder)
 
 
-def test_references_that_disagree_are_refused(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+def test_references_that_disagree_are_refused_with_those_that_find_nobody(tmp_path: Path, source: dict[str, pa.Table]) -> None:
     conditions = source["condition"].to_pylist()
+    alone = next(row for row in conditions if not row["visit_id"])
+    alone["person_id"] = 99_999
     one = next(row for row in conditions if row["visit_id"] and row["person_id"] is not None)
     one["person_id"] = (one["person_id"] + 1) % 150
-    with pytest.raises(RelationError, match="the references of 1 row of 'condition' disagree"):
+    with pytest.raises(RelationError) as raised:
         tables(hospital_job(tmp_path, source | {"condition": pa.Table.from_pylist(conditions)}), ())
+    nobody, disagreeing = raised.value.faults
+    assert nobody.startswith("1 row of 'condition' refer by 'person_id' to rows that 'person' does not have")
+    assert disagreeing.startswith("the references of 1 row of 'condition' disagree")
+
+
+def test_columns_that_do_not_fit_are_told_of_all_tables_at_once(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    unfit = {"person": source["person"].drop_columns(["age"]), "visit": source["visit"].append_column("more", source["visit"]["ward"])}
+    with pytest.raises(SourceError, match="2 tables of the job cannot be read as it says") as raised:
+        tables(hospital_job(tmp_path, source | unfit), ())
+    assert "table 'person': The source lacks 1 column that the job names: 'age'." in str(raised.value)
+    assert "table 'visit': No role is given to 'more'." in str(raised.value)
 
 
 def test_rows_of_a_person_are_bounded(tmp_path: Path, source: dict[str, pa.Table]) -> None:

@@ -22,6 +22,7 @@ from tasks.engine.runs import versions
 from tasks.recount.recount import verify_release
 from tasks.release.manifest import read_manifest
 from tasks.verification.manifest_claims import NO_JOB, uncounted
+from tasks.verification.other_jobs import OTHER, other_job_note
 from tasks.verification.release import OTHER_LIBRARY, VerificationContext, Verified, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job, two_column_job
@@ -179,3 +180,40 @@ def test_a_value_that_is_called_as_all_are_is_verified(
     settings = ("privacy.k=1", f"method={{name: {method}}}")
     made = anonymise(two_column_job(tmp_path, table, hierarchy), *settings)
     verify_published(load_job(tmp_path / "job.yaml", settings), made.folder, VerificationContext(str(made.folder)))
+
+
+OF_JOB = [
+    ((), "method.name is mondrian in the release and skald in the job; privacy.k is 4 in the release and 5 in the job; 3 settings of"),
+    (("privacy.k=9", SETTINGS[0], *SETTINGS[2:]), "privacy.k is 4 in the release and 9 in the job. If"),
+    (
+        (*SETTINGS[:3], "privacy.l.disease.distinct=3"),
+        "privacy.l.disease.distinct is 2 in the release and 3 in the job; 2 settings of privacy in",
+    ),
+    ((*SETTINGS, "suppression.limit=0.5"), "their keyed digests differ. If the release was made with --set, give the same settings"),
+    (SETTINGS, None),
+]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("settings", "told"), OF_JOB)
+def test_a_job_that_is_not_the_manifests_is_told_from_it_and_its_own_is_not(
+    made: Path, settings: tuple[str, ...], told: str | None
+) -> None:
+    note = other_job_note(load_job(made / "job.yaml", settings), manifest_of(made))
+    assert note == "" if told is None else note.startswith(OTHER) and told in note
+
+
+@pytest.mark.ci
+def test_a_release_made_with_other_settings_is_refused_with_both_named(made: Path, tmp_path: Path) -> None:
+    release = Path(shutil.copytree(made / "release", tmp_path / manifest_of(made).release))
+    with pytest.raises(VerificationError, match=r"have fewer than k = 200 records(.|\n)*privacy.k is 4 in the release and 200 in the job"):
+        verify_published(load_job(made / "job.yaml", ("privacy.k=200",)), release, VerificationContext(str(release)))
+
+
+@pytest.mark.ci
+def test_what_somebody_wrote_into_a_manifest_is_not_repeated(made: Path) -> None:
+    """Names of promises and their values may be anything there."""
+    forged = {"k": "Alice 44", "l": {"Alice 44": {"distinct": 3}}}
+    note = other_job_note(load_job(made / "job.yaml", SETTINGS[:2]), manifest_of(made).model_copy(update={"job": "", "privacy": forged}))
+    assert "privacy.k is something else in the release and 4 in the job; 1 setting of privacy in the release alone" in note
+    assert "Alice" not in note

@@ -26,6 +26,10 @@ KEPT = [
     "target=s3://bucket/releases",
     "work=other",
     "overlaps=refuse",
+    "orphans=drop",
+    "attacks=off",
+    "attacks.sample=500",
+    "privacy.knows.rows=2",
     "columns.person=patient",
     "columns.linkable.0=visit",
     "columns.quasi_identifiers.0.exact=false",
@@ -68,6 +72,30 @@ def test_settings_that_could_hold_values_of_cells_are_refused_by_their_position_
     with pytest.raises(ValidationError) as faults:
         RunParameters(job_file="job.yaml", settings=[setting])
     assert VALUE not in str(faults.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "forms"),
+    [
+        ("privacy={k: 12}", "--set privacy.k=…"),
+        (f"privacy={{k: 12, t: {{{VALUE}: {{t: 0.2}}}}}}", "--set privacy.k=… --set privacy.t.COLUMN.t=…"),
+        ("columns.quasi_identifiers.0={name: age, hierarchy: {widths: [1]}}", "--set columns.quasi_identifiers.0.name=… --set columns."),
+    ],
+)
+def test_a_mapping_is_answered_with_the_dotted_paths_to_write_instead(setting: str, forms: str) -> None:
+    with pytest.raises(JobError) as refused:
+        RunParameters.of(Path("job.yaml"), ["privacy.k=3", setting])
+    [sentence] = refused.value.faults
+    assert f"--set 2 gives a mapping; --set takes a dotted path and its value: write {forms}" in sentence
+    assert VALUE not in sentence
+    # What is told is taken: each path may be a parameter.
+    told = [part.removesuffix("=…") for part in sentence.split("write ")[1].split() if part != "--set"]
+    assert RunParameters.of(Path("job.yaml"), [f"{path}=1" for path in told]).settings
+
+
+def test_a_setting_that_is_none_is_answered_with_what_set_takes() -> None:
+    with pytest.raises(JobError, match=r"dotted path and its value, as in --set privacy\.k=12"):
+        RunParameters.of(Path("job.yaml"), ["privacy"])
 
 
 def test_what_the_form_asks_for_by_name_comes_last_and_wins() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors.base import JobError
+from schemas.errors.base import JobError, nearest
 from schemas.job.job import Job, load_job
 from tests.schemas.job.test_job import CONTRACT, SHORT, write
 
@@ -41,6 +41,7 @@ SINGLE_FAULTS = {
     "unknown key": (SHORT + "treshold: 3\n", "treshold: unknown key; known here: 'version'"),
     "misspelt key": (SHORT + "chunk_row: 3\n", "chunk_row: unknown key (did you mean 'chunk_rows'?)"),
     "misspelt key inside": (SHORT.replace("{k: 2}", "{k: 2, kk: 3}"), "privacy.kk: unknown key (did you mean 'k'?)"),
+    "key in capitals": (SHORT + "CHUNK_Rows: 3\n", "CHUNK_Rows: unknown key (did you mean 'chunk_rows'?)"),
     "missing key": (SHORT.replace("memory: 64MB\n", ""), "memory: is missing"),
     "missing key inside": (SHORT.replace("{k: 2}", "{}"), "privacy.k: is missing"),
     "empty value": (SHORT.replace("memory: 64MB", "memory:"), "memory: is empty"),
@@ -87,6 +88,7 @@ SINGLE_FAULTS = {
     "null text twice": (with_source("a.csv, null_values: [NA, NA]"), "source.null_values: lists a text twice"),
     "type": (with_source("a.csv, types: {age: interger}"), "source.types.age: must be 'text', 'integer'"),
     "type with a size": (with_source("a.csv, types: {age: 'decimal(2,3)'}"), "source.types.age: decimal(p,s) needs p"),
+    "column in capitals": (with_source("a.csv, types: {AGE: text}"), "column 'AGE' has no role in columns (did you mean 'age'?)"),
     "type of no column": (with_source("a.csv, types: {aeg: text}"), "column 'aeg' has no role in columns (did you mean 'age'?)"),
     "no quasi-identifiers": (SHORT.replace(_ONE_QID, " []"), "quasi_identifiers: needs at least 1 entry"),
     "role as a word": (with_role("sensitive: age2"), "columns.sensitive: must be a list of column names"),
@@ -139,6 +141,24 @@ def test_one_fault_is_told_once_with_its_place(tmp_path: Path, case: str) -> Non
     text, expected = SINGLE_FAULTS[case]
     [told] = faults_of(tmp_path, text)
     assert expected in told
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("Age", ["age", "wage"], "age"),
+        ("K", ["k", "l", "t"], "k"),
+        ("PRIVCY", ["privacy", "name"], "privacy"),
+        ("AGES", ["ages", "AGE", "AGEs"], "AGEs"),
+        ("aGE", ["age", "AGE"], "AGE"),
+        ("STRASSE", ["straße"], "straße"),
+        ("height", ["weight_of_all", "age"], None),
+    ],
+)
+def test_names_resemble_each_other_whatever_their_case_and_that_decides_between_equal_ones(
+    name: str, known: list[str], meant: str | None
+) -> None:
+    assert nearest(name, known) == (f" (did you mean '{meant}'?)" if meant else "")
 
 
 _BOMB = "a: &a [x]\n" + "".join(f"{b}: &{b} [{', '.join(['*' + a] * 10)}]\n" for a, b in pairwise("abcdefgh"))
