@@ -18,12 +18,12 @@ NONE = "none"
 
 
 def person_columns(value: object) -> list[str]:
-    """Return the columns that name a person from a job's setting; empty for the word ``none``."""
+    """Validate a job's setting of the person columns; return a list, empty for the word ``none``."""
     return [] if value == NONE else one_or_several(value, wanted="the name of a column, a list of names, or the word none")
 
 
 def one_or_several(value: object, *, wanted: str = "the name of a column, or a list of names") -> list[str]:
-    """Return a list of column names from one name or a list, which may be empty.
+    """Validate one column name or a list of distinct names, which may be empty; return a list.
 
     Args:
         value: What the job has there.
@@ -80,7 +80,7 @@ def column_names(value: object) -> list[str]:
 
 
 def column_names_or_rest(value: object) -> object:
-    """Return the column names of a list of names and entries, or the word ``rest``.
+    """Validate a list of names and entries, or the word ``rest``; return the names, or the word.
 
     Each entry with more than a name is validated.
     """
@@ -155,17 +155,17 @@ class QuasiIdentifier(StrictModel):
 
 
 def published_entries(value: object) -> list[PublishedEntry]:
-    """Validate and return the entries of insensitive columns that have more than a name."""
+    """Validate and return the entries of insensitive columns with more than a name; empty for no list."""
     return [PublishedEntry.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def sensitive_entries(value: object) -> list[Spelled]:
-    """Validate and return the entries of sensitive columns that have more than a name."""
+    """Validate and return the entries of sensitive columns with more than a name; empty for no list."""
     return [Spelled.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def sensitive_names(value: object) -> list[str]:
-    """Return the names of sensitive columns from a list of names and entries."""
+    """Validate a list of names and entries of sensitive columns; return the names."""
     sensitive_entries(value)
     return column_names(_only_names(value))
 
