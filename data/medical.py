@@ -46,7 +46,7 @@ def make_medical(out: Path, rows: int, files: int | None = None, seed: int = 0) 
 
 
 def files_of(kind: str, out: Path, rows: int, files: int | None, seed: int) -> list[tuple[Path, int, int]]:
-    """Create the folder of a data set, and return its files with their record ranges.
+    """Check the arguments and create a data set's folder; return each file with its record range.
 
     Each entry has the path, the first record in the file, and the first record after it.
 

@@ -34,7 +34,7 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
 
 
 def maker(name: str) -> Maker:
-    """Return the function that writes the data set ``name``.
+    """Return the function that writes the data set ``name``, or raise ValueError.
 
     Raises:
         ValueError: there is no such data set.

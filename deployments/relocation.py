@@ -90,7 +90,7 @@ def _in_copy(made: Callable[[Path, Path], None]) -> Iterator[None]:
 
 
 def copy_sources(checkout: Path, target: Path) -> None:
-    """Copy the project's files unchanged, and no other files next to them."""
+    """Copy the project's files alone, unchanged, and write a ``MANIFEST.in`` next to them."""
     for path in (*(checkout / name for name in BESIDE), *_files(checkout)):
         copy = target / path.relative_to(checkout)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def copy_sources(checkout: Path, target: Path) -> None:
 
 
 def relocate(checkout: Path, target: Path) -> None:
-    """Copy the project's files into one package, as in a wheel."""
+    """Copy the project's files into one package, with imports changed to it, as in a wheel."""
     known = {_module(path.relative_to(checkout)) for path in _files(checkout)}
     for path in (checkout / f"{NAME}.py", *_files(checkout)):
         inside = Path("__init__.py") if path.stem == NAME and path.parent == checkout else path.relative_to(checkout)
@@ -131,7 +131,7 @@ def _module(path: Path) -> str:
 
 
 def relocated(source: bytes, known: set[str], name: str) -> bytes:
-    """Return a module's source with its imports changed to the one package.
+    """Return a module's source with imports changed to the one package, or raise SyntaxError.
 
     Every line stays where it was.
 

@@ -13,9 +13,9 @@ LEAST = 3_000_000_000
 
 
 def check_address_space() -> None:
-    """Raise if the address space limit is too small to load the libraries.
+    """Raise if the address space limit is too small for the libraries; under a limit, use one BLAS thread.
 
-    With such a limit some libraries end the process, or wait for ever.
+    With too small a limit some libraries end the process, or wait for ever.
 
     Raises:
         MachineError: there is such a limit.

@@ -54,7 +54,7 @@ class AttackOutcome(NamedTuple):
 
 
 def attacked_release(job: Job, release: str, *, everybody: bool = False) -> AttackOutcome:
-    """Verify a release and run all simulated attacks against it.
+    """Verify a release or raise; run all simulated attacks on it, and those with earlier releases.
 
     Args:
         job: The job that made it.
@@ -103,7 +103,7 @@ def _together(played: PlayedAttacks) -> tuple[AttackFigures, ...]:
 
 
 def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
-    """Verify a release of several tables and attack it by joining its tables.
+    """Verify a release of several tables or raise; attack it by joins, and with earlier releases.
 
     Args:
         job: The job that made it.

@@ -15,11 +15,7 @@ FOLDER = Path(".demo")
 
 
 def make_patients(folder: Path, rows: int) -> Path:
-    """Make synthetic patients and copy the job file next to them.
-
-    Returns:
-        The job file.
-    """
+    """Write synthetic patients, and copy job file and hierarchies next to them; return the job file."""
     folder.mkdir(exist_ok=True)
     make_medical(folder / "medical", rows)
     shutil.copytree(JOBS / "hierarchies", folder / "hierarchies", dirs_exist_ok=True)
@@ -46,7 +42,7 @@ def demo() -> None:
 
 
 def next_commands(job: Path) -> list[str]:
-    """Return the lines that suggest next commands: verify the release, draft a job, run it."""
+    """Return the lines that suggest commands after a run: verify its release, draft a job, run it."""
     releases = job.parent / "releases" / "medical"
     release = releases / (releases / "CURRENT").read_text(encoding="utf-8").strip()
     folder = Path(sys.executable).parent

@@ -41,7 +41,7 @@ class _NotInstalled(MetaPathFinder):
 
 
 def load_less() -> None:
-    """Block imports of unused packages, and start no threads that only wait, in this process."""
+    """Prepare this process for a quick start: block unused packages, spare threads and collect rarely."""
     sys.meta_path.insert(0, _NotInstalled(*UNUSED, *(() if "utility" in sys.argv[1:] else (FOR_LEARNERS,))))
     # NumPy's linear algebra, of which only learners of `skald utility` make use, else starts a thread for every core, and these spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -60,7 +60,7 @@ def anonymise_records(job: Job, way_for: Callable[[Job, Coding], Way]) -> Publis
 
 
 def _way(job: Job, coding: Coding) -> Way:
-    """Return the function that recodes the records: in fragments where they do not fit the memory, else all at once."""
+    """Return the function that recodes the records, in fragments where they do not fit the memory."""
     return anonymise_fragments if need_fragments(job, coding) else _anonymise_whole
 
 

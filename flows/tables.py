@@ -39,7 +39,7 @@ def tables(job: TablesJob) -> PublishedTables:
 
 
 def _choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, ReleasedTables]:
-    """Run the job's method; return the outcome and the tables to release: one level per column, or classes with own labels."""
+    """Run the job's method; return the outcome and the tables to release."""
     if given.job.is_local:
         chosen = choose_classes(given)
         return chosen.outcome, ReleasedTables.of(given, (), chosen.published, release, chosen.matched)

@@ -14,7 +14,7 @@ from flows.loading import restore_collector
 
 @contextmanager
 def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., Any]]:
-    """Load a flow with Prefect or without, and yield the function that runs a job file with it.
+    """Start Prefect's API, or switch Prefect off; load a flow and yield the function that runs a job file.
 
     Args:
         load: Returns the flow; whoever imports it decides whether it is one of Prefect's.

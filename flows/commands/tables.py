@@ -77,7 +77,7 @@ def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> 
 
 
 def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> bool:
-    """Verify a release of several tables and print the result; return whether all of its promise was counted."""
+    """Verify a release of several tables and print the result; return whether all it promises was counted."""
     from flows.terminal.tables import verified_summary
     from flows.verification import verified_tables
     from schemas.relational.tables_job import load_tables_job
@@ -96,7 +96,7 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
 
 
 def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
-    """Rebuild the report of a release of several tables from its manifest alone."""
+    """Verify a release of several tables; print its report as JSON or write it to a folder, if asked."""
     from tasks.publication.staging import write_texts
     from tasks.relational.report import report_content, report_texts
     from tasks.relational.verified import verify_tables
@@ -112,7 +112,7 @@ def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
 
 
 def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None:
-    """Draft a job of several tables, one folder each, and print the findings."""
+    """Draft a job file of several tables, one folder each, and print the findings."""
     from schemas.errors.base import counted
     from tasks.relational.draft import draft_content, draft_tables, drafted_table_sentences
 
@@ -129,7 +129,7 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None
 
 
 def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *, as_json: bool) -> None:
-    """Verify a release of several tables, attack it by joins, and print the results."""
+    """Verify and attack a release of several tables, and print the results; raise if they are refused."""
     from flows.attacking import attacked_tables, check_attacked
     from flows.terminal.attacks import attack_summary
     from schemas.relational.table_jobs import unit_job

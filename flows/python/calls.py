@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAndSettings:
-    """Return a job and its settings in the form that the flows take.
+    """Convert a job and settings to the form that the flows take; raise for what no job can hold.
 
     Raises:
         JobError: the content or a setting holds what no job can.
@@ -66,7 +66,7 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
 
 
 def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) -> dict[str, Any]:
-    """Return the plan of a job as JSON data.
+    """Make the plan of a job, which scans the source; return it as JSON data.
 
     Args:
         job: The job.
@@ -92,7 +92,7 @@ def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) ->
 
 
 def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: str, key: Path | None) -> dict[str, Any]:
-    """Verify a release and return its counts as JSON data.
+    """Verify a release, or raise; return its counts as JSON data.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
@@ -145,7 +145,7 @@ def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bo
 
 
 def tables_flow(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool = True) -> Any:
-    """Run a job of several tables, and return the published release.
+    """Run a job of several tables without Prefect, or raise; return the published release.
 
     Raises:
         SkaldError: with one sentence.

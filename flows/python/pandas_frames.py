@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def table_of_pandas(frame: Any) -> pa.Table:
-    """Return a pandas frame as an Arrow table, without its index.
+    """Convert a pandas frame to an Arrow table without its index, or raise FrameError.
 
     Raises:
         FrameError: a column holds values of several types, or of a type that is not read.

@@ -54,7 +54,7 @@ class Deployed(NamedTuple):
 def deploy_job(
     job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str, take_over: bool = False
 ) -> Deployed:
-    """Create or change the deployment of a job on Prefect's server.
+    """Create or change a job's deployment on Prefect's server; delete those under its former methods.
 
     It is of the method's flow, under the job's name.
 

@@ -105,7 +105,7 @@ def prepare(home: Path | None = None) -> bool:
 
 @contextmanager
 def api(configured: bool) -> Iterator[None]:
-    """Provide Prefect's API during the block: the configured server, or one on a thread.
+    """Provide Prefect's API in the block, after ``prepare``: the configured server, or one on a thread.
 
     Raises:
         ServerError: the configured server does not answer, before the block or when the block fails.

@@ -38,7 +38,7 @@ def form_field(form: Form, key: str) -> str:
 
 
 def current_job_file(studio: Studio, form: Form) -> Opened:
-    """Return the job file, and raise if it changed since the page was shown.
+    """Read the job file, and raise if it changed since the form's page was shown.
 
     Raises:
         StorageError: it is another by now.
@@ -50,7 +50,7 @@ def current_job_file(studio: Studio, form: Form) -> Opened:
 
 
 def open_path(studio: Studio, form: Form) -> str:
-    """Open the job file or source that the form names; return the address of the next page.
+    """Open the job file that the form names, or start to draft one from a source; return the next address.
 
     Raises:
         StorageError: nothing is named, or something is worked on already.
@@ -62,7 +62,7 @@ def open_path(studio: Studio, form: Form) -> str:
 
 
 def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
-    """Open a job file, or draft a job from sources into a folder; return the next page's address.
+    """Open a job file, or start to draft one from sources in a folder; return the next page's address.
 
     Raises:
         StorageError: something is worked on already.
@@ -121,7 +121,7 @@ def change_choices(studio: Studio, form: Form) -> str:
 
 
 def take_node(studio: Studio, form: Form) -> str:
-    """Set the levels of a lattice node in the job file; return the next page's address.
+    """Set a lattice node's levels, and a limit that allows it, in the job file; return the next address.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -167,7 +167,7 @@ def change_steps(studio: Studio, form: Form) -> str:
 
 
 def change_kind(studio: Studio, form: Form) -> str:
-    """Replace a column's hierarchy by a draft of another kind; return the address of its page.
+    """Draft a column's hierarchy of another kind, at once or as work; return the address of its page.
 
     It fits the column's type, or is a list of groups.
 
@@ -260,7 +260,7 @@ def cancel_work(studio: Studio, form: Form) -> str:
 
 
 def page_of_form(form: Form) -> str:
-    """Return the page from which a form was sent; the start page for unknown pages."""
+    """Return the address of the page that sent a form; that of the start page for unknown pages."""
     page = form_field(form, "page")
     return page if page in {"/", "/columns", "/choices", "/run", "/compare"} or page.startswith(("/hierarchies?", "/compare?")) else "/"
 

@@ -55,7 +55,7 @@ def environment() -> Environment:
 
 
 def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
-    """Return a page with its common parts: the job's text, work in progress and messages."""
+    """Render a page with the job's text, work in progress and all messages, which are then removed."""
     opened, view, shown = None, "", ""
     if studio.path is not None:
         try:

@@ -26,7 +26,7 @@ PARENT_CHECK_SECONDS = 1.0
 
 
 def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
-    """Serve a studio until it is interrupted or its terminal is closed.
+    """Print the address of a studio, and serve it until it is interrupted or its terminal is closed.
 
     Args:
         names: A source or a job file; nothing to ask for one.

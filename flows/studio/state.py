@@ -86,7 +86,7 @@ class Studio:
         self.utilities: dict[str, dict[str, Any]] = {}
 
     def stamp_of(self, text: str) -> str:
-        """Return a keyed digest of a text.
+        """Return 32 hexadecimal digits of a text's digest, under a key of this studio.
 
         Without the key it confirms no guess.
         """
@@ -124,7 +124,7 @@ class Studio:
             return Opened(self.path, text, stamp, None, error.faults)
 
     def save(self, opened: Opened, text: str) -> Opened:
-        """Write a new text to the job file, if it is a valid job that the policy allows.
+        """Write a new text to the job file; raise if it is no allowed job, or the file is another by now.
 
         Args:
             opened: What the file held when the change was made.
@@ -148,7 +148,7 @@ class Studio:
         return read
 
     def least(self, job: Job | None) -> int:
-        """Return the number of people who must share a value before it is shown.
+        """Return the number of people who must share a value before it is shown, at least five.
 
         It is k of the job or the policy, and never fewer than five.
         """
@@ -212,11 +212,8 @@ class Studio:
             raise JobError(opened.path.name, opened.faults or ["it is of several tables, which the studio does not show yet"])
         return opened.job
 
-    def shared(self, opened: Opened) -> dict[str, frozenset[str]]:
-        """Return the values that the page may show in the job's text, by column.
-
-        They are values of trees that enough people share.
-        """
+    def shared_tree_values(self, opened: Opened) -> dict[str, frozenset[str]]:
+        """Return the tree values that enough people share to be shown, by quasi-identifier; may be empty."""
         trees = [qid.name for qid in opened.job.columns.quasi_identifiers if qid.hierarchy.kind == "tree"] if opened.job else []
         if not trees:
             return {}
@@ -228,7 +225,7 @@ class Studio:
 
     def shown_text(self, opened: Opened) -> str:
         """Return the job's text with its rare values hidden."""
-        return hidden_text(opened.text, self.shared(opened))
+        return hidden_text(opened.text, self.shared_tree_values(opened))
 
     def edited_text(self, opened: Opened, shown: str, view: str) -> str:
         """Return the job's text after an edit, with the hidden values put back.
@@ -246,7 +243,7 @@ class Studio:
             raise StorageError(
                 "The job file was changed elsewhere meanwhile. Nothing was saved; copy what you wrote, and load the page again."
             )
-        return full_text(shown, opened.text, self.shared(opened))
+        return full_text(shown, opened.text, self.shared_tree_values(opened))
 
     def _finished(self, work: Work) -> None:
         """Store the result of finished work, and add a message for the page."""

@@ -48,7 +48,7 @@ class Channel:
 
 
 def work_once() -> None:
-    """Read one request, do its work, and write the result."""
+    """Read one request from standard input, do its work, and write the result; exit if it fails."""
     channel = Channel()
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()

@@ -103,7 +103,7 @@ class Works:
         return self.current is not None and not self.current.over
 
     def start(self, kind: str, stamp: str, **asked: Any) -> Work:
-        """Start work in a worker process.
+        """Start work in a worker process; raise if other work is in progress.
 
         Raises:
             StorageError: another one is going on, or no process can be started.
@@ -150,7 +150,7 @@ class Works:
             work.over = True
 
     def cancel(self) -> None:
-        """Interrupt the current work, as Ctrl-C does.
+        """Interrupt the current work, as Ctrl-C does; kill it if it does not end in time.
 
         Finished steps stay, and the same work continues from there.
         """
@@ -164,7 +164,7 @@ class Works:
         killing.start()
 
     def close(self) -> None:
-        """End the current work together with the studio."""
+        """Interrupt the current work, wait for its end, and kill it if it does not end in time."""
         process = self._process
         if process is None or process.poll() is not None:
             return

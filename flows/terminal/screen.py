@@ -30,7 +30,7 @@ class Screen(Console):
         super().__init__(stderr=stderr, highlight=highlight, soft_wrap=True, markup=False, emoji=False)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print texts and tables with control characters escaped."""
+        """Print texts and Rich renderables of any kind with control characters escaped."""
         super().print(*(printable(one) if isinstance(one, str) else _Printable(one) for one in objects), **options)
 
 

@@ -182,7 +182,7 @@ class SourceError(SkaldError):
 
     @classmethod
     def treated_on_cluster(cls) -> SourceError:
-        """Columns with ``publish`` need a flow that reads the source; with workers that publish into a bucket it does not."""
+        """Columns with ``publish`` cannot be published by workers that publish into a bucket."""
         return cls("Columns with 'publish' are not published by workers into a bucket. Give a folder as target, or run it on one machine.")
 
     @classmethod

@@ -119,7 +119,7 @@ class HierarchyError(SkaldError):
 
     @classmethod
     def no_qid(cls, qid: str, known: str) -> Self:
-        """Column given to a command is not a quasi-identifier of the job."""
+        """Column given to a command is no quasi-identifier; ``known`` is a hint of a similar name, or empty."""
         return cls(f"Column '{qid}' is no quasi-identifier of the job{known}; give the name of one with --column.")
 
     @classmethod

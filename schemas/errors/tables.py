@@ -244,7 +244,7 @@ class FileError(SourceError):
 
     @classmethod
     def unsupported_format(cls, file: str, words: str) -> FileError:
-        """File format is not supported."""
+        """File format is not supported; ``words`` says which one it is."""
         return cls(f"'{shown_path(file)}' is {words}.")
 
     @classmethod

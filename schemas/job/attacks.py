@@ -101,7 +101,7 @@ class AttackSettings(StrictModel):
 
 
 def attack_settings(value: object) -> object:
-    """Return the attack settings of a job, or None if attacks are off."""
+    """Parse the attack settings of a job (sample, all, off or a mapping); return None for off."""
     # YAML takes the bare word off for false.
     if value is False or value == "off":
         return None

@@ -19,12 +19,12 @@ NONE = "none"
 
 
 def person_columns(value: object) -> list[str]:
-    """Return the columns that name a person from a job's setting; empty for the word ``none``."""
+    """Validate a job's setting of the person columns; return a list, empty for the word ``none``."""
     return [] if value == NONE else one_or_several(value, wanted="the name of a column, a list of names, or the word none")
 
 
 def one_or_several(value: object, *, wanted: str = "the name of a column, or a list of names") -> list[str]:
-    """Return a list of column names from one name or a list, which may be empty.
+    """Validate one column name or a list of distinct names, which may be empty; return a list.
 
     Args:
         value: What the job has there.
@@ -81,7 +81,7 @@ def column_names(value: object) -> list[str]:
 
 
 def column_names_or_rest(value: object) -> object:
-    """Return the column names of a list of names and entries, or the word ``rest``.
+    """Validate a list of names and entries, or the word ``rest``; return the names, or the word.
 
     Each entry with more than a name is validated.
     """
@@ -165,13 +165,13 @@ def _by_position(model: type[EntryModel]) -> TypeAdapter[dict[int, EntryModel]]:
 
 
 def _entries(value: object, model: type[EntryModel]) -> list[EntryModel]:
-    """Validate and return the entries of a role that have more than a name."""
+    """Validate and return the entries of a role with more than a name; empty for no list."""
     found = {at: one for at, one in enumerate(value) if isinstance(one, Mapping)} if isinstance(value, list) else {}
     return list(_by_position(model).validate_python(found).values()) if found else []
 
 
 def published_entries(value: object) -> list[PublishedEntry]:
-    """Validate and return the entries of insensitive columns that have more than a name."""
+    """Validate and return the entries of insensitive columns with more than a name; empty for no list."""
     return _entries(value, PublishedEntry)
 
 
@@ -181,7 +181,7 @@ def sensitive_entries(value: object) -> list[Spelled]:
 
 
 def sensitive_names(value: object) -> list[str]:
-    """Return the names of sensitive columns from a list of names and entries."""
+    """Validate a list of names and entries of sensitive columns; return the names."""
     if not isinstance(value, list):
         raise fault("must be a list of column names or of entries, as in [diagnosis, {name: income, publish: shared}]")
     sensitive_entries(value)

@@ -32,7 +32,7 @@ def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any]
 
 
 def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Return where a method would publish ranges or sets of values that must be hidden.
+    """Return a message for each column of which a method would publish ranges or sets of hidden values.
 
     Each message has its location.
     """
@@ -110,7 +110,7 @@ def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
-    """Return the columns of ``linkable`` that publish no linking pseudonyms, each with its location."""
+    """Return a message for each column of ``linkable`` without linking pseudonyms, with its location."""
     named = columns.get("linkable")
     linking = [name for name, kind in pseudonym_kinds(columns.get("identifiers")) if TREATMENTS[kind].links]
     return [
@@ -121,7 +121,7 @@ def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
 
 
 def rank_faults(endpoints: object, quasi_identifiers: object, method: Mapping[str, Any]) -> list[str]:
-    """Return the columns in bins of ranks that conflict with ``endpoints: shared``.
+    """Return a message for each column in bins of ranks that ``endpoints: shared`` rules out.
 
     Such bins would have to end at values that k people share. Columns may be validated or raw; each message has its location.
     """

@@ -151,7 +151,7 @@ class Job(JobModel):
         return min(self.memory, self.worker_memory or self.memory)
 
     def with_task_memory(self) -> Self:
-        """Return the job with the memory of one task of chunks."""
+        """Return the job with ``memory`` lowered to that of one task of chunks."""
         return self if self.task_memory == self.memory else self.model_copy(update={"memory": self.task_memory})
 
     @property
@@ -194,7 +194,7 @@ class Job(JobModel):
 
     @property
     def work_path(self) -> Path:
-        """Absolute path of the folder of the artefacts.
+        """Absolute path of the artefacts' folder; raises where work in a bucket has no local folder.
 
         For work in a bucket, the local folder with its copy.
         """
@@ -216,12 +216,12 @@ class Job(JobModel):
         return self.work_address or str(self.work_path)
 
     def set_local_work(self, folder: Path | None) -> None:
-        """Store the local folder of work in a bucket, or None when the work ends."""
+        """Set the local folder of work in a bucket, for all jobs that share it; None when the work ends."""
         self._at_hand.folder = folder
 
     @property
     def replay_path(self) -> Path:
-        """Folder of the release to replay: in the target, or else relative to the job file."""
+        """Folder of the release to replay, if any: in the target, or else relative to the job file."""
         assert self.replay is not None
         known = self.target_path / self.replay
         return known if known.is_dir() else self.resolve(self.replay)
@@ -323,7 +323,7 @@ def job_json_schema() -> dict[str, Any]:
 
 
 def job_digest(job: Job) -> str:
-    """Return the SHA-256, in hex, of all settings that determine a release's content.
+    """Return the SHA-256, in hex, of the settings and hierarchy files that determine a release's content.
 
     That is ``job.canonical()`` and the bytes of the hierarchy files. How the job is written down, where source, target and
     hierarchy files lie, and what only concerns the work (chunks, threads, artefacts) does not matter.
@@ -335,15 +335,12 @@ def job_digest(job: Job) -> str:
 
 
 def quasi_identifiers_digest(job: Job) -> str:
-    """Return the SHA-256, in hex, of the quasi-identifiers and their hierarchies.
-
-    The bytes of hierarchy files count.
-    """
+    """Return the SHA-256, in hex, of the quasi-identifiers and their hierarchies, files included."""
     return digest_of(quasi_identifiers_content(job))
 
 
 def hierarchies_of(job: Job) -> dict[str, str]:
-    """Return the digest of each quasi-identifier with its hierarchy, in job order.
+    """Return the first 32 hex digits of each quasi-identifier's digest, hierarchy included, by name.
 
     Where two digests are equal, levels mean the same.
     """
@@ -352,7 +349,7 @@ def hierarchies_of(job: Job) -> dict[str, str]:
 
 
 def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
-    """Return the quasi-identifiers as JSON data, with digests in place of hierarchy files."""
+    """Return the quasi-identifiers as JSON data, with hierarchy files read and replaced by digests."""
     contents, faults = [], []
     for position, qid in enumerate(job.columns.quasi_identifiers):
         content = qid.canonical()
@@ -364,7 +361,7 @@ def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
 
 
 def privacy_content(job: Job) -> dict[str, Any]:
-    """Return the privacy models as JSON data, with digests in place of hierarchy files."""
+    """Return the privacy models as JSON data, with hierarchy files read and replaced by digests."""
     content, faults = job.privacy.canonical(), []
     for column, closeness in job.privacy.t.items():
         faults += _digested(job, closeness.hierarchy, content["t"][column], f"privacy.t '{column}'")

@@ -120,7 +120,7 @@ class SkaldMethod(MethodSpec):
     are in, or that is kept at k: records are suppressed until it is, and levels are coarser if these were more than the limit allows."""
 
     def weights_of(self, qids: Sequence[str]) -> tuple[float, ...]:
-        """Return the weight of each QID; empty where the job sets no weights."""
+        """Return the weight of each QID, by default 1; empty where the job sets no weights."""
         return tuple(float(self.weights.get(name, 1)) for name in qids) if self.weights else ()
 
 
@@ -267,7 +267,7 @@ METHODS = Registry(
 
 
 def settings_of_method(value: object) -> object:
-    """Check that ``method`` is a mapping and not only a name, and return it."""
+    """Raise if ``method`` is only a name; return any other value unchanged."""
     if isinstance(value, str):
         meant = value if value in METHODS else next(iter(METHODS))
         raise fault(f"must be a mapping, as in method: {{name: {meant}}}" + ("" if value in METHODS else nearest(value, METHODS)))

@@ -211,7 +211,7 @@ class Policy(StrictModel):
 
 
 def read_policy(path: str) -> Policy:
-    """Return the policy of a YAML file."""
+    """Read and validate a policy from a YAML file."""
     if not path.strip():
         raise PolicyError.unreadable(path, ["SKALD_POLICY is set and empty; give it the path of a policy, or unset it"])
     try:

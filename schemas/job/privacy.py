@@ -53,7 +53,7 @@ class Privacy(StrictModel):
 
 
 def uncompiled_faults(privacy: Mapping[str, Any], method: object) -> list[str]:
-    """Return the privacy models that a method's compiled cuts do not support.
+    """Return a message for each privacy model that a method's compiled cuts do not support.
 
     The models may be validated or raw; each message has its location.
 

@@ -75,7 +75,7 @@ class ColumnPublication(BaseModel):
 
 
 def publish_entry(value: object) -> object:
-    """Check the form of publication of a column, and return it."""
+    """Parse the form of publication of a column: exact, shared, or a mapping for ``Publishing``."""
     if isinstance(value, Publishing) or (isinstance(value, str) and value in {EXACT, SHARED}):
         return value
     if not isinstance(value, Mapping):

@@ -55,7 +55,7 @@ def address_faults(text: str) -> list[str]:
 
 
 def as_target(value: object) -> Path | str:
-    """Convert a target to a path or to an object store address without a trailing slash."""
+    """Validate a target; return a path, or an object store address without a trailing slash."""
     if isinstance(value, str) and is_address(value):
         if faults := address_faults(value):
             raise fault(*faults)
@@ -64,7 +64,7 @@ def as_target(value: object) -> Path | str:
 
 
 def as_work(value: object) -> Path | str:
-    """Convert a work folder to a path or to a bucket prefix without a trailing slash."""
+    """Validate a work folder; return a path, or a bucket prefix without a trailing slash."""
     work = as_target(value)
     if isinstance(work, str) and not _PREFIX.fullmatch(work):
         # A lease needs puts that are refused if an object changed meanwhile, and of other stores fsspec has none.
@@ -176,7 +176,7 @@ def null_texts(values: list[str]) -> list[str]:
 
 
 def text_encoding(value: str) -> str:
-    """Return the standard name of an encoding of text."""
+    """Check the name of an encoding of text, and return its standard name."""
     try:
         # Whatever has no text on one side, such as base64, ends in a LookupError here.
         "".encode(value)
@@ -186,7 +186,7 @@ def text_encoding(value: str) -> str:
 
 
 def date_order(value: str) -> str:
-    """Return the order in which a file writes day, month and year."""
+    """Check the order in which a file writes day, month and year, and return it."""
     if not DATE_ORDER.fullmatch(value):
         raise fault("must be dd, mm and yyyy in their order, with '.', '/', '-', a blank or nothing between them, such as dd.mm.yyyy")
     return value
@@ -223,7 +223,7 @@ def inferred_delimiter(source: dict[str, Any]) -> str:
 
 
 def statement_text(value: str) -> str:
-    """Return a table name or SQL statement without its final semicolon."""
+    """Check that a table name or SQL statement is not empty; return it without its final semicolon."""
     text = value.strip().removesuffix(";").rstrip()
     if not text or "\0" in text:
         raise fault("must be a table or a SELECT statement, but is empty")

@@ -40,7 +40,7 @@ class GivenJob:
 
 
 def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
-    """Return the job of plain Python data, as text for the YAML reader.
+    """Convert plain Python data to a job for the YAML reader; raise for data that no job can hold.
 
     Args:
         data: What the YAML would say.
@@ -50,7 +50,7 @@ def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
 
 
 def scratch_job(job: Path | GivenJob) -> GivenJob:
-    """Return a job whose release is temporary.
+    """Read a job, or raise; return it as one whose release is temporary.
 
     Its release is neither registered nor compared with other releases.
     """
@@ -63,7 +63,7 @@ def scratch_job(job: Path | GivenJob) -> GivenJob:
 
 
 def setting_texts(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return settings by dotted key, such as ``{"privacy.k": 10}``, as texts for ``--set``."""
+    """Convert settings by dotted key to texts for ``--set``; raise for values that no job can hold."""
     return tuple(f"{key}={_written(value, 'The settings given')}" for key, value in settings.items())
 
 

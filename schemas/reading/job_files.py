@@ -38,7 +38,7 @@ _DATA_AS_WRITTEN: Loc = ("source", "null_values")
 
 
 def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
-    """Parse a YAML text, and return its data and its faults.
+    """Parse a YAML text; return its data, which is None if it is unreadable, and its faults.
 
     Args:
         text: the document.
@@ -58,7 +58,7 @@ def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the root node of a YAML document, or None if it is empty."""
+    """Return the root node of a YAML document, None if it is empty; raise if it is not valid."""
     sentence = "not valid YAML"
     try:
         return yaml.compose(text, Loader=yaml.BaseLoader)
@@ -197,7 +197,7 @@ def _is_at(fault: str, at: str) -> bool:
 
 
 def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> None:
-    """Set one entry of nested mappings and lists, and create missing mappings on the way."""
+    """Set one entry of nested data in place, creating missing mappings; raise for an impossible place."""
     here: Any = data
     for step, key in enumerate(keys):
         last = step == len(keys) - 1

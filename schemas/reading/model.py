@@ -294,7 +294,7 @@ _MOST_MEMORY = 2**63
 
 
 def memory_bytes(value: object) -> int:
-    """Convert a memory size, such as ``1GB``, to bytes.
+    """Convert a memory size, such as ``1GB``, to bytes; raise below 64 MB.
 
     Args:
         value: a number of bytes, or text such as ``1GB`` (10^9), ``2GiB`` (2 * 2^30), ``1.5 GB``; case does not matter.

@@ -18,7 +18,7 @@ MOST_BYTES, MOST_TEXT, MOST_HEADER, BLOCK = 1_000_000_000, 100_000_000, 16_000_0
 
 
 def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> BufferedReader:
-    """Open a regular file of limited size for reading.
+    """Open a regular file for reading bytes; raise OSError for other kinds and too large files.
 
     Args:
         path: The file, or a link to it.
@@ -43,7 +43,7 @@ def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> B
 
 
 def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> bytes:
-    """Return the bytes of a regular file; refuse other kinds of files and too large ones."""
+    """Return the bytes of a regular file; raise OSError for other kinds and too large files."""
     with open_regular(path, most, links=links) as file:
         # It may have grown since. Not as much as is allowed, for which room would be made at once.
         content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)

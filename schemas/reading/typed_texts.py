@@ -35,7 +35,7 @@ class Spelling(NamedTuple):
 
 
 def standard_sql(text: str, dtype: str, spelling: Spelling) -> str:
-    """Return the SQL of a text in the standard spelling of its type; null where the text is not spelled as the file's are.
+    """Return the SQL of a text in its type's standard spelling; null where it is not the file's spelling.
 
     Args:
         text: SQL of the text.
@@ -52,20 +52,20 @@ def standard_sql(text: str, dtype: str, spelling: Spelling) -> str:
 
 
 def number_sql(text: str, spelling: Spelling) -> str:
-    """Return the SQL of a number's text with a decimal point and without separators of thousands; null for another spelling."""
+    """Return the SQL of a number's text with a point and no thousands separators; null if misspelt."""
     there = f"regexp_full_match(trim({text}), {_literal(f'{number_pattern(spelling)}|{_WORD}')})"
     digits = f"regexp_replace({text}, {_literal(_SAME[spelling.thousands])}, '', 'g')" if spelling.thousands else text
     return f"CASE WHEN {there} THEN replace({digits}, {_literal(spelling.decimal)}, '.') END"
 
 
 def number_pattern(spelling: Spelling) -> str:
-    """Return the regular expression of a number in DuckDB's dialect: thousands are grouped by three or not at all."""
+    """Return a number's regular expression in DuckDB's dialect; thousands are grouped or not."""
     grouped = f"[0-9]{{1,3}}({_SAME[spelling.thousands]}[0-9]{{3}})+|" if spelling.thousands else ""
     return f"[+-]?({grouped}[0-9]*)([{spelling.decimal}][0-9]*)?([eE][+-]?[0-9]+)?"
 
 
 def date_sql(text: str, dates: str) -> str:
-    """Return the SQL of a date's text as year, month and day, with the time that follows it; null for another spelling."""
+    """Return the SQL of a date's text as year-month-day, with any time after it; null if misspelt."""
     pattern, order = date_pattern(dates)
     # What follows is a time or nothing; the type's own reading says which times there are.
     both = _literal(f"^ *{pattern}([ T].*)?$")
@@ -73,7 +73,7 @@ def date_sql(text: str, dates: str) -> str:
 
 
 def date_pattern(dates: str) -> tuple[str, str]:
-    """Return the regular expression of a date with a group for each part, and the replacement by year, month and day."""
+    """Return a date's regular expression, with a group per part, and its replacement as year-month-day."""
     parts = re.findall("dd|mm|yyyy", dates)
     separator = dates.removeprefix(parts[0])[:1] if len(dates) > len("".join(parts)) else ""
     few = "{1,2}" if separator else "{2}"

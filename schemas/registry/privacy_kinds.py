@@ -215,7 +215,7 @@ def diversity_of(value: object) -> str | None:
 
 
 def distance_of(value: object) -> str | None:
-    """Return the name of the t-closeness distance in a column's settings, or None."""
+    """Return the t-closeness distance that settings name, or the default; None for an unknown one."""
     if isinstance(value, StrictModel):
         return getattr(value, "kind", None)
     name = value.get("distance", next(iter(DISTANCES))) if isinstance(value, Mapping) else None

@@ -18,7 +18,7 @@ _OF_ONE_TABLE = ("person", "most_records", "linkable", "accept_untreated")
 
 
 def column_list(value: object) -> list[str]:
-    """Return the columns of a key or reference as a list.
+    """Return the columns of a key or reference as a list, without validation.
 
     They may be one name, several in one text with commas between them, or a list of names.
     """

@@ -60,7 +60,7 @@ class ReleasedTable(BaseModel):
 
     @property
     def stated_records(self) -> int:
-        """Rows of the source as far as they are stated: of persons, those that are released where fewer than k are not."""
+        """Number of rows in the source, or of released ones where that number is not stated."""
         return self.released if self.records is None else self.records
 
 

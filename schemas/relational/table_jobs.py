@@ -18,7 +18,7 @@ from schemas.relational.tables_job import TablesJob
 
 
 def table_job(job: TablesJob, name: str) -> Job:
-    """Return the one-table job of a table.
+    """Make the one-table job of a table without validation; key and references are withheld in it.
 
     Its columns of key and references are read but not published by themselves.
     """
@@ -91,7 +91,7 @@ def joined_column_name(unit: str, table: str, column: str) -> str:
 
 
 def lasting_key(job: TablesJob) -> Identifier | None:
-    """Return the treatment of the unit's key, or None.
+    """Return the unit's key column with its treatment, or None if it has none.
 
     None where the pseudonyms are the release's own, because the job gives no key or vault.
     """
@@ -110,10 +110,7 @@ def unit_job(job: TablesJob) -> Job:
 
 
 def tables_digest(job: TablesJob) -> str:
-    """Return the SHA-256, in hex, of all settings that determine a release's content.
-
-    The bytes of hierarchy files count.
-    """
+    """Return the SHA-256, in hex, of the settings and hierarchy files that determine a release's content."""
     content = job.canonical()
     for name, table in content["tables"].items():
         of_table = table_job(job, name)

@@ -199,7 +199,7 @@ class Envelope(NamedTuple):
 
 
 def read_envelope(content: bytes) -> Envelope | None:
-    """Return the envelope in a signature file, or None if it is not in the form that is written."""
+    """Parse a signature file, without verifying it; return None if it is not in the form that is written."""
     try:
         read: Mapping[str, Any] = json.loads(content)
         [one] = read["signatures"]

@@ -20,7 +20,7 @@ from schemas.errors.base import counted, listed
 
 
 def tellable(count: int, k: int, *totals: int) -> bool:
-    """Return whether a count of units may be published.
+    """Return whether a count of units may be published, and its differences to published totals.
 
     Args:
         count: Of the unit of k: persons where they are named, else records.
@@ -236,7 +236,7 @@ class Together(BaseModel):
 
     @classmethod
     def from_counts(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
-        """Return the joint risk of columns from exact counts, with counts below k reported as k."""
+        """Make the joint risk from counts (unique, below k, with classes), those below k reported as k."""
         unique, below, classes = (reported_count(one, k) for one in counts)
         return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=whole)
 

@@ -109,8 +109,8 @@ class Overlap(BaseModel):
     most: tuple[int, int] | None = Field(default=None, exclude=True)
 
     @property
-    def at_risk(self) -> int:
-        """Number of all records or persons at risk."""
+    def known_at_risk(self) -> int:
+        """Number of records or persons known to be at risk; what was not measured counts as 0."""
         return (self.shared_at_risk or 0) + (self.added_at_risk or 0) + (self.removed_at_risk or 0) + (self.values_at_risk or 0)
 
     @property
@@ -122,9 +122,9 @@ class Overlap(BaseModel):
         return self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.values_at_risk or self.unmeasured)
 
     def reported(self) -> Overlap:
-        """Return the figures in published form: no count from 1 to k - 1, directly or by difference.
+        """Return the figures in published form: counts from 1 to k - 1 as k, and shared ones as fewer.
 
-        Such a count is reported as k, so that it says "at most k". How many records either release was made of is known, or at most how
+        A count of k so says "at most k". How many records either release was made of is known, or at most how
         many. So where fewer than k came or left, or a number is not stated, the shared ones are reported as so many fewer. The counts
         that came and left are the differences to what is known.
         """

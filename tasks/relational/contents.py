@@ -110,7 +110,7 @@ class PersonRows:
         return gone
 
     def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False) -> Iterator[RowBatch]:
-        """Yield the rows of a table in batches, in their order.
+        """Yield a table's rows in batches, in their order, with persons and digests of the given columns.
 
         Args:
             table: The table.

@@ -75,7 +75,7 @@ class DraftedTables:
 
 
 def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
-    """Read the folders of several tables and write a job file for them.
+    """Draft a job of several tables; write it to a file that must not exist, and its hierarchy files.
 
     Args:
         folders: A folder for each table, after which it is called.
@@ -329,7 +329,7 @@ def _names(proposals: Sequence[Proposal]) -> str:
 
 
 def drafted_table_sentences(drafted: DraftedTables) -> Mapping[str, str]:
-    """Return one sentence on each drafted table: its role, key and number of rows."""
+    """Return one sentence on each drafted table, by name: its role, key and number of rows."""
     found = {}
     for table in drafted.tables:
         role = "the unit" if table.name == drafted.tree.unit else f"refers to {listed(table.references.values())}"

@@ -96,7 +96,7 @@ class ComparedTables:
         return register_release(known, manifest.release, self.registry, self.joining.families)
 
     def record_publication(self, entry: Registered | None) -> None:
-        """Record in the registry that the release was published."""
+        """Record that the release was published, in the registry and in the pseudonym indexes."""
         if self.registry and entry:
             self.registry.record_publication(entry)
             self.joining.commit()
@@ -104,7 +104,7 @@ class ComparedTables:
 
 @contextmanager
 def compared_tables(persons: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
-    """Compare a release of several tables with earlier ones under the registry's lock.
+    """Compare a release with earlier ones, or raise if refused; lock the registry during the block.
 
     The registry stays locked, so that of two releases at once one knows of the other.
     """
@@ -146,7 +146,7 @@ class ShownTables:
         return self.run.store
 
     def table(self, name: str) -> ShownTable:
-        """Return the relation, columns, key and references of a table, as SQL expressions."""
+        """Return a table's relation, key and references, and its columns as those of a row ``m``, as SQL."""
         spec, chain = self.job.tables[name], self.job.tree.chains[name]
         paths = ", ".join(literal(str(path)) for path in self.files[name])
         labels = [qid.name for qid in spec.columns.quasi_identifiers]
@@ -243,7 +243,7 @@ class ComparablePersons(KnownRecords):
         return self._sketches[columns]
 
     def parts(self, by: Digested) -> Sequence[Part]:
-        """Return the persons' histories and digests as one part."""
+        """Return the persons' histories and digests as one part; raise if they cannot be compared."""
         if reason := self.unmeasured:
             raise UnmeasuredError(reason)
         contents, sets = self.digest_tables(by)

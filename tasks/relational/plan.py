@@ -70,7 +70,7 @@ class TablesPlan(BaseModel):
 
 
 def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
-    """Make the plan of a job of several tables, without touching its target.
+    """Make the plan of a job of several tables: scan the sources, and leave the target untouched.
 
     Args:
         job: The job.

@@ -58,7 +58,7 @@ def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource
 
 
 def recall_tables(run: Run, release: str) -> PublishedTables | None:
-    """Return a release that is already published and point CURRENT to it; None if there is none."""
+    """Make a published release current and remove unneeded artefacts; return it, or None if there is none."""
     manifest = job_target(run.job).recall_by(release, run.work, written_manifest, read_tables_manifest)
     if manifest is None:
         return None
@@ -67,7 +67,7 @@ def recall_tables(run: Run, release: str) -> PublishedTables | None:
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
-    """Put the data files of all tables into the staging folder; return an entry for each file.
+    """Link or copy each table's data file into ``data/`` of the staging folder; return their entries.
 
     Files are linked instead of copied where the file system allows it.
     """
@@ -91,7 +91,7 @@ def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> li
 
 
 def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
-    """Stage the tables, recount them from job and sources alone, and publish them with one rename.
+    """Stage the tables, recount them from job and sources alone or raise, and publish with one rename.
 
     What is for an object store is staged and recounted in the run folder, and put there with its manifest last.
     """

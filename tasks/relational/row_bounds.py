@@ -87,7 +87,7 @@ class RowsOfPersons:
         return int(persons)
 
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
-        """Return the largest bound on rows per person at which few persons have rare row counts, or None.
+        """Return the largest of ``bounds`` at which few persons have rare row counts, or None.
 
         Few are at most ``share`` of the persons; row counts are rare if fewer than k share them. None where no bound helps or none is
         needed.

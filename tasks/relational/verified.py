@@ -111,7 +111,7 @@ def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
 
 
 def read_tables_manifest(release: Path) -> TablesManifest:
-    """Read the manifest of a release of several tables."""
+    """Read and check the manifest of a release of several tables."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
     except OSError:
@@ -134,7 +134,7 @@ def written_manifest(content: bytes, place: str) -> TablesManifest:
 
 
 def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None) -> VerifiedTables:
-    """Check every file of a release against its manifest, and recount the release.
+    """Verify every file of a release and recount it, or raise; without a job, by its manifest alone.
 
     Args:
         job: The job whose promise is checked; without one histories are counted by what the manifest states.
@@ -237,7 +237,7 @@ def _count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> lis
 
 
 def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
-    """Return the counts that a manifest states or lacks against its own rule for fewer than k persons left out."""
+    """Return the counts stated or lacking against the manifest's own rule for fewer than k left out."""
     faults, persons, unit = list[str](), manifest.persons, manifest.tables[manifest.unit]
     if persons.source != unit.records or (unit.records is None) != (unit.suppressed is None):
         faults.append("the manifest's persons are not the rows of their table")

@@ -49,7 +49,7 @@ class Matching(NamedTuple):
 
 
 def classes_of_persons(given: HistoryTables, classes: Artifact) -> NDArray[np.int32]:
-    """Read the class number of each person, shape (persons,)."""
+    """Read the class number of each person, ``LEFT_OUT`` for none, shape (persons,)."""
     found: NDArray[np.int32] = np.load(given.store.path(classes))
     return found
 
@@ -187,7 +187,7 @@ class ChosenClasses:
 
 
 def withheld_rows(given: HistoryTables, item: MatchedTables, published: Flags) -> dict[str, NDArray[np.int64]]:
-    """Return the unmatched rows of published persons, for each table below the unit.
+    """Return the numbers of published persons' unmatched rows, for each table below the unit.
 
     Args:
         given: The tables.
@@ -305,7 +305,7 @@ PUBLISHED_CLASSES = FileStep(
 
 
 def choose_classes(given: HistoryTables) -> ChosenClasses:
-    """Cut persons into classes in several ways, match their rows, and choose the way with the least loss."""
+    """Cut persons into classes in several ways and match their rows; choose the least loss, or raise."""
     found = []
     for way in WAYS:
         classes = class_persons(given, way)

@@ -40,7 +40,7 @@ from tasks.store.step import FileStep
 
 
 def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[np.bool_]:
-    """Return which persons are published at a node if an intruder knows few rows, shape (persons,).
+    """Return who is published if few rows are known, shape (persons,); raise if memory is too small.
 
     Args:
         given: The tables.
@@ -146,7 +146,7 @@ class NodeCosts:
 
 
 def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
-    """Return the number of each person's history at a node, shape (persons,)."""
+    """Return a number for each person's history at a node, equal for equal ones, shape (persons,)."""
     parts, tree = person_profiles(given, node), given.job.tree
     for branch in tree.branches:
         levels = tuple((table, given.levels_of(node, table)) for table in tree.branch_tables(branch))
@@ -155,7 +155,7 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:
-    """Return the lattice of the levels of all tables."""
+    """Return the lattice of the levels of all tables; raise if it has too many nodes."""
     lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.axes])
     if lattice.nodes > LARGEST:
         raise HistoryError.too_many_nodes(lattice.nodes, LARGEST)
@@ -252,7 +252,7 @@ def keeps_promises(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray
 
 
 def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
-    """Find the best node of all tables at which at most ``most`` persons fail.
+    """Find the best node of all tables at which at most ``most`` persons fail, or raise.
 
     Args:
         given: The tables.

@@ -44,7 +44,7 @@ class Linking(TableSet):
 
 
 def linked_sql(given: Linking, table: str, salt: str) -> str:
-    """Return the SQL that joins each row of a table to the rows above it, ordered by person.
+    """Return the SQL that joins each row to the rows above it in linked tables, ordered by person.
 
     It is right because keys are unique, so that a left join by them neither loses nor repeats a row. Of all complete references the
     nearest decides, and the rows above that one are known already.
@@ -140,7 +140,7 @@ def link_rows(given: TableSet) -> Linking:
 
 
 def _linked(given: TableSet) -> Linking:
-    """Join the rows of all tables to their persons, parents first."""
+    """Join the rows of all tables to their persons, parents first; raise if references disagree."""
     linking = Linking(given.run, given.job, given.tables, {})
     for table in given.job.tree.tables[1:]:
         linking.linked[table] = one(given.run, LINKED, linking, table, f"rows of {table}")

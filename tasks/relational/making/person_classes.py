@@ -123,7 +123,7 @@ def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: i
 
 
 def numbered_classes(classes: list[NDArray[np.int64]], persons: int) -> NDArray[np.int32]:
-    """Return the class number of each person, shape (persons,); ``LEFT_OUT`` for persons without a class."""
+    """Return each person's class number, or ``LEFT_OUT``, from the members of classes, shape (persons,)."""
     found = np.full(persons, LEFT_OUT, np.int32)
     if classes:
         found[np.concatenate(classes)] = np.repeat(np.arange(len(classes), dtype=np.int32), list(map(len, classes)))
@@ -142,7 +142,7 @@ PERSON_CLASSES = FileStep(
 
 
 def class_persons(given: HistoryTables, way: Way) -> Artifact:
-    """Cut persons into classes of k, by axes in one of three orders (``Way``); return their artefact."""
+    """Cut persons into classes of k by the axes of a ``Way``, or raise; return their artefact."""
     if given.persons < given.job.privacy.k:
         raise HistoryError.too_few(given.job.privacy.k, given.persons)
     axes = [len(given.tables[table].qids) for table in given.job.tree.tables]

@@ -70,7 +70,7 @@ class HistoryTables(Linking):
         return self.tables[self.job.tree.unit].rows
 
     def numbers(self, table: str) -> NDArray[np.uint32]:
-        """Return the memory-mapped rows of a table as numbers, shape (3 + qids, rows)."""
+        """Return a table's rows, memory-mapped: depth, row above, person, codes; shape (3 + qids, rows)."""
         read: NDArray[np.uint32] = np.asarray(np.load(self.store.path(self.aligned[table]), mmap_mode="c"))
         return read
 
@@ -179,7 +179,7 @@ def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
 
 
 def align_rows(linking: Linking) -> HistoryTables:
-    """Write the rows of all tables as numbers and load the hierarchies."""
+    """Write the rows of all tables as numbers and load the hierarchies; raise if memory is too small."""
     unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
     needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
     needed += 16 * max(

@@ -113,7 +113,7 @@ def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
 def without_values_of_few(
     connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, published_values: PublishedValues, rows: str
 ) -> PublishedValues:
-    """Replace values that fewer than k persons of some rows have by the column's rest value.
+    """Replace published values of fewer than k persons of ``rows``; also write the table ``released``.
 
     Args:
         connection: Has what the rows are joined to.

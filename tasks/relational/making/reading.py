@@ -51,7 +51,7 @@ class TableSource:
 
 @contextmanager
 def open_tables(job: TablesJob) -> Iterator[Run]:
-    """Lock the run folder of a job of several tables, after checking the policy for every table."""
+    """Check all tables against the policy, then lock the job's run folder and yield the run."""
     jobs = {name: table_job(job, name) for name in job.tables}
     for of_table in jobs.values():
         policy_in_force(of_table)
@@ -63,7 +63,7 @@ def open_tables(job: TablesJob) -> Iterator[Run]:
 
 
 def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
-    """Find the files of every table and check its columns against the job."""
+    """Find the files of every table and check its columns against the job; return them by name."""
     tables, faults = dict[str, TableSource](), dict[str, SourceError]()
     for name in job.tree.tables:
         spec, of_table = job.tables[name], table_job(job, name)

@@ -81,7 +81,7 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
 def suppress_broken_promises(
     given: HistoryTables, published: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], owners: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Suppress histories that break a promise after rare values were replaced, until none does.
+    """Suppress histories that break a promise once rare values are replaced; return who stays published.
 
     Values of fewer than k published persons become the rest, which may break a promise again.
 

@@ -157,7 +157,7 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
 
 
 def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
-    """Return the SQL for a table as published, ordered by references, key and other columns.
+    """Return the SQL for a table as published, sorted; it needs tables ``kept`` and ``labels_0`` ….
 
     Of references and key the places in the order of keys are compared, which are numbers; a key names one row, so that nothing else is.
 
@@ -193,7 +193,7 @@ def _published_rows(given: ReleasedTables, table: str) -> str:
 
 
 def _rows_with_values(given: ReleasedTables, connection: duckdb.DuckDBPyConnection, table: str) -> str:
-    """Return the relation of a table's rows with published values in place of those of columns with ``publish``.
+    """Return the relation of a table's rows with published values in columns with ``publish``.
 
     Every join holds buffers for each thread. So of many columns a few are replaced at a time, in tables that may spill.
     """
@@ -329,7 +329,7 @@ TABLES = FileStep(
 
 
 def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
-    """Write all tables of a release; return an artefact for each table."""
+    """Write all tables of a release, and add their values and keys to ``given``; return their artefacts."""
     unit = given.tables[given.job.tree.unit].table
     if given.lasting(unit.name):
         # All keys were looked at when the release got its id: a token that is given stays given.

@@ -74,7 +74,7 @@ def test_values_of_everybody_that_changed_tell_nobody_apart(anonymise: Anonymise
     anonymise(job)
     pq.write_table(table_of([row | {"note": f"later {row['b'] % 2}"} for row in rows]), tmp_path / "people.parquet")
     [overlap] = anonymise(job).untold.overlaps or ()
-    assert (overlap.shared, overlap.changed, overlap.at_risk, overlap.is_safe) == (60, 60, 0, True)
+    assert (overlap.shared, overlap.changed, overlap.known_at_risk, overlap.is_safe) == (60, 60, 0, True)
 
 
 def paid_job(folder: Path, qid: str, size: int, *, person: bool) -> Path:

@@ -168,7 +168,7 @@ def test_persons_are_counted_where_the_job_names_them(anonymise: Anonymise, tmp_
     assert overlap.unit == "person"
     assert figures(overlap) == told_together(*sides, 4, persons=True, again=True)
     assert (overlap.removed, overlap.by) == (9, "persons")
-    assert overlap.at_risk
+    assert overlap.known_at_risk
     assert "persons" in overlap.sentence()
 
 

@@ -201,7 +201,7 @@ def test_records_at_risk_are_those_that_both_releases_single_out(anonymise: Anon
         assert figures(overlap) == expected(tables, left, nodes, [k, 9], mask)
         assert not overlap.unmeasured
         assert overlap.reported().sentence() in [limit["text"] for limit in json.loads((last.folder / "report.json").read_text())["limits"]]
-    assert sum(overlap.at_risk for overlap in last.untold.overlaps)
+    assert sum(overlap.known_at_risk for overlap in last.untold.overlaps)
     [before] = made[1][0].untold.overlaps
     assert figures(before) == expected(thirds, thirds | {"zzz": MORE}, [one[0].manifest.node for one in made], [5, 5], mask)
 
@@ -218,7 +218,7 @@ def test_the_same_classes_put_nobody_at_risk(anonymise: Anonymise, tmp_path: Pat
     job = people_job(tmp_path, TABLE)
     anonymise(job)
     [overlap] = anonymise(job, "rows_per_file=50").untold.overlaps
-    assert (overlap.shared, overlap.at_risk, overlap.unmeasured) == (400, 0, "")
+    assert (overlap.shared, overlap.known_at_risk, overlap.unmeasured) == (400, 0, "")
 
 
 @pytest.mark.ci
