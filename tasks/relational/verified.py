@@ -170,7 +170,7 @@ def _verified_by_job(job: TablesJob, manifest: TablesManifest, release: Path, fa
     try:
         with temporary_folder_of(table_job(job, job.tree.unit), "verify") as spill:
             found = recount_tables(WrittenTables(job, files, originals, levels), spill, f"'{release}'")
-            faults += _source_faults(manifest, count_source_rows(job, originals, spill), job.privacy.k)
+            faults = [*faults, *_source_faults(manifest, count_source_rows(job, originals, spill), job.privacy.k)]
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     if faults := [*faults, *_stated_faults(manifest, found, job)]:

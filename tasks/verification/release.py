@@ -133,16 +133,16 @@ def verify_published(job: Job | None, release: Path, context: VerificationContex
     if manifest.format != FORMAT:
         raise ManifestFormatError.unknown(context.location, manifest.format, FORMAT)
     try:
-        return _verified_with_manifest(job, release, content, manifest, known)
+        return _verified_with_manifest(job, release, content, manifest, context)
     except VerificationError as error:
         if job is None:
             raise
         raise VerificationError(what, error.faults, other_job_note(job, manifest)) from None
 
 
-def _verified_with_manifest(job: Job | None, release: Path, content: bytes, manifest: Manifest, known: VerificationContext) -> Verified:
+def _verified_with_manifest(job: Job | None, release: Path, content: bytes, manifest: Manifest, context: VerificationContext) -> Verified:
     """Verify a release by a manifest of a known format."""
-    what = f"'{known.location}'"
+    what = f"'{context.location}'"
     faults = _evidence_faults(job, release, content, manifest, context)
     try:
         files = data_files(release)
@@ -181,17 +181,17 @@ def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
     return content, manifest
 
 
-def _without_manifest(job: Job | None, release: Path, known: VerificationContext, what: str) -> Verified:
+def _without_manifest(job: Job | None, release: Path, context: VerificationContext, what: str) -> Verified:
     """Recount the release of another tool; refuse one of ours without its manifest."""
     beside = [name for name in (*DOCUMENTS, SIGNATURE) if (release / name).exists()]
     in_target = job is not None and is_target(job, place_of(str(release.resolve().parent)))
     ours = bool(beside) or in_target or RELEASE.fullmatch(release.resolve().name) is not None
-    if release.is_dir() and (known.key is not None or ours):
-        faults = ["manifest.json is missing"] + (["there is no signature of the key"] if known.key is not None else [])
+    if release.is_dir() and (context.key is not None or ours):
+        faults = ["manifest.json is missing"] + (["there is no signature of the key"] if context.key is not None else [])
         raise VerificationError(what, faults)
     if job is None:
         raise StorageError.not_a_release(str(release), "it has no manifest.json; without one, a job is needed")
-    found = verify_release(job, release, known.people)[0]
+    found = verify_release(job, release, context.people)[0]
     if faults := _foreign_faults(job, data_files(release)[0]):
         raise VerificationError(what, faults)
     return Verified(found, None, unverified=found.unverified)
@@ -206,9 +206,9 @@ def _foreign_faults(job: Job, path: Path) -> list[str]:
         return table_faults(connection, path)
 
 
-def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, known: VerificationContext) -> list[str]:
-    faults = manifest_text_faults(release, content, manifest, known.seal)
-    faults += entry_faults(release, manifest) + pointer_faults(known.location, release, job)
+def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, context: VerificationContext) -> list[str]:
+    faults = manifest_text_faults(release, content, manifest, context.seal)
+    faults += entry_faults(release, manifest) + pointer_faults(context.location, release, job)
     if manifest.asked is None:
         faults.append("the manifest does not say what was asked")
     signature = release / SIGNATURE
@@ -219,8 +219,8 @@ def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: M
             signed = content_of(signature, MOST_BYTES, links=False)
         except OSError:
             return [*faults, f"{SIGNATURE} is no regular file, or too large"]
-        return faults + signature_faults(manifest, content, signed, known.key)
-    return faults + (["there is no signature of the key"] if known.key is not None else [])
+        return faults + signature_faults(manifest, content, signed, context.key)
+    return faults + (["there is no signature of the key"] if context.key is not None else [])
 
 
 def _counted(
@@ -229,12 +229,12 @@ def _counted(
     manifest: Manifest,
     files: Sequence[Path],
     original: Original | None,
-    known: VerificationContext,
+    context: VerificationContext,
     what: str,
 ) -> Recount:
     """Recount the data files, against the job where there is one."""
     if job is not None:
-        return verify_against(job, release, original, known.people)[0]
+        return verify_against(job, release, original, context.people)[0]
     if manifest.asked is None:
         raise VerificationError(what, [])
     if faults := file_faults(release, files, manifest):
