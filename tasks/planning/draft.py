@@ -99,7 +99,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
     with open_for_draft(given, out) as front:
-        columns, records = profile_columns(front.connection, texts=front.texts)
+        columns, records = profile_columns(front.connection, texts=front.texts, unfit=front.unfit)
         if not records:
             raise SourceError.empty(len(front.files))
         proposals = [propose_role(column) for column in with_evidence(front.connection, columns)]

@@ -56,6 +56,7 @@ class OpenSource(NamedTuple):
         texts: Whether every column is read as text, so that the job gives the types.
         where: What an error calls it, and ``kind`` its format.
         files: Files of this machine that the user named, or that are in a folder of that name.
+        unfit: Columns of types that a run neither coarsens nor shares, with the reason.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -64,6 +65,7 @@ class OpenSource(NamedTuple):
     where: str
     kind: str
     files: tuple[Path, ...]
+    unfit: Mapping[str, str]
 
 
 def job_name(out: Path) -> str:
@@ -97,7 +99,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
-        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files))
+        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files), sample.unfit)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error:

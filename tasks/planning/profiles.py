@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,7 @@ from schemas.job.formats import SourceFormat, format_of_suffix, unsupported_form
 from schemas.job.source import suffix
 from tasks.store.database import quote
 
+NOT_FINITE = "holds NaN or infinity, which no bin does; it can be published, by {publish: shared}"
 MOST_RECORDS = 1_000_000
 """Records that are looked at."""
 KINDS: Mapping[str, Kind] = {
@@ -76,21 +78,27 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config=settings)
 
 
-def profile_columns(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[ColumnProfile, ...], int]:
+def profile_columns(
+    connection: duckdb.DuckDBPyConnection, *, texts: bool, unfit: Mapping[str, str] = {}
+) -> tuple[tuple[ColumnProfile, ...], int]:
     """Count the profile of each column of the view ``source``; return profiles and number of records.
 
     Args:
         connection: Has the view.
         texts: Whether every column of it is text, whatever it holds.
+        unfit: Columns of types that a run neither coarsens nor shares, whatever DuckDB reads them as, with the reason.
     """
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
     kinds = strictest_kinds(connection, list(types)) if texts else {name: _kind(dtype) for name, dtype in types.items()}
-    kinds |= dict.fromkeys(_not_finite(connection, kinds), "other")
+    # A duration is a whole number to DuckDB.
+    obstacles = {**dict.fromkeys(_not_finite(connection, kinds), NOT_FINITE), **unfit}
+    kinds |= dict.fromkeys(obstacles, "other")
     [counts] = connection.execute(profile_sql(kinds)).fetchall()
     if not counts[0]:
         return (), 0
     each = [counts[1 + FIGURES * number : 1 + FIGURES * (number + 1)] for number in range(len(kinds))]
-    return tuple(ColumnProfile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True)), int(counts[0])
+    profiles = (ColumnProfile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True))
+    return tuple(replace(one, obstacle=obstacles.get(one.name, one.obstacle)) for one in profiles), int(counts[0])
 
 
 def _not_finite(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, Kind]) -> list[str]:

@@ -106,7 +106,7 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
     with open_for_draft(SourceOptions((str(folder),)), out) as front:
-        columns, rows = profile_columns(front.connection, texts=front.texts)
+        columns, rows = profile_columns(front.connection, texts=front.texts, unfit=front.unfit)
         if not rows:
             raise SourceError.empty(len(front.files))
         proposals, ladders = with_drafted_hierarchies(front, [propose_role(column) for column in columns], out)
@@ -272,7 +272,9 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
     )
     lines.append("    columns:")
     lines += [f"      identifiers: {_names(named)}"]
-    lines += [f"      withheld: {_names(kept_back)}", f"      quasi_identifiers:{'' if coarsened else ' []'}"]
+    lines += [f"      withheld:{'' if kept_back else ' []'}"]
+    lines += [f"        - {yaml_name(one.profile.name)}  # {one.reason}" for one in kept_back]
+    lines += [f"      quasi_identifiers:{'' if coarsened else ' []'}"]
     for one in coarsened:
         why = f"DECIDE: {one.reason}" if one.question else one.reason
         lines.append(f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}}}  # {why}")

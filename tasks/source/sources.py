@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.columns.column_types import is_text, plain_type, type_differences, working_type
+from core.columns.column_types import is_coarsenable, is_text, is_unpublishable, plain_type, type_differences, working_type
 from core.privacy.pseudonyms import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
@@ -273,7 +273,7 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
 def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
     for qid in job.columns.quasi_identifiers:
         dtype = plain_type(schema.field(qid.name).type)
-        if not _can_be_qid(dtype):
+        if not is_coarsenable(dtype):
             remedy = "make it text, a number, a boolean, a date or a timestamp, or give it another role"
             raise SourceError.wrong_type(qid.name, str(dtype), "a quasi-identifier", remedy)
         bounds = job.intervals == "bounds" and qid.hierarchy.ranged
@@ -288,12 +288,12 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
             raise SourceError.wrong_type(name, str(dtype), "read", "decimals of more than 38 digits are not; make it text or fewer digits")
     for name in job.privacy.columns:
         dtype = plain_type(schema.field(name).type)
-        if not _can_be_qid(dtype):
+        if not is_coarsenable(dtype):
             remedy = "make it text, a number, a boolean, a date or a timestamp"
             raise SourceError.wrong_type(name, str(dtype), "looked at by a privacy model", remedy)
     for name in job.columns.person:
         dtype = plain_type(schema.field(name).type)
-        if pa.types.is_nested(dtype) or pa.types.is_null(dtype) or pa.types.is_decimal256(dtype):
+        if is_unpublishable(dtype):
             raise SourceError.wrong_type(name, str(dtype), "the name of a person", "make it text or a number")
     for name in payload:
         dtype = plain_type(schema.field(name).type)
@@ -301,14 +301,6 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
             raise SourceError.wrong_type(
                 name, str(dtype), "published", "turn it into text or numbers, or list it under withheld to leave it out"
             )
-
-
-def _can_be_qid(dtype: pa.DataType) -> bool:
-    tests = (
-        pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_string, pa.types.is_large_string,
-        pa.types.is_string_view, pa.types.is_boolean, pa.types.is_date, pa.types.is_timestamp,
-    )  # fmt: skip
-    return any(test(dtype) for test in tests) and not pa.types.is_float16(dtype)
 
 
 def _treated_types(job: Job, schema: pa.Schema) -> dict[str, pa.DataType]:

@@ -227,7 +227,7 @@ def test_a_draft_of_nested_and_unreadable_columns_leaves_them_out(direct: Comman
     write_parquet(direct.folder / "people", table)
     assert direct("init", "people").returncode == 0
     job = yaml.safe_load((direct.folder / "job.yaml").read_text())
-    assert {"visits_at", "scan"} <= set(job["columns"]["identifiers"])
+    assert {"visits_at", "scan"} <= set(job["columns"]["withheld"])
 
 
 def test_a_job_that_exists_is_never_written_over(direct: CommandLine) -> None:
