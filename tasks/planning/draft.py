@@ -22,14 +22,13 @@ from core.columns.column_types import ALL, normalised
 from core.formats.concept_names import numbered_by
 from core.formats.proposals import COORDINATES, Proposal, person_candidates, propose_person, propose_role
 from core.recoding.publishing import published_values
-from schemas.errors.base import SourceError, StorageError
+from schemas.errors.base import StorageError
 from schemas.job.publish import SHARED
 from tasks.planning.draft_text import PERSON, DraftContents, Question, job_text, questions_of
 from tasks.planning.evidence import ExposedPeople, columns_that_repeat, determines, draw_sample, exposures, is_dominated, with_evidence
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
-from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
+from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft, profile_source
 from tasks.planning.pilot_runs import best_draft, typed_column_sql
-from tasks.planning.profiles import profile_columns
 from tasks.source.published_columns import count_values, make_value_table
 from tasks.store.database import quote
 from tasks.store.files import USER_UMASK, write_atomically
@@ -99,9 +98,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
     with open_for_draft(given, out) as front:
-        columns, records = profile_columns(front.connection, texts=front.texts, unfit=front.unfit)
-        if not records:
-            raise SourceError.empty(len(front.files))
+        columns, records = profile_source(front)
         proposals = [propose_role(column) for column in with_evidence(front.connection, columns)]
         person = _person(front.connection, proposals)
         if person:

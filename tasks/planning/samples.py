@@ -41,7 +41,7 @@ class Sample:
         relation: What DuckDB reads them as.
         keys: What ``source`` says of them besides their path.
         texts: Whether every column is read as text, so that the job gives the types.
-        unfit: Columns of types that a run neither coarsens nor shares, with the reason.
+        schemas: The columns of each file, by what a user calls it; none where they are not known.
         close: Removes what was made for reading, such as private copies in UTF-8.
         explain: Returns what is wrong with files that DuckDB cannot read, in a sentence without values, where that is known.
     """
@@ -49,16 +49,25 @@ class Sample:
     relation: str
     keys: Mapping[str, str] = field(default_factory=dict)
     texts: bool = False
-    unfit: Mapping[str, str] = field(default_factory=dict)
+    schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
     close: Callable[[], None] = ExitStack().close
     explain: Callable[[], SkaldError | None] = lambda: None
 
 
-def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False) -> Sample:
-    """Return the sample of Parquet files; with ``hive``, also the columns their folders name."""
+def parquet_sample(
+    _connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False, names: Sequence[str] = ()
+) -> Sample:
+    """Return the sample of Parquet files; with ``hive``, also the columns their folders name.
+
+    Args:
+        files: The files.
+        hive: Whether folders name columns.
+        names: What a user calls the files, if not by their paths.
+    """
     relation = f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})"
     try:
-        return Sample(relation, unfit=unfit_columns(pq.read_schema(files[0])) if files else {})
+        schemas = map(pq.read_schema, files)
+        return Sample(relation, schemas=dict(zip(names or map(str, files), schemas, strict=True)))
     except (OSError, pa.ArrowException):
         # DuckDB says that it cannot be read.
         return Sample(relation)
@@ -98,7 +107,9 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
             # DuckDB's message would quote the line.
             raise explain() or SourceError.unreadable(str(files[0]), "csv") from None
         keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
-        return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True, close=opened.pop_all().close, explain=explain)
+        schemas = {str(file): pa.schema([(name, pa.string()) for name in header]) for file, header in zip(files, names, strict=True)}
+        said = {**keys, **said_spelling(spelling)}
+        return Sample(spelled, said, texts=True, schemas=schemas, close=opened.pop_all().close, explain=explain)
 
 
 def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:

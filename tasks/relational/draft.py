@@ -12,13 +12,13 @@ from pathlib import Path
 import duckdb
 
 from core.formats.proposals import Proposal, propose_role
-from schemas.errors.base import JobError, SourceError, StorageError, listed
+from schemas.errors.base import JobError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft import drafted_k, with_guessed_quasi_identifiers
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
-from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft
-from tasks.planning.profiles import planning_connection, profile_columns
+from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft, profile_source
+from tasks.planning.profiles import planning_connection
 from tasks.relational.row_bounds import RowsOfPersons
 from tasks.store.database import literal, quote
 from tasks.store.files import USER_UMASK, write_atomically
@@ -106,9 +106,7 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
     with open_for_draft(SourceOptions((str(folder),)), out) as front:
-        columns, rows = profile_columns(front.connection, texts=front.texts, unfit=front.unfit)
-        if not rows:
-            raise SourceError.empty(len(front.files))
+        columns, rows = profile_source(front)
         proposals, ladders = with_drafted_hierarchies(front, [propose_role(column) for column in columns], out)
         types = {one.profile.name: one.profile.kind for one in proposals if one.profile.kind != "text"} if front.texts else {}
         paths = front.source["path"]

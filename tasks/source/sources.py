@@ -159,7 +159,7 @@ def read_source(run: Run) -> ChunkedSource:
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
     if job.source.drift == "freeze":
-        _same_columns(names, schemas)
+        check_same_columns(names, schemas)
     columns = evolved(names, schemas) if len(files) > 1 else schemas[0]
     files = [file.model_copy(update={"drift": differences(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
     payload = _payload(job, columns)
@@ -230,7 +230,7 @@ def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
             raise ValuesError.long_keys(name, longest, LONGEST_KEY)
 
 
-def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
+def check_same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
     """Refuse files with different columns, but for columns of nulls alone, which have no type."""
     first: dict[str, tuple[str, pa.DataType]] = {}
     for name, schema in zip(names, schemas, strict=True):
@@ -242,18 +242,23 @@ def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
             raise SourceError.schemas_differ(name, names[0] if lacking else known[differing[0]][0], differing)
 
 
+def check_column_names(names: Sequence[str]) -> None:
+    """Refuse names of columns that are too long, or that databases take for one."""
+    if long := sum(len(name) > LONGEST_NAME for name in names):
+        raise ValuesError.long_names(long, LONGEST_NAME)
+    # DuckDB's names know no case, and it would count the first of the two twice.
+    if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
+        raise ValuesError.same_names([name for name in names if name.lower() == repeated[0].lower()])
+
+
 def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     roles = {**job.columns.roles(), **dict.fromkeys(job.columns.person, "person")}
     names = list(schema.names)
-    if long := sum(len(name) > LONGEST_NAME for name in names):
-        raise ValuesError.long_names(long, LONGEST_NAME)
+    check_column_names(names)
     if unknown := [name for name in roles if name not in names]:
         faults = [f"'{name}'{nearest(name, names)}" for name in unknown if name != REST]
         listed_rest = [f"'{REST}' (for all other columns write insensitive: {REST}, without brackets)"] if REST in unknown else []
         raise SourceError.unknown_columns(faults + listed_rest)
-    # DuckDB's names know no case, and it would count the first of the two twice.
-    if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
-        raise ValuesError.same_names([name for name in names if name.lower() == repeated[0].lower()])
     rest = [name for name in names if name not in roles]
     if rest and job.columns.insensitive != REST:
         raise SourceError.unlisted_columns(rest)
