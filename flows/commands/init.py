@@ -113,4 +113,5 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
         )
     decide = f" Decide on {counted(len(drafted.questions), 'question')}." if drafted.questions and not accept else " Read it."
     lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample, by k alone)." if drafted.gcp is not None else ""
-    console.print(f"\n{out}: drafted from {counted(drafted.records, 'record')}.{lost}{decide} Then: skald plan {out}, skald run {out}")
+    then = drafted.obstacle or f"Then: skald plan {out}, skald run {out}"
+    console.print(f"\n{out}: drafted from {counted(drafted.records, 'record')}.{lost}{decide} {then}")

@@ -125,7 +125,8 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None
         screen.print(f"{name}: {sentence}")
     if drafted.ladders:
         screen.print(f"{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
-    screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. Then: skald plan {out}, skald run {out}")
+    then = drafted.obstacle or f"Then: skald plan {out}, skald run {out}"
+    screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. {then}")
 
 
 def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *, as_json: bool) -> None:

@@ -58,6 +58,8 @@ WELL_KNOWN_SHARE = (
 """Concepts that other people may know of a person, best known first."""
 MOST_GUESSED = 12
 """Columns that are taken for known where none is surely."""
+GUESSED_VALUES = (2, 1)
+"""Different values of these at least: a column of one value is taken where no other is there, so that the draft runs."""
 ALWAYS, MOST_ALWAYS = 13, 16
 """How many of these are quasi-identifiers whatever they cost, and how many columns at most."""
 
@@ -72,6 +74,7 @@ class DraftedJob(NamedTuple):
         gcp: What it would lose, tried on a sample; None where it could not be tried.
         hierarchy_files: Files of hierarchies that were written.
         exposed: By column that is published what it gives away.
+        obstacle: Why it does not run yet, in a sentence; empty if it does.
     """
 
     proposals: tuple[Proposal, ...]
@@ -80,6 +83,7 @@ class DraftedJob(NamedTuple):
     gcp: float | None
     hierarchy_files: tuple[Path, ...]
     exposed: dict[str, ExposedPeople]
+    obstacle: str
 
 
 def drafted_k(people: int) -> int:
@@ -107,12 +111,14 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
             named = replace(person, role="identifier", reason=reason, confidence=max(person.confidence, 0.8), question=None)
             proposals = [named if one is person else one for one in proposals]
             person = named
-        proposals = with_guessed_quasi_identifiers(_together(_without_repeats(front.connection, proposals)))
+        proposals = _together(_without_repeats(front.connection, proposals))
+        for values in GUESSED_VALUES:
+            proposals = with_guessed_quasi_identifiers(proposals, values)
         proposals, ladders = with_drafted_hierarchies(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
-        proposals, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
+        decided, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
     write_atomically(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
-    return DraftedJob(tuple(proposals), questions, records, gcp, tuple(ladders), exposed)
+    return DraftedJob(decided.proposals, questions, records, gcp, tuple(ladders), exposed, decided.obstacle)
 
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
@@ -152,14 +158,18 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
     ]
 
 
-def with_guessed_quasi_identifiers(proposals: Sequence[Proposal]) -> list[Proposal]:
+def with_guessed_quasi_identifiers(proposals: Sequence[Proposal], values: int) -> list[Proposal]:
     """Propose quasi-identifiers among published columns where none is proposed yet.
 
     A job needs a quasi-identifier, and other people may know any of these columns.
+
+    Args:
+        proposals: For all columns.
+        values: Different values of such a column, at least.
     """
     if any(one.role == "quasi_identifier" for one in proposals):
         return list(proposals)
-    published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct > 1]
+    published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct >= values]
     able = [one for one in published if one.question] or published
     some = sorted(able, key=lambda one: one.profile.distinct)[:MOST_GUESSED]
     return [
@@ -175,8 +185,8 @@ def _rank(one: Proposal) -> tuple[bool, int, float]:
 
 def _tried(
     front: OpenSource, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
-) -> tuple[list[Proposal], str, float | None, dict[str, ExposedPeople], tuple[Question, ...]]:
-    """Try the proposals on a sample; return final proposals, job text, loss, exposure and questions."""
+) -> tuple[DraftContents, str, float | None, dict[str, ExposedPeople], tuple[Question, ...]]:
+    """Try the proposals on a sample; return what the draft says, its text, loss, exposure and questions."""
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
     surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]
     able = [one for one in ranked if one not in surely]
@@ -204,7 +214,7 @@ def _tried(
     exposed = exposures(front.connection, others)
     questions = questions_of(final.proposals)
     written = partial(job_text, final, out, exposed=exposed, questions=questions)
-    return list(final.proposals), written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions
+    return final, written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions
 
 
 def _moved(one: Proposal) -> Proposal:

@@ -100,6 +100,26 @@ class DraftContents(NamedTuple):
     values_kept: Mapping[str, int]
     accept: bool = False
 
+    @property
+    def obstacle(self) -> str:
+        """Why the job does not run yet, in a sentence; empty if it does."""
+        coarsened = any(one.role == "quasi_identifier" for one in self.proposals)
+        return obstacle_sentence(self.sampled, self.k, "person" if self.person else "record", coarsened=coarsened)
+
+
+def obstacle_sentence(people: int, k: int, unit: str, *, coarsened: bool) -> str:
+    """Return why a draft does not run yet; empty if it does.
+
+    Args:
+        people: How many there are, of the unit that k counts.
+        k: The least number that share a combination.
+        unit: What k counts.
+        coarsened: Whether any column is.
+    """
+    if not coarsened:
+        return "It does not run yet: no column seems to be one that others may know. DECIDE which is: a job needs a quasi-identifier."
+    return f"It does not run yet: k = {k} cannot be met by {counted(people, unit)}. Add data, or lower privacy.k." if people < k else ""
+
 
 def job_text(
     decided: DraftContents,
@@ -124,7 +144,7 @@ def job_text(
     away = exposed or {}
     parts = [
         f"# A first job, drafted from {counted(len(decided.proposals), 'column')} and {looked}.",
-        f"# {_runs(decided)} Read every line all the same: a proposal is a guess from names, values and counts.",
+        f"# {decided.obstacle or 'It runs as it is.'} Read every line all the same: a proposal is a guess from names, values and counts.",
         *_asked(decided, out, questions),
         "",
         "version: 1",
@@ -151,12 +171,6 @@ def job_text(
         *_rest(decided, method, figures or {}),
     ]
     return "\n".join(parts) + "\n"
-
-
-def _runs(decided: DraftContents) -> str:
-    if any(one.role == "quasi_identifier" for one in decided.proposals):
-        return "It runs as it is."
-    return "It does not run yet: nothing in it can be coarsened, and a job needs a quasi-identifier."
 
 
 def _asked(decided: DraftContents, out: Path, questions: Sequence[Question]) -> list[str]:
