@@ -26,6 +26,7 @@ from schemas.reading.given_jobs import given_job
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_columns, read_format, source_files
 from tasks.planning.samples import Sample, parquet_sample, unfit_columns
 from tasks.source.extracts import fixed_extract
+from tasks.source.listing import is_hidden
 from tasks.source.locations import located
 from tasks.source.pinned import forget_copies, on_this_machine
 from tasks.source.sources import as_parquet, check_column_names, check_same_columns
@@ -159,7 +160,8 @@ def source_patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -
         inside = [file.name for file in files if file.parent == path]
         # Endings as they are spelt: patterns heed capitals, formats do not.
         endings = sorted({file[file.lower().index(suffix(file)) :] for file in inside})
-        if path.is_dir() and sum(len(list(path.glob(f"*{ending}"))) for ending in endings) > len(inside):
+        matched = [file for ending in endings for file in path.glob(f"*{ending}") if not is_hidden(file.name, "*")]
+        if path.is_dir() and len(matched) > len(inside):
             # A hierarchy beside the data is none of it.
             named += [f"{relative}/{glob.escape(file)}" for file in inside]
         else:

@@ -12,8 +12,9 @@ from core.formats.concept_names import words
 from core.formats.proposals import ColumnProfile, Kind
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
-from schemas.job.formats import SourceFormat, format_of_suffix, unsupported_format_sentence
+from schemas.job.formats import SourceFormat, format_of_suffix, formats_sentence, unsupported_format_sentence
 from schemas.job.source import suffix
+from tasks.source.listing import is_hidden
 from tasks.store.database import quote
 
 NOT_FINITE = "holds NaN or infinity, which no bin does; it can be published, by {publish: shared}"
@@ -42,8 +43,10 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
         {path for path in paths if path.is_file()}
         | {path for folder in folders for path in folder.iterdir() if path.is_file() and _is_source(path)}
     )
-    if not files or not all(path.is_dir() or path.is_file() for path in paths):
-        raise SourceError.no_files(" ".join(map(str, paths)))
+    if missing := [str(path) for path in paths if not path.is_dir() and not path.is_file()]:
+        raise FileError.missing(missing)
+    if not files:
+        raise FileError.no_data_files(list(map(str, paths)), formats_sentence())
     if foreign := next((path for path in files if unsupported_format_sentence(suffix(path.name))), None):
         raise FileError.unsupported_format(str(foreign), unsupported_format_sentence(suffix(foreign.name)))
     kinds = {suffix(path.name) if suffix(path.name) in read_format(path).suffixes else format_of_suffix("").suffixes[0] for path in files}
@@ -60,8 +63,8 @@ def read_format(path: Path) -> SourceFormat:
 
 
 def _is_source(path: Path) -> bool:
-    # A hierarchy that lies beside the data it is for is no data.
-    return suffix(path.name) in read_format(path).suffixes and not is_hierarchy(path.name)
+    # A hierarchy that lies beside the data it is for is no data, nor is what a run leaves out.
+    return suffix(path.name) in read_format(path).suffixes and not is_hierarchy(path.name) and not is_hidden(path.name, "*")
 
 
 def is_hierarchy(name: str) -> bool:

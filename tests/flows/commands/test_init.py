@@ -247,8 +247,8 @@ def test_what_cannot_be_drafted_is_told_in_one_sentence(direct: CommandLine) -> 
     (direct.folder / "broken.parquet").write_text(CANARY)
     write_csv(direct.folder / "bare.csv", people(0))
     for source, sentence in {
-        "nothing": "No file matches",
-        "empty": "No file matches",
+        "nothing": "Not found: 'nothing'.",
+        "empty": "No data file was found in 'empty'",
         "both": "different formats",
         "broken.parquet": "cannot be read as parquet",
         "bare.csv": "is empty",

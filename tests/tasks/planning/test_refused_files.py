@@ -1,4 +1,4 @@
-"""A draft refuses Parquet files in the words in which a run refuses them, and writes nothing."""
+"""A draft refuses files in the words in which a run refuses them, and writes nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors.base import SkaldError
+from schemas.errors.base import SkaldError, SourceError
+from schemas.job.formats import FORMATS
+from schemas.job.job import load_job
 from tasks.planning.draft import draft_job
 from tasks.planning.listed_hierarchies import draft_file
 from tasks.planning.open_sources import SourceOptions
@@ -53,3 +55,31 @@ def test_csv_files_of_other_columns_are_refused_and_a_hierarchy_is_drafted_of_th
         draft_job(given, tmp_path / "job.yaml")
     draft_file(given, "age", tmp_path / "age.csv")
     assert (tmp_path / "age.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    "file", ["notes.txt", "age_hierarchy.csv", "_part.parquet", "._people.csv", "deeper/people.csv", "people.xlsx", None]
+)
+def test_a_folder_without_data_files_is_refused_with_the_kinds_that_are_read(tmp_path: Path, file: str | None) -> None:
+    (tmp_path / "in" / "deeper").mkdir(parents=True)
+    if file:
+        (tmp_path / "in" / file).write_text("age\n33\n")
+    with pytest.raises(SourceError, match=r"No data file was found in '.*in'") as refused:
+        draft_job(SourceOptions((str(tmp_path / "in"),)), tmp_path / "job.yaml")
+    assert all(ending in str(refused.value) for one in FORMATS.values() for ending in one.suffixes)
+    assert "source.path" not in str(refused.value)
+
+
+def test_what_is_not_there_is_named_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match=r"Not found: '.*nothing'\. ") as refused:
+        draft_job(SourceOptions((str(tmp_path / "empty"), str(tmp_path / "nothing"))), tmp_path / "job.yaml")
+    assert "empty" not in str(refused.value)
+
+
+def test_files_that_a_run_leaves_out_are_not_looked_at(tmp_path: Path) -> None:
+    write_csv(tmp_path / "in" / "people.csv", pa.table({"age": AGES}))
+    (tmp_path / "in" / "._people.csv").write_bytes(bytes(range(256)))
+    drafted = draft_job(SourceOptions((str(tmp_path / "in"),)), tmp_path / "job.yaml")
+    assert drafted.records == len(AGES)
+    assert load_job(tmp_path / "job.yaml").source.path == ["in/*.csv"]
