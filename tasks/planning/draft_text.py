@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,6 +122,11 @@ def obstacle_sentence(people: int, k: int, unit: str, *, coarsened: bool) -> str
     return f"It does not run yet: k = {k} cannot be met by {counted(people, unit)}. Add data, or lower privacy.k." if people < k else ""
 
 
+def next_commands_sentence(job: str) -> str:
+    """Return what to type after a draft, with the job file quoted for a shell."""
+    return f"Then: skald plan {shlex.quote(job)}, skald run {shlex.quote(job)}"
+
+
 def job_text(
     decided: DraftContents,
     out: Path,
@@ -176,7 +182,7 @@ def job_text(
 def _asked(decided: DraftContents, out: Path, questions: Sequence[Question]) -> list[str]:
     """Return the comment lines on a draft's open questions, each with its current answer."""
     # A line end in the name would end the comment, and what follows it would be YAML.
-    name = " ".join(out.name.split())
+    name = shlex.quote(" ".join(out.name.split()))
     lines = [f"# What it would cost: skald plan {name}. Then: skald run {name}"]
     if not questions:
         return lines

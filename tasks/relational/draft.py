@@ -15,7 +15,7 @@ from core.formats.proposals import Proposal, propose_role
 from schemas.errors.base import JobError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft import GUESSED_VALUES, drafted_k, with_guessed_quasi_identifiers
-from tasks.planning.draft_text import obstacle_sentence, yaml_name
+from tasks.planning.draft_text import next_commands_sentence, obstacle_sentence, yaml_name
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft, profile_source
 from tasks.planning.profiles import planning_connection
@@ -246,7 +246,7 @@ def _text(tables: Sequence[DraftedTable], tree: TableTree, out: Path) -> str:
     lines = [
         f"# A first job of {len(tables)} tables, drafted from names and counts.",
         f"# {_obstacle(tables) or 'It runs as it is.'} Read every line all the same: a proposal is a guess.",
-        f"# Then: skald plan {out.name}, skald run {out.name}",
+        f"# {next_commands_sentence(' '.join(out.name.split()))}",
         "",
         "version: 2",
         f"name: {yaml_name(job_name(out))}",
