@@ -113,6 +113,6 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
             f"\n{drafted.hierarchy_files[0].parent}: {counted(len(drafted.hierarchy_files), 'hierarchy file')}, which you alone can read."
         )
     decide = f" Decide on {counted(len(drafted.questions), 'question')}." if drafted.questions and not accept else " Read it."
-    lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample, by k alone)." if drafted.gcp is not None else ""
+    lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample, {drafted.promises})." if drafted.gcp is not None else ""
     then = drafted.obstacle or next_commands_sentence(str(out))
     console.print(f"\n{out}: drafted from {counted(drafted.records, 'record')}.{lost}{decide} {then}")

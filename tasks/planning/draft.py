@@ -74,6 +74,7 @@ class DraftedJob(NamedTuple):
         gcp: What it would lose, tried on a sample; None where it could not be tried.
         hierarchy_files: Files of hierarchies that were written.
         exposed: By column that is published what it gives away.
+        promises: What that keeps, in words.
         obstacle: Why it does not run yet, in a sentence; empty if it does.
     """
 
@@ -83,6 +84,7 @@ class DraftedJob(NamedTuple):
     gcp: float | None
     hierarchy_files: tuple[Path, ...]
     exposed: dict[str, ExposedPeople]
+    promises: str
     obstacle: str
 
 
@@ -118,7 +120,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
         sampled = draw_sample(front.connection, person.profile.name if person else None)
         decided, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
     write_atomically(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
-    return DraftedJob(decided.proposals, questions, records, gcp, tuple(ladders), exposed, decided.obstacle)
+    return DraftedJob(decided.proposals, questions, records, gcp, tuple(ladders), exposed, decided.promises, decided.obstacle)
 
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
@@ -198,6 +200,10 @@ def _tried(
     def values_kept(name: str) -> int:
         return count_values_kept(*published_holders(front, by_name[name], person.profile.name if person else None, k))
 
+    @cache
+    def guarded(name: str) -> pa.Array:
+        return published_numbers(front, by_name[name], k)
+
     def decided(taken: Sequence[Proposal]) -> DraftContents:
         mine = [_moved(one) if one in able and one not in taken else one for one in proposals]
         return DraftContents(
@@ -206,7 +212,10 @@ def _tried(
             accept=accept,
         )  # fmt: skip
 
-    trial = best_draft(front.connection, len(surely), able, lambda taken, method: job_text(decided(taken), out, method=method), out.parent)
+    def text(taken: Sequence[Proposal], method: str) -> str:
+        return job_text(decided(taken), out, method=method)
+
+    trial = best_draft(front.connection, len(surely), able, text, guarded, out.parent)
     final = decided(trial.accepted_proposals)
     known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
     published = [one.profile.name for one in final.proposals if one.publish or one.role == "quasi_identifier"]
@@ -270,12 +279,28 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
         statement = f"SELECT {quote(person)} AS owner, {value} AS value FROM source SEMI JOIN sample USING ({quote(person)})"
     read = front.connection.sql(statement).to_arrow_table()
     values, owners = normalised(read["value"].combine_chunks(), ALL), read["owner"].combine_chunks().dictionary_encode()
-    make_value_table(front.connection, [([values], np.asarray(owners.indices).astype(np.uint64))], 1)
-    counted = count_values(front.connection, 0, values.type, k, persons=True, every=False)
-    published = published_values(counted, SHARED, k).apply(values)
+    published = _shared(front, values, np.asarray(owners.indices), k)
     pairs = pa.table({"owner": owners.indices, "value": published}).filter(published.is_valid()).group_by(["owner", "value"]).aggregate([])
     numbers = pairs["value"].combine_chunks().dictionary_encode().indices
     return np.asarray(pairs["owner"]).astype(np.int64), np.asarray(numbers).astype(np.int64), len(owners.dictionary)
+
+
+def published_numbers(front: OpenSource, proposal: Proposal, k: int) -> pa.Array:
+    """Return the published value of each record of the sample as a number from 0, rare values as one; shape (n,).
+
+    Arguments as for ``published_holders``; of each person the sample has one record.
+    """
+    value = typed_column_sql(proposal.profile.name, proposal.profile.kind if front.texts else None)
+    read = front.connection.sql(f"SELECT {value} AS value FROM sample").to_arrow_table()
+    values = normalised(read["value"].combine_chunks(), ALL)
+    return _shared(front, values, np.arange(len(values)), k).dictionary_encode().indices
+
+
+def _shared(front: OpenSource, values: pa.Array, owners: Integers, k: int) -> pa.Array:
+    """Return values as they are published, rare ones as one; ``owners`` numbers whose each is, shape (n,)."""
+    make_value_table(front.connection, [([values], owners.astype(np.uint64))], 1)
+    counted = count_values(front.connection, 0, values.type, k, persons=True, every=False)
+    return published_values(counted, SHARED, k).apply(values)
 
 
 def count_values_kept(owners: Integers, values: Integers, people: int) -> int:

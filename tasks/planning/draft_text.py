@@ -102,6 +102,11 @@ class DraftContents(NamedTuple):
     accept: bool = False
 
     @property
+    def promises(self) -> str:
+        """What the pilot runs keep, in words."""
+        return "by k and l" if self.values_kept else "by k alone"
+
+    @property
     def obstacle(self) -> str:
         """Why the job does not run yet, in a sentence; empty if it does."""
         coarsened = any(one.role == "quasi_identifier" for one in self.proposals)
@@ -267,20 +272,20 @@ def _rest(decided: DraftContents, method: str, figures: Mapping[str, float]) -> 
         "# make them safe (cell).",
         "suppression: {limit: 0.01, treatment: drop}",
         "",
-        *_compared(figures),
+        *_compared(figures, decided.promises),
         method,
         "memory: 1GB",
         f"target: {yaml_name('releases/' + decided.name)}",
     ]
 
 
-def _compared(figures: Mapping[str, float]) -> list[str]:
+def _compared(figures: Mapping[str, float], promises: str) -> list[str]:
     """Return the comment line on the loss of each method that was tried."""
     if not figures:
         return ["# No method could be tried on a sample."]
     # The way without its key: it is no line of the job.
     ways = "; ".join(f"{way.removeprefix('method: ')} {lost:.3f}" for way, lost in figures.items())
-    return [f"# GCP of a sample as published, by k alone (0 loses nothing, 1 everything): {ways}."]
+    return [f"# GCP of a sample as published, {promises} (0 loses nothing, 1 everything): {ways}."]
 
 
 def _yaml(value: Any) -> str:
