@@ -31,7 +31,7 @@ def demo() -> None:
     console = Screen(highlight=False)
     console.print(f"Making {ROWS:,} synthetic patients in {FOLDER / 'medical'} …")
     job = make_patients(FOLDER, ROWS)
-    console.print(f"skald run {job}\n")
+    console.print(f"skald run {quote(str(job))}\n")
     sys.argv = ["skald", "run", str(job), *sys.argv[1:]]
     try:
         main()
@@ -48,7 +48,7 @@ def next_commands(job: Path) -> list[str]:
     folder = Path(sys.executable).parent
     skald = quote(str((folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder) / "skald"))
     commands = {
-        f"{skald} verify {release} --job {job}": "counts the classes of the written files again",
+        f"{skald} verify {quote(str(release))} --job {quote(str(job))}": "counts the classes of the written files again",
         f"{skald} init your.csv --out job.yaml": "drafts a job for data of your own, with a reason for each column",
         f"{skald} run job.yaml": "publishes a verified release of them",
     }

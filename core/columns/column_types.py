@@ -24,6 +24,17 @@ def plain_type(dtype: pa.DataType) -> pa.DataType:
     return dtype.value_type if pt.is_dictionary(dtype) else dtype
 
 
+def is_coarsenable(plain: pa.DataType) -> bool:
+    """Return whether the values of a type without dictionary encoding can be coarsened, or published shared."""
+    number = pt.is_integer(plain) or pt.is_decimal(plain) or (pt.is_floating(plain) and not pt.is_float16(plain))
+    return bool(number or is_text(plain) or pt.is_boolean(plain) or pt.is_date(plain) or pt.is_timestamp(plain))
+
+
+def is_unpublishable(plain: pa.DataType) -> bool:
+    """Return whether no release can hold the values of a type without dictionary encoding."""
+    return bool(pt.is_nested(plain) or pt.is_null(plain) or pt.is_decimal256(plain))
+
+
 def working_type(dtype: pa.DataType) -> pa.DataType:
     """Return the type in which algorithms use the values of a column, one type per meaning."""
     plain = plain_type(dtype)

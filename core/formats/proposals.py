@@ -64,6 +64,7 @@ class ColumnProfile:
         negative: Whether a number is less than zero.
         top: Share of the records with the most frequent value, about.
         value_patterns: Patterns of the values that may identify a person.
+        obstacle: Why values of kind ``other`` are neither coarsened nor shared.
     """
 
     name: str
@@ -80,6 +81,7 @@ class ColumnProfile:
     negative: bool = False
     top: float = 0.0
     value_patterns: tuple[str, ...] = ()
+    obstacle: str = "of a type that can be neither coarsened nor shared"
 
     @property
     def uniqueness(self) -> float:
@@ -143,10 +145,10 @@ def propose_role(profile: ColumnProfile) -> Proposal:
     hierarchy, hint = hierarchy_of(profile)
     named = concept_of(profile.name)
     question: Question | None = None
-    if profile.kind == "other":
-        role, sure, reason = _judged("identifier", 0.8, "of a type that cannot be published")
-    elif not profile.values:
+    if not profile.values:
         role, sure, reason = _judged("withheld", 1.0, "holds nothing")
+    elif profile.kind == "other":
+        role, sure, reason = _unfit(profile, named)
     else:
         role, sure, reason = _by_values(profile, named) or _by_name(profile, named) or _by_counts(profile)
     if role == "quasi_identifier" and hierarchy is None:
@@ -159,6 +161,13 @@ def propose_role(profile: ColumnProfile) -> Proposal:
 def _judged(role: Role, sure: float, reason: str) -> Judged:
     """Return a role with its confidence and reason."""
     return role, sure, reason
+
+
+def _unfit(profile: ColumnProfile, named: NameReading | None) -> Judged:
+    """Return the role of a column whose values can be neither coarsened nor shared: it is not published."""
+    if named is not None and named.concept.role in {"identifier", "key"}:
+        return _judged(named.concept.role, named.confidence, f"{named.concept.name}, by its name; {profile.obstacle}")
+    return _judged("withheld", 0.8, profile.obstacle)
 
 
 def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | None:

@@ -1,5 +1,6 @@
 """``skald deploy``: deploys a job on Prefect's server; imports its modules when it runs."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -44,6 +45,6 @@ def deploy(
     for former in done.former:
         console.print(f"{former}: removed, as the job is of another method now.")
     when = f"at '{cron}' ({timezone})" if cron else "by hand"
-    console.print(f"{done.name}: runs {when}, one at a time; another one waits. Start it: prefect deployment run '{done.name}'")
+    console.print(f"{done.name}: runs {when}, one at a time; another one waits. Start it: prefect deployment run {shlex.quote(done.name)}")
     if done.pool_is_new:
-        console.print(f"The work pool '{pool}' is new. It needs a worker: prefect worker start --pool '{pool}'")
+        console.print(f"The work pool '{pool}' is new. It needs a worker: prefect worker start --pool {shlex.quote(pool)}")

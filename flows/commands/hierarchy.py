@@ -33,6 +33,7 @@ def draft_hierarchy_file(
     It groups dates, ranges, codes or shared words; if there are none, it joins rare values.
     """
     from schemas.errors.base import counted
+    from tasks.planning.draft_text import yaml_name
     from tasks.planning.listed_hierarchies import draft_file
     from tasks.planning.open_sources import SourceOptions
 
@@ -41,7 +42,7 @@ def draft_hierarchy_file(
     console.print(_levels(drafted.draft.groups))
     values = counted(len(drafted.draft.rows), "value")
     console.print(f"\n{column}: {values} of {counted(drafted.records, 'record')}; {drafted.draft.how}.")
-    console.print(f"{out}: readable by you alone. Edit it, then say in the job: hierarchy: {{csv: {out}}}")
+    console.print(f"{out}: readable by you alone. Edit it, then say in the job: hierarchy: {{csv: {yaml_name(str(out))}}}")
 
 
 @hierarchy.command("complete")

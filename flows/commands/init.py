@@ -91,6 +91,7 @@ def _as_json(drafted: "DraftedJob", out: Path) -> dict[str, object]:
 def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
     """Print the drafted roles, reasons and questions."""
     from schemas.errors.base import counted
+    from tasks.planning.draft_text import next_commands_sentence
 
     alone = Column("alone", justify="right"), Column("with others", justify="right")
     shown = NameTable(Column("column", overflow="fold"), "proposed", "because", *alone, box=None, header_style="bold")
@@ -112,5 +113,6 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
             f"\n{drafted.hierarchy_files[0].parent}: {counted(len(drafted.hierarchy_files), 'hierarchy file')}, which you alone can read."
         )
     decide = f" Decide on {counted(len(drafted.questions), 'question')}." if drafted.questions and not accept else " Read it."
-    lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample, by k alone)." if drafted.gcp is not None else ""
-    console.print(f"\n{out}: drafted from {counted(drafted.records, 'record')}.{lost}{decide} Then: skald plan {out}, skald run {out}")
+    lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample, {drafted.promises})." if drafted.gcp is not None else ""
+    then = drafted.obstacle or next_commands_sentence(str(out))
+    console.print(f"\n{out}: drafted from {counted(drafted.records, 'record')}.{lost}{decide} {then}")

@@ -114,6 +114,7 @@ def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
 def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None:
     """Draft a job file of several tables, one folder each, and print the findings."""
     from schemas.errors.base import counted
+    from tasks.planning.draft_text import next_commands_sentence
     from tasks.relational.draft import draft_content, draft_tables, drafted_table_sentences
 
     drafted = draft_tables(folders, out)
@@ -125,7 +126,8 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None
         screen.print(f"{name}: {sentence}")
     if drafted.ladders:
         screen.print(f"{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
-    screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. Then: skald plan {out}, skald run {out}")
+    then = drafted.obstacle or next_commands_sentence(str(out))
+    screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. {then}")
 
 
 def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *, as_json: bool) -> None:

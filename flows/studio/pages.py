@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from functools import cache
 from math import ceil
@@ -50,7 +51,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": number, "percent": percent, "counted": counted}
+    made.filters |= {"quoted": shlex.quote, "number": number, "percent": percent, "counted": counted}
     return made
 
 

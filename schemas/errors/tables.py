@@ -204,6 +204,19 @@ class FileError(SourceError):
         )
 
     @classmethod
+    def missing(cls, paths: Sequence[str]) -> FileError:
+        """Nothing has the name that a command was given."""
+        return cls(f"Not found: {listed(map(shown_path, paths))}. Check the name, and the folder that you are in.")
+
+    @classmethod
+    def no_data_files(cls, folders: Sequence[str], kinds: str) -> FileError:
+        """No file in the folders that a command was given is read."""
+        return cls(
+            f"No data file was found in {listed(map(shown_path, folders))}. These are read: {kinds}. Name the files or their own folder: "
+            "folders in a folder, and files named after a hierarchy or with a leading _ or dot, are left out."
+        )
+
+    @classmethod
     def hidden_alone(cls, pattern: str, files: int) -> FileError:
         """Only hidden files match the pattern: names, or folders, with a leading ``_`` or dot."""
         return cls(

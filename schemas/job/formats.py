@@ -117,6 +117,12 @@ def unsupported_format_sentence(ending: str) -> str:
     return next((words for endings, words in _UNSUPPORTED.items() if ending in endings), "")
 
 
+def formats_sentence() -> str:
+    """Return the formats of files that are read, each with its suffixes."""
+    *most, last = (f"{one.words} ({', '.join(one.suffixes)})" for one in FORMATS.values() if one.suffixes)
+    return f"{', '.join(most)} and {last}"
+
+
 def format_of_suffix(ending: str) -> SourceFormat:
     """Return the format of files with a suffix, in lower case; the first format if none matches."""
     return next((one for one in FORMATS.values() if ending in one.suffixes), next(iter(FORMATS.values())))

@@ -22,7 +22,7 @@ from core.columns.column_types import ALL, normalised
 from core.formats.concept_names import numbered_by
 from core.formats.proposals import COORDINATES, Proposal, person_candidates, propose_person, propose_role
 from core.recoding.publishing import published_values
-from schemas.errors.base import SourceError, StorageError
+from schemas.errors.base import StorageError
 from schemas.job.publish import SHARED
 from tasks.planning.draft_text import PERSON, DraftContents, Question, job_text, questions_of
 from tasks.planning.evidence import (
@@ -35,9 +35,8 @@ from tasks.planning.evidence import (
     with_value_patterns,
 )
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
-from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
+from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft, profile_source
 from tasks.planning.pilot_runs import best_draft, typed_column_sql
-from tasks.planning.profiles import profile_columns
 from tasks.source.published_columns import count_values, make_value_table
 from tasks.store.database import quote
 from tasks.store.files import USER_UMASK, write_atomically
@@ -67,6 +66,8 @@ WELL_KNOWN_SHARE = (
 """Concepts that other people may know of a person, best known first."""
 MOST_GUESSED = 12
 """Columns that are taken for known where none is surely."""
+GUESSED_VALUES = (2, 1)
+"""Different values of these at least: a column of one value is taken where no other is there, so that the draft runs."""
 ALWAYS, MOST_ALWAYS = 13, 16
 """How many of these are quasi-identifiers whatever they cost, and how many columns at most."""
 
@@ -81,6 +82,8 @@ class DraftedJob(NamedTuple):
         gcp: What it would lose, tried on a sample; None where it could not be tried.
         hierarchy_files: Files of hierarchies that were written.
         exposed: By column that is published what it gives away.
+        promises: What that keeps, in words.
+        obstacle: Why it does not run yet, in a sentence; empty if it does.
     """
 
     proposals: tuple[Proposal, ...]
@@ -89,6 +92,8 @@ class DraftedJob(NamedTuple):
     gcp: float | None
     hierarchy_files: tuple[Path, ...]
     exposed: dict[str, ExposedPeople]
+    promises: str
+    obstacle: str
 
 
 def drafted_k(people: int) -> int:
@@ -107,9 +112,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
     with open_for_draft(given, out) as front:
-        columns, records = profile_columns(front.connection, texts=front.texts)
-        if not records:
-            raise SourceError.empty(len(front.files))
+        columns, records = profile_source(front)
         proposals = [propose_role(column) for column in with_value_patterns(front.connection, columns)]
         person = _person(front.connection, proposals)
         if person:
@@ -118,12 +121,14 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
             named = replace(person, role="identifier", reason=reason, confidence=max(person.confidence, 0.8), question=None)
             proposals = [named if one is person else one for one in proposals]
             person = named
-        proposals = with_guessed_quasi_identifiers(_together(_without_repeats(front.connection, proposals)))
+        proposals = _together(_without_repeats(front.connection, proposals))
+        for values in GUESSED_VALUES:
+            proposals = with_guessed_quasi_identifiers(proposals, values)
         proposals, ladders = with_drafted_hierarchies(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
-        proposals, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
+        decided, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
     write_atomically(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
-    return DraftedJob(tuple(proposals), questions, records, gcp, tuple(ladders), exposed)
+    return DraftedJob(decided.proposals, questions, records, gcp, tuple(ladders), exposed, decided.promises, decided.obstacle)
 
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
@@ -163,14 +168,18 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
     ]
 
 
-def with_guessed_quasi_identifiers(proposals: Sequence[Proposal]) -> list[Proposal]:
+def with_guessed_quasi_identifiers(proposals: Sequence[Proposal], values: int) -> list[Proposal]:
     """Propose quasi-identifiers among published columns where none is proposed yet.
 
     A job needs a quasi-identifier, and other people may know any of these columns.
+
+    Args:
+        proposals: For all columns.
+        values: Different values of such a column, at least.
     """
     if any(one.role == "quasi_identifier" for one in proposals):
         return list(proposals)
-    published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct > 1]
+    published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct >= values]
     able = [one for one in published if one.question] or published
     some = sorted(able, key=lambda one: one.profile.distinct)[:MOST_GUESSED]
     return [
@@ -186,8 +195,8 @@ def _rank(one: Proposal) -> tuple[bool, int, float]:
 
 def _tried(
     front: OpenSource, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
-) -> tuple[list[Proposal], str, float | None, dict[str, ExposedPeople], tuple[Question, ...]]:
-    """Try the proposals on a sample; return final proposals, job text, loss, exposure and questions."""
+) -> tuple[DraftContents, str, float | None, dict[str, ExposedPeople], tuple[Question, ...]]:
+    """Try the proposals on a sample; return what the draft says, its text, loss, exposure and questions."""
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
     surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]
     able = [one for one in ranked if one not in surely]
@@ -199,6 +208,10 @@ def _tried(
     def values_kept(name: str) -> int:
         return count_values_kept(*published_holders(front, by_name[name], person.profile.name if person else None, k))
 
+    @cache
+    def guarded(name: str) -> pa.Array:
+        return published_numbers(front, by_name[name], k)
+
     def decided(taken: Sequence[Proposal]) -> DraftContents:
         mine = [_moved(one) if one in able and one not in taken else one for one in proposals]
         return DraftContents(
@@ -207,7 +220,10 @@ def _tried(
             accept=accept,
         )  # fmt: skip
 
-    trial = best_draft(front.connection, len(surely), able, lambda taken, method: job_text(decided(taken), out, method=method), out.parent)
+    def text(taken: Sequence[Proposal], method: str) -> str:
+        return job_text(decided(taken), out, method=method)
+
+    trial = best_draft(front.connection, len(surely), able, text, guarded, out.parent)
     final = decided(trial.accepted_proposals)
     known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
     published = [one.profile.name for one in final.proposals if one.publish or one.role == "quasi_identifier"]
@@ -215,7 +231,7 @@ def _tried(
     exposed = columns_exposures(front.connection, others)
     questions = questions_of(final.proposals)
     written = partial(job_text, final, out, exposed=exposed, questions=questions)
-    return list(final.proposals), written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions
+    return final, written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions
 
 
 def _moved(one: Proposal) -> Proposal:
@@ -271,12 +287,28 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
         statement = f"SELECT {quote(person)} AS owner, {value} AS value FROM source SEMI JOIN sample USING ({quote(person)})"
     read = front.connection.sql(statement).to_arrow_table()
     values, owners = normalised(read["value"].combine_chunks(), ALL), read["owner"].combine_chunks().dictionary_encode()
-    make_value_table(front.connection, [([values], np.asarray(owners.indices).astype(np.uint64))], 1)
-    counted = count_values(front.connection, 0, values.type, k, persons=True, every=False)
-    published = published_values(counted, SHARED, k).apply(values)
+    published = _shared(front, values, np.asarray(owners.indices), k)
     pairs = pa.table({"owner": owners.indices, "value": published}).filter(published.is_valid()).group_by(["owner", "value"]).aggregate([])
     numbers = pairs["value"].combine_chunks().dictionary_encode().indices
     return np.asarray(pairs["owner"]).astype(np.int64), np.asarray(numbers).astype(np.int64), len(owners.dictionary)
+
+
+def published_numbers(front: OpenSource, proposal: Proposal, k: int) -> pa.Array:
+    """Return the published value of each record of the sample as a number from 0, rare values as one; shape (n,).
+
+    Arguments as for ``published_holders``; of each person the sample has one record.
+    """
+    value = typed_column_sql(proposal.profile.name, proposal.profile.kind if front.texts else None)
+    read = front.connection.sql(f"SELECT {value} AS value FROM sample").to_arrow_table()
+    values = normalised(read["value"].combine_chunks(), ALL)
+    return _shared(front, values, np.arange(len(values)), k).dictionary_encode().indices
+
+
+def _shared(front: OpenSource, values: pa.Array, owners: Integers, k: int) -> pa.Array:
+    """Return values as they are published, rare ones as one; ``owners`` numbers whose each is, shape (n,)."""
+    make_value_table(front.connection, [([values], owners.astype(np.uint64))], 1)
+    counted = count_values(front.connection, 0, values.type, k, persons=True, every=False)
+    return published_values(counted, SHARED, k).apply(values)
 
 
 def count_values_kept(owners: Integers, values: Integers, people: int) -> int:

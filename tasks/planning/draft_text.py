@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,6 +101,36 @@ class DraftContents(NamedTuple):
     values_kept: Mapping[str, int]
     accept: bool = False
 
+    @property
+    def promises(self) -> str:
+        """What the pilot runs keep, in words."""
+        return "by k and l" if self.values_kept else "by k alone"
+
+    @property
+    def obstacle(self) -> str:
+        """Why the job does not run yet, in a sentence; empty if it does."""
+        coarsened = any(one.role == "quasi_identifier" for one in self.proposals)
+        return obstacle_sentence(self.sampled, self.k, "person" if self.person else "record", coarsened=coarsened)
+
+
+def obstacle_sentence(people: int, k: int, unit: str, *, coarsened: bool) -> str:
+    """Return why a draft does not run yet; empty if it does.
+
+    Args:
+        people: How many there are, of the unit that k counts.
+        k: The least number that share a combination.
+        unit: What k counts.
+        coarsened: Whether any column is.
+    """
+    if not coarsened:
+        return "It does not run yet: no column seems to be one that others may know. DECIDE which is: a job needs a quasi-identifier."
+    return f"It does not run yet: k = {k} cannot be met by {counted(people, unit)}. Add data, or lower privacy.k." if people < k else ""
+
+
+def next_commands_sentence(job: str) -> str:
+    """Return what to type after a draft, with the job file quoted for a shell."""
+    return f"Then: skald plan {shlex.quote(job)}, skald run {shlex.quote(job)}"
+
 
 def job_text(
     decided: DraftContents,
@@ -124,7 +155,7 @@ def job_text(
     away = exposed or {}
     parts = [
         f"# A first job, drafted from {counted(len(decided.proposals), 'column')} and {looked}.",
-        f"# {_runs(decided)} Read every line all the same: a proposal is a guess from names, values and counts.",
+        f"# {decided.obstacle or 'It runs as it is.'} Read every line all the same: a proposal is a guess from names, values and counts.",
         *_asked(decided, out, questions),
         "",
         "version: 1",
@@ -153,16 +184,10 @@ def job_text(
     return "\n".join(parts) + "\n"
 
 
-def _runs(decided: DraftContents) -> str:
-    if any(one.role == "quasi_identifier" for one in decided.proposals):
-        return "It runs as it is."
-    return "It does not run yet: nothing in it can be coarsened, and a job needs a quasi-identifier."
-
-
 def _asked(decided: DraftContents, out: Path, questions: Sequence[Question]) -> list[str]:
     """Return the comment lines on a draft's open questions, each with its current answer."""
     # A line end in the name would end the comment, and what follows it would be YAML.
-    name = " ".join(out.name.split())
+    name = shlex.quote(" ".join(out.name.split()))
     lines = [f"# What it would cost: skald plan {name}. Then: skald run {name}"]
     if not questions:
         return lines
@@ -247,20 +272,20 @@ def _rest(decided: DraftContents, method: str, figures: Mapping[str, float]) -> 
         "# make them safe (cell).",
         "suppression: {limit: 0.01, treatment: drop}",
         "",
-        *_compared(figures),
+        *_compared(figures, decided.promises),
         method,
         "memory: 1GB",
         f"target: {yaml_name('releases/' + decided.name)}",
     ]
 
 
-def _compared(figures: Mapping[str, float]) -> list[str]:
+def _compared(figures: Mapping[str, float], promises: str) -> list[str]:
     """Return the comment line on the loss of each method that was tried."""
     if not figures:
         return ["# No method could be tried on a sample."]
     # The way without its key: it is no line of the job.
     ways = "; ".join(f"{way.removeprefix('method: ')} {lost:.3f}" for way, lost in figures.items())
-    return [f"# GCP of a sample as published, by k alone (0 loses nothing, 1 everything): {ways}."]
+    return [f"# GCP of a sample as published, {promises} (0 loses nothing, 1 everything): {ways}."]
 
 
 def _yaml(value: Any) -> str:

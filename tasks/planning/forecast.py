@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import PackedWords
+from core.columns.domains import Domain, Node
 from core.histograms.cells import packing_of, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
-from core.lattice.search import Search
+from core.lattice.search import Search, SearchResult
 from core.mondrian.classes import recode_cells
 from core.mondrian.fragments import sampled
 from core.mondrian.partition import Rules, Score
@@ -30,7 +31,7 @@ from core.units.losses import certainty_penalty
 from schemas.job.job import Job
 from schemas.job.record_methods import MondrianMethod
 from tasks.counting.coding import Coding, cells_in_source_coding
-from tasks.lattice.promises import searched_axes
+from tasks.lattice.promises import promise_of, searched_axes
 from tasks.mondrian.cells import cutting_of
 from tasks.store.store import Artifact, Store
 
@@ -137,32 +138,64 @@ def _added(coding: Coding, pieces: list[tuple[PackedWords, NDArray[np.int64]]]) 
 
 
 def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
-    """Return the GCP of a method's release of some records, by k alone."""
+    """Return the GCP of a method's release of some records.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        way: The method.
+        sample: The records' cells: with axes of sensitive columns by k and all models of these, else by k alone.
+    """
     if way in {"least DM*", "least GCP"}:
         return _of_node(job, coding, "dm_star" if way == "least DM*" else "gcp", sample)
     score: Score = "ncp" if way == "mondrian, score: ncp" else "representativity"
-    plain = replace(cutting_of(job, coding, score), rules=Rules(Promise(job.privacy.k)))
-    published = recode_cells(plain, sample)[1]
+    cutting = cutting_of(job, coding, score)
+    if not _sensitive(coding, sample):
+        cutting = replace(cutting, rules=Rules(Promise(job.privacy.k)))
+    published = recode_cells(cutting, sample)[1]
     return float(total_losses([published.losses], len(coding.hierarchies), job.privacy.k, sample.records)["gcp"])
+
+
+def _sensitive(coding: Coding, sample: Histogram) -> tuple[Domain, ...]:
+    """Return the domains of the sensitive columns that are axes of some cells."""
+    return coding.sensitive if len(sample.node) > len(coding.hierarchies) else ()
+
+
+def _promise(job: Job, coding: Coding, sample: Histogram) -> Promise:
+    return promise_of(job, coding) if _sensitive(coding, sample) else Promise(job.privacy.k)
 
 
 def _of_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> float:
     """Return the GCP of the best node; 1 if no node passes within the job's levels."""
-    axes = searched_axes(job, coding)[: len(coding.hierarchies)]
-    promise, most = Promise(job.privacy.k), floor(Fraction(job.suppression.limit) * sample.records)
+    plain = without_sensitive(sample, coding.hierarchies)
+    found = _best_node(job, coding, objective, plain)
+    if found is not None and plain is not sample and _lost_at(job, coding, sample, found.node)[1] > found.loss.suppressed:
+        # No node that keeps the models loses less than the best one by k, so that this is the best one unless it breaks a model.
+        found = _best_node(job, coding, objective, sample)
+    return 1.0 if found is None else _lost_at(job, coding, sample, found.node)[0]
+
+
+def _best_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> SearchResult | None:
+    sensitive = _sensitive(coding, sample)
+    axes = searched_axes(job, coding)[: len(sample.node)]
+    promise, most = _promise(job, coding, sample), floor(Fraction(job.suppression.limit) * sample.records)
     # What may not be published is finer than this.
-    root = roll_up(sample, Lattice.allowed(axes).root, coding.hierarchies)
-    prices = prices_of(objective, coding.hierarchies, coding.domains, left=root)
+    root = roll_up(sample, Lattice.allowed(axes).root, coding.axes[: len(axes)])
+    prices = prices_of(objective, coding.hierarchies, coding.domains, len(sensitive), left=root)
     if Lattice.allowed(axes).nodes > LARGEST:
-        found = BranchAndBound(root, axes, promise, most, objective, EFFORT, prices=prices).run()
-    else:
-        found = Search(root, axes, promise, most, objective, prices=prices).run()
-    if found is None:
-        return 1.0
-    at, classes = table_at(root, found.node, axes, (), None)
-    kept = ~classes.failing(promise)
+        return BranchAndBound(root, axes, promise, most, objective, EFFORT, sensitive=sensitive, prices=prices).run()
+    return Search(root, axes, promise, most, objective, sensitive=sensitive, prices=prices).run()
+
+
+def _lost_at(job: Job, coding: Coding, sample: Histogram, node: Node) -> tuple[float, int]:
+    """Return the GCP of a node, and how many records it suppresses."""
+    at, classes = table_at(sample, node, coding.hierarchies, _sensitive(coding, sample), None)
+    kept = ~classes.failing(_promise(job, coding, sample))
+    suppressed = sample.records - int(at.counts[kept].sum())
     lost = [
-        certainty_penalty(hierarchy, domain, level, codes[kept], at.counts[kept], found.loss.suppressed)
-        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, found.node, at.groups, strict=True)
+        certainty_penalty(hierarchy, domain, level, codes[kept], at.counts[kept], suppressed)
+        for hierarchy, domain, level, codes in zip(
+            coding.hierarchies, coding.domains, node[: len(coding.hierarchies)], at.groups, strict=True
+        )
     ]
-    return fmean(lost)
+    return fmean(lost), suppressed

@@ -14,18 +14,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
+import pyarrow as pa
 
+from core.formats.proposals import ColumnProfile
 from schemas.errors.base import SkaldError, SourceError
+from schemas.errors.values import ValuesError
 from schemas.job.formats import FORMATS, SourceFormat, format_of_connection
 from schemas.job.job import Job, load_job
 from schemas.job.source import is_address, suffix
 from schemas.reading.given_jobs import given_job
-from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_format, source_files
-from tasks.planning.samples import Sample, parquet_sample
+from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_columns, read_format, source_files
+from tasks.planning.samples import Sample, parquet_sample, unfit_columns
 from tasks.source.extracts import fixed_extract
+from tasks.source.listing import is_hidden
 from tasks.source.locations import located
 from tasks.source.pinned import forget_copies, local_source_file
-from tasks.source.sources import as_parquet
+from tasks.source.sources import as_parquet, check_column_names, check_same_columns
 from tasks.store.files import owner_only, private_folder
 from tasks.store.work import hold_work
 
@@ -56,6 +60,7 @@ class OpenSource(NamedTuple):
         texts: Whether every column is read as text, so that the job gives the types.
         where: What an error calls it, and ``kind`` its format.
         files: Files of this machine that the user named, or that are in a folder of that name.
+        schemas: The columns of each file, by what a user calls it; none where they are not known.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -64,6 +69,7 @@ class OpenSource(NamedTuple):
     where: str
     kind: str
     files: tuple[Path, ...]
+    schemas: Mapping[str, pa.Schema]
 
 
 def job_name(out: Path) -> str:
@@ -97,7 +103,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
-        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files))
+        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files), sample.schemas)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error:
@@ -106,6 +112,24 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     finally:
         connection.close()
         ending.close()
+
+
+def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
+    """Count the profile of each column of a source for which a job is drafted; return profiles and number of records.
+
+    Files that a run would refuse are refused in its words.
+    """
+    unfit: dict[str, str] = {}
+    for schema in front.schemas.values():
+        check_column_names(schema.names)
+        if nameless := schema.names.count(""):
+            raise ValuesError.no_names(nameless)
+        unfit |= unfit_columns(schema)
+    check_same_columns(list(front.schemas), list(front.schemas.values()))
+    columns, records = profile_columns(front.connection, texts=front.texts, unfit=unfit)
+    if not records:
+        raise SourceError.empty(len(front.files))
+    return columns, records
 
 
 def _explained(sample: Sample) -> SkaldError | None:
@@ -136,7 +160,8 @@ def source_patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -
         inside = [file.name for file in files if file.parent == path]
         # Endings as they are spelt: patterns heed capitals, formats do not.
         endings = sorted({file[file.lower().index(suffix(file)) :] for file in inside})
-        if path.is_dir() and sum(len(list(path.glob(f"*{ending}"))) for ending in endings) > len(inside):
+        matched = [file for ending in endings for file in path.glob(f"*{ending}") if not is_hidden(file.name, "*")]
+        if path.is_dir() and len(matched) > len(inside):
             # A hierarchy beside the data is none of it.
             named += [f"{relative}/{glob.escape(file)}" for file in inside]
         else:
@@ -182,9 +207,9 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]
                 return _with_keys(entry, connection, files, ending)
-            read = [path for one in found if (path := as_parquet(job, one, store).path)]
+            read = {one.name: path for one in found if (path := as_parquet(job, one, store).path)}
         spill.rmdir()
-    return parquet_sample(connection, read, hive=job.source.hive)
+    return parquet_sample(connection, list(read.values()), hive=job.source.hive, names=list(read))
 
 
 def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:

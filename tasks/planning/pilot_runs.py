@@ -22,6 +22,7 @@ from schemas.errors.base import SkaldError, SourceError, nearest
 from schemas.job.job import Job, load_job
 from schemas.reading.given_jobs import GivenJob
 from tasks.counting.coding import CellCoder, Coding
+from tasks.lattice.promises import check_promise
 from tasks.planning.forecast import WRITE, Way, expected_gcp
 from tasks.planning.open_sources import OpenSource
 from tasks.planning.profiles import strictest_kinds
@@ -103,6 +104,7 @@ def best_draft(
     certain: int,
     candidates: Sequence[Proposal],
     text: Callable[[Sequence[Proposal], str], str],
+    guarded: Callable[[str], pa.Array],
     folder: Path,
 ) -> PilotRun:
     """Try jobs with ever fewer candidate quasi-identifiers; return the pilot run of most at low loss.
@@ -112,12 +114,13 @@ def best_draft(
         certain: How many quasi-identifiers there are without the candidates.
         candidates: Columns that may be quasi-identifiers, the best known first.
         text: Returns the job with some of them as quasi-identifiers, and a method.
+        guarded: Returns the number of the value, from 0, that is published of each record of the sample in a column of which l is asked.
         folder: To which the job's paths are relative.
     """
     taken = list(candidates[: max(MOST_QIDS - certain, 0)])
     tried: list[PilotRun] = []
     while taken or certain:
-        figures = _lost(connection, text(taken, WRITE[TRIED[0]]), folder, certain + len(taken))
+        figures = _lost(connection, text(taken, WRITE[TRIED[0]]), guarded, folder, certain + len(taken))
         tried.append(_chosen(tuple(taken), figures))
         if not taken or (figures and min(figures.values()) <= GOOD) or (len(taken) == 1 and not certain):
             break
@@ -130,7 +133,7 @@ def best_draft(
     [(records,)] = connection.execute("SELECT count(*) FROM source").fetchall()
     if int(records) > MOST_CLUSTERED:
         return found
-    clustered = _clustered(connection, text(found.accepted_proposals, KMEMBER), folder)
+    clustered = _clustered(connection, text(found.accepted_proposals, KMEMBER), guarded, folder)
     return found if clustered is None else _chosen(found.accepted_proposals, {**found.figures, KMEMBER: clustered})
 
 
@@ -143,14 +146,14 @@ def _chosen(taken: tuple[Proposal, ...], figures: dict[str, float]) -> PilotRun:
 
 
 class _Sample(NamedTuple):
-    """The sample as a run would read it: job, coding and columns."""
+    """The sample as a run would read it: job, coding, and the columns of its axes."""
 
     job: Job
     coding: Coding
     columns: list[pa.Array]
 
 
-def _sample(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> _Sample:
+def _sample(connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> _Sample:
     job = load_job(GivenJob(text, folder))
     qids = job.columns.quasi_identifiers
     kinds = [cast(Kind | None, job.source.types.get(qid.name)) for qid in qids]
@@ -159,19 +162,27 @@ def _sample(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> _
     counted = (counted_values(connection, "sample", *one) for one in named)
     domains = tuple(replace(domain, persons=domain.counts) if job.columns.person else domain for domain in counted)
     hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
-    guarded = tuple(counted_values(connection, "sample", name, None) for name in job.privacy.columns)
-    coding = Coding(domains, hierarchies, ("trial", uuid4().hex), guarded)
+    published = {name: guarded(name) for name in job.privacy.columns}
+    coding = Coding(domains, hierarchies, ("trial", uuid4().hex), tuple(_numbered(*one) for one in published.items()))
+    # All of them as one class must keep what is asked.
+    check_promise(job, coding)
     columns = connection.sql(f"SELECT {', '.join(typed_column_sql(*one) for one in named)} FROM sample").to_arrow_table()
-    return _Sample(job, coding, [column.combine_chunks() for column in columns.columns])
+    return _Sample(job, coding, [*(column.combine_chunks() for column in columns.columns), *published.values()])
 
 
-def _lost(connection: duckdb.DuckDBPyConnection, text: str, folder: Path, qids: int) -> dict[str, float]:
+def _numbered(name: str, numbers: pa.Array) -> Domain:
+    """Return the domain of a column whose values are numbered from 0."""
+    counts = np.bincount(np.asarray(numbers.drop_null())).astype(np.int64)
+    return Domain(name, pa.array(np.arange(len(counts)), numbers.type), counts, numbers.null_count)
+
+
+def _lost(
+    connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[[str], pa.Array], folder: Path, qids: int
+) -> dict[str, float]:
     """Return the GCP of each method on the sample; empty if the draft does not fit the values."""
     try:
-        job, coding, columns = _sample(connection, text, folder)
+        job, coding, columns = _sample(connection, text, guarded, folder)
         sample = _cells(coding, columns)
-        if sample.records < job.privacy.k:
-            return {}
         ways = TRIED if qids <= MOST_LEVELS else TRIED[1:]
         return {WRITE[way]: expected_gcp(job, coding, way, sample) for way in ways}
     except (SkaldError, duckdb.Error):
@@ -179,22 +190,19 @@ def _lost(connection: duckdb.DuckDBPyConnection, text: str, folder: Path, qids: 
         return {}
 
 
-def _clustered(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> float | None:
-    """Return the GCP of k-member clustering on the sample, by k alone; None if it cannot be tried."""
+def _clustered(connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> float | None:
+    """Return the GCP of k-member clustering on the sample; None if it cannot be tried."""
     try:
-        job, coding, columns = _sample(connection, text, folder)
-        codes = [Coder(domain).code(column) for domain, column in zip(coding.domains, columns, strict=True)]
-        if not codes or len(codes[0]) < job.privacy.k:
-            return None
-        plain = replace(coding, sensitive=())
-        records = JobRecords.of(plain, codes, record_hashes([], len(codes[0])), None, (len(codes[0]),), ())
-        return float(recode_with_method(job, plain, records)[0].loss["gcp"])
+        job, coding, columns = _sample(connection, text, guarded, folder)
+        codes = [Coder(domain).code(column) for domain, column in zip((*coding.domains, *coding.sensitive), columns, strict=True)]
+        records = JobRecords.of(coding, codes, record_hashes([], len(codes[0])), None, (len(codes[0]),))
+        return float(recode_with_method(job, coding, records)[0].loss["gcp"])
     except (SkaldError, duckdb.Error):
         return None
 
 
 def _cells(coding: Coding, columns: Sequence[pa.Array]) -> Histogram:
-    node = (0,) * len(coding.hierarchies)
+    node = coding.finest
     coder = CellCoder.at(coding, node)
     words = coder.cells(columns)
     return Histogram(node, coder.packing, *count_cells(words, coder.packing.product, np.ones(len(words[0]), np.int64)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -11,10 +12,12 @@ from core.formats.concept_names import words
 from core.formats.proposals import ColumnProfile, Kind
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
-from schemas.job.formats import SourceFormat, format_of_suffix, unsupported_format_sentence
+from schemas.job.formats import SourceFormat, format_of_suffix, formats_sentence, unsupported_format_sentence
 from schemas.job.source import suffix
+from tasks.source.listing import is_hidden
 from tasks.store.database import quote
 
+NOT_FINITE = "holds NaN or infinity, which no bin does; it can be published, by {publish: shared}"
 MOST_RECORDS = 1_000_000
 """Records that are looked at."""
 KINDS: Mapping[str, Kind] = {
@@ -40,8 +43,10 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
         {path for path in paths if path.is_file()}
         | {path for folder in folders for path in folder.iterdir() if path.is_file() and _is_source(path)}
     )
-    if not files or not all(path.is_dir() or path.is_file() for path in paths):
-        raise SourceError.no_files(" ".join(map(str, paths)))
+    if missing := [str(path) for path in paths if not path.is_dir() and not path.is_file()]:
+        raise FileError.missing(missing)
+    if not files:
+        raise FileError.no_data_files(list(map(str, paths)), formats_sentence())
     if foreign := next((path for path in files if unsupported_format_sentence(suffix(path.name))), None):
         raise FileError.unsupported_format(str(foreign), unsupported_format_sentence(suffix(foreign.name)))
     kinds = {suffix(path.name) if suffix(path.name) in read_format(path).suffixes else format_of_suffix("").suffixes[0] for path in files}
@@ -58,8 +63,8 @@ def read_format(path: Path) -> SourceFormat:
 
 
 def _is_source(path: Path) -> bool:
-    # A hierarchy that lies beside the data it is for is no data.
-    return suffix(path.name) in read_format(path).suffixes and not is_hierarchy(path.name)
+    # A hierarchy that lies beside the data it is for is no data, nor is what a run leaves out.
+    return suffix(path.name) in read_format(path).suffixes and not is_hierarchy(path.name) and not is_hidden(path.name, "*")
 
 
 def is_hierarchy(name: str) -> bool:
@@ -76,21 +81,27 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config=settings)
 
 
-def profile_columns(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[ColumnProfile, ...], int]:
+def profile_columns(
+    connection: duckdb.DuckDBPyConnection, *, texts: bool, unfit: Mapping[str, str] = {}
+) -> tuple[tuple[ColumnProfile, ...], int]:
     """Count the profile of each column of the view ``source``; return profiles and number of records.
 
     Args:
         connection: Has the view.
         texts: Whether every column of it is text, whatever it holds.
+        unfit: Columns of types that a run neither coarsens nor shares, whatever DuckDB reads them as, with the reason.
     """
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
     kinds = strictest_kinds(connection, list(types)) if texts else {name: _kind(dtype) for name, dtype in types.items()}
-    kinds |= dict.fromkeys(_not_finite(connection, kinds), "other")
+    # A duration is a whole number to DuckDB.
+    obstacles = {**dict.fromkeys(_not_finite(connection, kinds), NOT_FINITE), **unfit}
+    kinds |= dict.fromkeys(obstacles, "other")
     [counts] = connection.execute(profile_sql(kinds)).fetchall()
     if not counts[0]:
         return (), 0
     each = [counts[1 + FIGURES * number : 1 + FIGURES * (number + 1)] for number in range(len(kinds))]
-    return tuple(ColumnProfile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True)), int(counts[0])
+    profiles = (ColumnProfile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True))
+    return tuple(replace(one, obstacle=obstacles.get(one.name, one.obstacle)) for one in profiles), int(counts[0])
 
 
 def _not_finite(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, Kind]) -> list[str]:

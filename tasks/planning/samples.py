@@ -13,7 +13,9 @@ from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from core.columns.column_types import is_coarsenable, is_unpublishable, plain_type
 from schemas.errors.base import SkaldError, SourceError
 from schemas.job.source import UTF8
 from schemas.reading.typed_texts import DECIMAL, Spelling, date_sql, number_sql
@@ -25,6 +27,8 @@ from tasks.store.files import random_temporary_folder
 USUAL_DELIMITER = ","
 _QUOTED = re.compile('"[^"]*"')
 WESTERN = "windows-1252"
+UNPUBLISHABLE = "of a type that cannot be published"
+AS_IT_IS = "of a type that is published as it is or not at all, by {publish: exact}"
 MOST_CHARACTERS = 1 << 26
 """Characters that are looked at to tell the encoding of a file."""
 
@@ -37,6 +41,7 @@ class Sample:
         relation: What DuckDB reads them as.
         keys: What ``source`` says of them besides their path.
         texts: Whether every column is read as text, so that the job gives the types.
+        schemas: The columns of each file, by what a user calls it; none where they are not known.
         close: Removes what was made for reading, such as private copies in UTF-8.
         explain: Returns what is wrong with files that DuckDB cannot read, in a sentence without values, where that is known.
     """
@@ -44,13 +49,36 @@ class Sample:
     relation: str
     keys: Mapping[str, str] = field(default_factory=dict)
     texts: bool = False
+    schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
     close: Callable[[], None] = ExitStack().close
     explain: Callable[[], SkaldError | None] = lambda: None
 
 
-def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False) -> Sample:
-    """Return the sample of Parquet files; with ``hive``, also the columns their folders name."""
-    return Sample(f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})")
+def parquet_sample(
+    _connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False, names: Sequence[str] = ()
+) -> Sample:
+    """Return the sample of Parquet files; with ``hive``, also the columns their folders name.
+
+    Args:
+        files: The files.
+        hive: Whether folders name columns.
+        names: What a user calls the files, if not by their paths.
+    """
+    relation = f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})"
+    try:
+        schemas = map(pq.read_schema, files)
+        return Sample(relation, schemas=dict(zip(names or map(str, files), schemas, strict=True)))
+    except (OSError, pa.ArrowException):
+        # DuckDB says that it cannot be read.
+        return Sample(relation)
+
+
+def unfit_columns(schema: pa.Schema) -> dict[str, str]:
+    """Return the columns of types that a run neither coarsens nor shares, with the reason."""
+    types = {one.name: plain_type(one.type) for one in schema}
+    return {name: AS_IT_IS for name, one in types.items() if not is_coarsenable(one)} | {
+        name: UNPUBLISHABLE for name, one in types.items() if is_unpublishable(one)
+    }
 
 
 def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
@@ -79,7 +107,9 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
             # DuckDB's message would quote the line.
             raise explain() or SourceError.unreadable(str(files[0]), "csv") from None
         keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
-        return Sample(spelled, {**keys, **spelling_keys(spelling)}, texts=True, close=opened.pop_all().close, explain=explain)
+        schemas = {str(file): pa.schema([(name, pa.string()) for name in header]) for file, header in zip(files, names, strict=True)}
+        said = {**keys, **spelling_keys(spelling)}
+        return Sample(spelled, said, texts=True, schemas=schemas, close=opened.pop_all().close, explain=explain)
 
 
 def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:

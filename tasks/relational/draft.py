@@ -12,13 +12,13 @@ from pathlib import Path
 import duckdb
 
 from core.formats.proposals import Proposal, propose_role
-from schemas.errors.base import JobError, SourceError, StorageError, listed
+from schemas.errors.base import JobError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
-from tasks.planning.draft import drafted_k, with_guessed_quasi_identifiers
-from tasks.planning.draft_text import yaml_name
+from tasks.planning.draft import GUESSED_VALUES, drafted_k, with_guessed_quasi_identifiers
+from tasks.planning.draft_text import next_commands_sentence, obstacle_sentence, yaml_name
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
-from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft
-from tasks.planning.profiles import planning_connection, profile_columns
+from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft, profile_source
+from tasks.planning.profiles import planning_connection
 from tasks.relational.row_bounds import RowsOfPersons
 from tasks.store.database import literal, quote
 from tasks.store.files import USER_UMASK, write_atomically
@@ -73,6 +73,16 @@ class DraftedTables:
     tree: TableTree
     ladders: tuple[Path, ...]
 
+    @property
+    def obstacle(self) -> str:
+        """Why the job does not run yet, in a sentence; empty if it does."""
+        return _obstacle(self.tables)
+
+
+def _obstacle(tables: Sequence[DraftedTable]) -> str:
+    persons = tables[0].rows
+    return obstacle_sentence(persons, drafted_k(persons), "person", coarsened=_has_known(tables))
+
 
 def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
     """Draft a job of several tables; write it to a file that must not exist, and its hierarchy files.
@@ -106,9 +116,7 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
     with open_for_draft(SourceOptions((str(folder),)), out) as front:
-        columns, rows = profile_columns(front.connection, texts=front.texts)
-        if not rows:
-            raise SourceError.empty(len(front.files))
+        columns, rows = profile_source(front)
         proposals, ladders = with_drafted_hierarchies(front, [propose_role(column) for column in columns], out)
         types = {one.profile.name: one.profile.kind for one in proposals if one.profile.kind != "text"} if front.texts else {}
         paths = front.source["path"]
@@ -161,15 +169,21 @@ def _some_known_of_tables(tables: Sequence[DraftedTable], tree: TableTree) -> No
 
     As for one table: those of the unit or, if it has none, of the tables nearest to it.
     """
-    for table in sorted(tables, key=lambda table: len(tree.chains[table.name])):
-        if any(drafted_role(one, proposal) == "quasi_identifier" for one in tables for proposal in one.proposals):
+    near = sorted(tables, key=lambda table: len(tree.chains[table.name]))
+    for table, values in ((table, values) for values in GUESSED_VALUES for table in near):
+        if _has_known(tables):
             return
         linking = {table.key, *table.references}
         named = {
             one.profile.name: one
-            for one in with_guessed_quasi_identifiers([one for one in table.proposals if one.profile.name not in linking])
+            for one in with_guessed_quasi_identifiers([one for one in table.proposals if one.profile.name not in linking], values)
         }
         table.proposals = [named.get(one.profile.name, one) for one in table.proposals]
+
+
+def _has_known(tables: Sequence[DraftedTable]) -> bool:
+    """Return whether any table has a quasi-identifier."""
+    return any(drafted_role(table, proposal) == "quasi_identifier" for table in tables for proposal in table.proposals)
 
 
 def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable], tree: TableTree) -> None:
@@ -230,8 +244,9 @@ def _included(connection: duckdb.DuckDBPyConnection, table: DraftedTable, column
 
 def _text(tables: Sequence[DraftedTable], tree: TableTree, out: Path) -> str:
     lines = [
-        f"# A first job of {len(tables)} tables, drafted from names and counts. Read every line: a proposal is a guess.",
-        f"# Then: skald plan {out.name}, skald run {out.name}",
+        f"# A first job of {len(tables)} tables, drafted from names and counts.",
+        f"# {_obstacle(tables) or 'It runs as it is.'} Read every line all the same: a proposal is a guess.",
+        f"# {next_commands_sentence(' '.join(out.name.split()))}",
         "",
         "version: 2",
         f"name: {yaml_name(job_name(out))}",
@@ -272,7 +287,9 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
     )
     lines.append("    columns:")
     lines += [f"      identifiers: {_names(named)}"]
-    lines += [f"      withheld: {_names(kept_back)}", f"      quasi_identifiers:{'' if coarsened else ' []'}"]
+    lines += [f"      withheld:{'' if kept_back else ' []'}"]
+    lines += [f"        - {yaml_name(one.profile.name)}  # {one.reason}" for one in kept_back]
+    lines += [f"      quasi_identifiers:{'' if coarsened else ' []'}"]
     for one in coarsened:
         why = f"DECIDE: {one.reason}" if one.question else one.reason
         lines.append(f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}}}  # {why}")

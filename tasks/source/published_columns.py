@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from core.columns.column_types import is_text, plain_type, working_type
+from core.columns.column_types import is_coarsenable, plain_type, working_type
 from core.recoding.publishing import CountedValues, is_number, published_values, scalar_of
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.base import SourceError
@@ -217,8 +217,7 @@ def _read(job: Job, files: Sequence[SourceFile], name: str) -> Iterator[tuple[li
 def _check_type(name: str, kind: pa.DataType, way: Way) -> None:
     plain = plain_type(kind)
     if not isinstance(way, Publishing):
-        able = is_number(plain) or is_text(plain) or pt.is_boolean(plain) or pt.is_date(plain) or pt.is_timestamp(plain)
-        if not able or pt.is_float16(plain):
+        if not is_coarsenable(plain):
             remedy = "make it text, a number, a boolean, a date or a timestamp, or list it under withheld"
             raise SourceError.wrong_type(name, str(plain), "published as shared", remedy)
         return

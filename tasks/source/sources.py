@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.columns.column_types import is_text, plain_type, type_differences, working_type
+from core.columns.column_types import is_coarsenable, is_text, is_unpublishable, plain_type, type_differences, working_type
 from core.privacy.pseudonyms import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
@@ -159,7 +159,7 @@ def read_source(run: Run) -> ChunkedSource:
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
     if job.source.drift == "freeze":
-        _same_columns(names, schemas)
+        check_same_columns(names, schemas)
     columns = common_schema(names, schemas) if len(files) > 1 else schemas[0]
     files = [file.model_copy(update={"drift": differences(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
     payload = _payload(job, columns)
@@ -230,7 +230,7 @@ def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
             raise ValuesError.long_keys(name, longest, LONGEST_KEY)
 
 
-def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
+def check_same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
     """Refuse files with different columns, but for columns of nulls alone, which have no type."""
     first: dict[str, tuple[str, pa.DataType]] = {}
     for name, schema in zip(names, schemas, strict=True):
@@ -242,18 +242,23 @@ def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
             raise SourceError.schemas_differ(name, names[0] if lacking else known[differing[0]][0], differing)
 
 
+def check_column_names(names: Sequence[str]) -> None:
+    """Refuse names of columns that are too long, or that databases take for one."""
+    if long := sum(len(name) > LONGEST_NAME for name in names):
+        raise ValuesError.long_names(long, LONGEST_NAME)
+    # DuckDB's names know no case, and it would count the first of the two twice.
+    if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
+        raise ValuesError.same_names([name for name in names if name.lower() == repeated[0].lower()])
+
+
 def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     roles = {**job.columns.roles(), **dict.fromkeys(job.columns.person, "person")}
     names = list(schema.names)
-    if long := sum(len(name) > LONGEST_NAME for name in names):
-        raise ValuesError.long_names(long, LONGEST_NAME)
+    check_column_names(names)
     if unknown := [name for name in roles if name not in names]:
         faults = [f"'{name}'{nearest(name, names)}" for name in unknown if name != REST]
         listed_rest = [f"'{REST}' (for all other columns write insensitive: {REST}, without brackets)"] if REST in unknown else []
         raise SourceError.unknown_columns(faults + listed_rest)
-    # DuckDB's names know no case, and it would count the first of the two twice.
-    if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
-        raise ValuesError.same_names([name for name in names if name.lower() == repeated[0].lower()])
     rest = [name for name in names if name not in roles]
     if rest and job.columns.insensitive != REST:
         raise SourceError.unlisted_columns(rest)
@@ -273,7 +278,7 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
 def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
     for qid in job.columns.quasi_identifiers:
         dtype = plain_type(schema.field(qid.name).type)
-        if not _can_be_qid(dtype):
+        if not is_coarsenable(dtype):
             remedy = "make it text, a number, a boolean, a date or a timestamp, or give it another role"
             raise SourceError.wrong_type(qid.name, str(dtype), "a quasi-identifier", remedy)
         bounds = job.intervals == "bounds" and qid.hierarchy.ranged
@@ -288,12 +293,12 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
             raise SourceError.wrong_type(name, str(dtype), "read", "decimals of more than 38 digits are not; make it text or fewer digits")
     for name in job.privacy.columns:
         dtype = plain_type(schema.field(name).type)
-        if not _can_be_qid(dtype):
+        if not is_coarsenable(dtype):
             remedy = "make it text, a number, a boolean, a date or a timestamp"
             raise SourceError.wrong_type(name, str(dtype), "looked at by a privacy model", remedy)
     for name in job.columns.person:
         dtype = plain_type(schema.field(name).type)
-        if pa.types.is_nested(dtype) or pa.types.is_null(dtype) or pa.types.is_decimal256(dtype):
+        if is_unpublishable(dtype):
             raise SourceError.wrong_type(name, str(dtype), "the name of a person", "make it text or a number")
     for name in payload:
         dtype = plain_type(schema.field(name).type)
@@ -301,14 +306,6 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
             raise SourceError.wrong_type(
                 name, str(dtype), "published", "turn it into text or numbers, or list it under withheld to leave it out"
             )
-
-
-def _can_be_qid(dtype: pa.DataType) -> bool:
-    tests = (
-        pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_string, pa.types.is_large_string,
-        pa.types.is_string_view, pa.types.is_boolean, pa.types.is_date, pa.types.is_timestamp,
-    )  # fmt: skip
-    return any(test(dtype) for test in tests) and not pa.types.is_float16(dtype)
 
 
 def _treated_types(job: Job, schema: pa.Schema) -> dict[str, pa.DataType]:

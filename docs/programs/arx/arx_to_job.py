@@ -1,5 +1,6 @@
 import os
 import re
+import shlex
 import sys
 import xml.etree.ElementTree as ET
 import zipfile
@@ -72,5 +73,5 @@ job = {
 if "k" not in privacy:
     left.append("the project asks for no k: write privacy.k")
 job_file.write_text(yaml.safe_dump(job, sort_keys=False, allow_unicode=True))
-print(f"{job_file}: {len(columns['quasi_identifiers'])} quasi-identifiers. Then: skald plan {job_file}")
+print(f"{job_file}: {len(columns['quasi_identifiers'])} quasi-identifiers. Then: skald plan {shlex.quote(str(job_file))}")
 print("\n".join(f"Look: {one}." for one in left))

@@ -227,7 +227,7 @@ def test_a_draft_of_nested_and_unreadable_columns_leaves_them_out(direct: Comman
     write_parquet(direct.folder / "people", table)
     assert direct("init", "people").returncode == 0
     job = yaml.safe_load((direct.folder / "job.yaml").read_text())
-    assert {"visits_at", "scan"} <= set(job["columns"]["identifiers"])
+    assert {"visits_at", "scan"} <= set(job["columns"]["withheld"])
 
 
 def test_a_job_that_exists_is_never_written_over(direct: CommandLine) -> None:
@@ -247,8 +247,8 @@ def test_what_cannot_be_drafted_is_told_in_one_sentence(direct: CommandLine) -> 
     (direct.folder / "broken.parquet").write_text(CANARY)
     write_csv(direct.folder / "bare.csv", people(0))
     for source, sentence in {
-        "nothing": "No file matches",
-        "empty": "No file matches",
+        "nothing": "Not found: 'nothing'.",
+        "empty": "No data file was found in 'empty'",
         "both": "different formats",
         "broken.parquet": "cannot be read as parquet",
         "bare.csv": "is empty",
