@@ -29,7 +29,7 @@ Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def schema_of_columns(schema: pa.Schema) -> pa.Schema:
-    """Return a schema without metadata, which may hold values, and with types that Parquet can hold.
+    """Return a schema without metadata, in types that Parquet can hold; raise for a type without one.
 
     Raises ``DatabaseError`` for a type without such a form.
     """
@@ -88,7 +88,7 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
 
 def check_row_count(path: Path, rows: int) -> int:
-    """Return a number of rows, after a check that a Parquet file has as many."""
+    """Return ``rows`` if a Parquet file has as many; raise ``StorageError`` if not."""
     if pq.read_metadata(path).num_rows != rows:
         raise StorageError.malformed("converted", ["number of rows"])
     return rows
