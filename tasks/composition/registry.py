@@ -218,7 +218,7 @@ def _read(record: Path) -> Registered | None:
 def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
     """Lock the release registry of a job's folder, waiting if need be; yield None for a scratch job.
 
-    Yields None for a scratch job, whose release is counted and removed again.
+    The release of a scratch job is counted and removed again.
     """
     if job.is_scratch:
         yield None

@@ -129,7 +129,7 @@ def policy_in_force(job: Job) -> Policy | None:
 
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
-    """Check the policy, lock the run folder, remove what killed runs left but artefacts, yield the run."""
+    """Check the policy, lock the run folder, clear leftovers of killed runs, and yield the run."""
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.

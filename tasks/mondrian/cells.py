@@ -188,8 +188,6 @@ def rows_of_cells(
 def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
     """Return cutting rules that count persons if the rows have them; raise if all rows as one class fail.
 
-    Raises an error if all rows as one class fail the requirements.
-
     Args:
         job: The job.
         cutting: The cutting rules where records are counted.

@@ -44,7 +44,7 @@ class Merged(BaseModel):
 
 
 def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer]], digests: Digests | None) -> pa.Table:
-    """Return a table ``column`` (-1: none), ``leaf``, ``code``, ``count`` of a chunk's records and values.
+    """Return table ``column`` (-1 for all), ``leaf``, ``code``, ``count`` of a chunk's records and values.
 
     Where persons are named, values count only for records with a person, since no class can rely on others.
     """
@@ -131,7 +131,7 @@ class LeafStatistics:
 
 
 def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
-    """Merge thin leaves with their neighbours to fragments that keep the requirements; raise if none can.
+    """Merge thin leaves with neighbours to fragments that keep the requirements; raise if they cannot.
 
     Args:
         job: Gives the privacy requirements.

@@ -83,7 +83,7 @@ class Target:
     def recall_by(
         self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
-        """Return a published manifest of any kind, or None, and name it in ``CURRENT``; raise if files lack.
+        """Return a published manifest of any kind, or None; name it in ``CURRENT``; raise if it lacks files.
 
         Args:
             release: Its id.

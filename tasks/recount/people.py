@@ -90,7 +90,7 @@ def count_linked(
 ) -> tuple[LinkCount, ...]:
     """Count people who share a set of classes, by linking columns; with files, after ``count_people``.
 
-    The sets are counted for each group of pseudonyms that link records.
+    A set is that of all records of one person or pseudonym, for each group of pseudonyms that link records.
 
     Args:
         job: Names the persons and the pseudonyms.

@@ -150,7 +150,7 @@ Fitting = tuple[tuple[int, int, int], ...]
 
 
 def population_of(job: Job) -> Original | None:
-    """Return the job's population as an SQL relation, None without one; raise if files or columns lack."""
+    """Return the job's population as an SQL relation, None without one; raise if it cannot be used."""
     if job.population is None:
         return None
     files: list[str] = []
@@ -171,8 +171,6 @@ def population_of(job: Job) -> Original | None:
 
 def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
     """Count the population's rows, and classes by records and fitting rows; None without a population.
-
-    None is returned where the job names no population.
 
     Args:
         job: Names the population.

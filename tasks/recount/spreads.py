@@ -34,8 +34,6 @@ def make_source_distribution(
 ) -> int:
     """Make table ``whole`` of a column's values, records, ranks and groups; return the number of levels.
 
-    The number of levels of the groups is returned.
-
     Args:
         job: Says where files of hierarchies are.
         connection: The database.

@@ -43,6 +43,8 @@ class StatedRecount(NamedTuple):
 def recount_stated(manifest: TablesManifest, release: Path, what: str) -> StatedRecount:
     """Count who shares each history, by what the manifest states; raise ``VerificationError`` for faults.
 
+    It takes the keys, references, quasi-identifiers and k from there.
+
     Args:
         manifest: Of the release.
         release: The folder.

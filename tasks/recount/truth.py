@@ -97,8 +97,6 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
     """Check label combinations of randomly drawn classes by the source; return faults and number drawn.
 
-    Returns the faults and the number of classes.
-
     Args:
         sides: Release and source.
         labels: Of all quasi-identifiers.

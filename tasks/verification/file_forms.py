@@ -319,7 +319,7 @@ MORE = {
 """What a file may hold beside the table, and how many there are of it."""
 
 
-def faults_beside_table(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
+def faults_outside_table(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     """Return what the DuckDB file attached as ``written`` holds besides its table, stray bytes too."""
     more = [words for words, statement in MORE.items() if _count(connection, statement)]
     faults = [f"the DuckDB file holds {', '.join(more)} beside the table '{TABLE}'"] if more else []
