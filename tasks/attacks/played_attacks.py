@@ -100,7 +100,7 @@ class AttackPlan:
 
 
 def label_attacks(plan: AttackPlan, coded: CodedRelease) -> list[Guesses]:
-    """Attack people as the release's labels show them; figures follow from the data files alone."""
+    """Attack people known by the release's labels alone; return the guesses, none without records."""
     release, random = coded.release, plan.random()
     if not release.records:
         return []
@@ -187,7 +187,7 @@ def _added(parts: list[list[Guesses]]) -> list[Guesses]:
 
 
 def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, published: Collection[str]) -> list[Guesses]:
-    """Attack people of the source; the figures follow from the source and are not published.
+    """Attack people of the source; return the guesses, whose figures must not be published.
 
     Args:
         plan: The plan of the attacks.

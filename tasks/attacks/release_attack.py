@@ -80,7 +80,7 @@ def without_figures(attack: AttackFigures) -> AttackFigures:
 
 
 def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, spill: Path) -> PlayedAttacks:
-    """Run all attacks against the files of a release.
+    """Run all attacks against a release's files; return the figures and what could not be played.
 
     Args:
         job: The job.
@@ -126,7 +126,7 @@ def attack_code() -> str:
 
 
 def earlier_attacks(overlaps: Sequence[Overlap], joined: Sequence[Joined], *, refused: bool) -> tuple[AttackFigures, ...]:
-    """Convert overlaps and joins with earlier releases to attack figures.
+    """Convert measured overlaps and joins with earlier releases to attack figures; skip unmeasured ones.
 
     Args:
         overlaps: Earlier releases of some of the same records.

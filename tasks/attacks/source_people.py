@@ -59,7 +59,7 @@ class CodedRelease:
 
 
 def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job, seed: int) -> CodedRelease:
-    """Read and code a release; of a large one only classes drawn by a digest of their labels.
+    """Read and code a release, of a large one some classes; make the connection keep the order of rows.
 
     Args:
         connection: The database; from here on it keeps the order of rows.
@@ -90,7 +90,7 @@ def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job,
 
 
 def compared_columns(columns: dict[str, str]) -> str:
-    """Return the SQL select list of columns, with long texts shortened to beginning and digest."""
+    """Return the SQL select list for columns by type, long texts shortened to beginning and MD5 digest."""
     return ", ".join(
         quote(name)
         if kind not in COMPARED
@@ -182,7 +182,7 @@ class SourcePeople:
 def read_source_people(
     connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, named: bool = True
 ) -> SourcePeople:
-    """Read and code the source, or a sample of a large one, in the order of its records.
+    """Read and code the source, or a sample, in record order; the connection must keep the order of rows.
 
     Args:
         connection: The database.

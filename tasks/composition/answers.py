@@ -24,7 +24,7 @@ Answer = list[Any]
 
 
 def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
-    """Wrap a function so that it returns the message of an ``UnmeasuredError`` instead of raising it.
+    """Wrap a function to return figures and no message, or None and its ``UnmeasuredError``'s message.
 
     A worker can return the message; ``run_comparison`` raises the error again.
     """
@@ -40,7 +40,7 @@ def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
 
 
 def run_comparison(run: Run, function: Callable[..., Answer], *arguments: Any, here: bool = False) -> Figures | None:
-    """Run a comparison of two releases, on a worker if there are any, and return its figures.
+    """Run a comparison on a worker if there is one; return its figures or raise ``UnmeasuredError``.
 
     UnmeasuredError ends it where the comparison says why it could not be made.
 

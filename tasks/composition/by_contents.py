@@ -77,7 +77,7 @@ class ComparedContents(NamedTuple):
 
 
 def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
-    """Compare an earlier release with this one record by record; return its ``Overlap`` figures.
+    """Return ``Overlap`` figures of two releases' records, None if disjoint; raise if not measurable.
 
     The figures count the records that both have and that only one has, and how many of each are at risk.
 
@@ -131,7 +131,7 @@ def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 @as_answer
 def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, theirs: Store, spill: Path) -> Figures | None:
-    """Count shared, added and removed records of two releases, and those in joint classes below k.
+    """Count shared, added and removed records of two releases, and those at risk; None if disjoint.
 
     Args:
         job: Names persons, and gives memory and threads.

@@ -60,7 +60,7 @@ class Ours(NamedTuple):
 
 
 def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
-    """Return how many records are at risk, by ``Overlap`` field, from chunk histograms."""
+    """Count records at risk by ``Overlap`` field, from chunk histograms; raise if not comparable."""
     entry = _comparable(run, overlap.release)
     # Runs that keep none were told apart above.
     assert run.recoded is not None
@@ -69,7 +69,7 @@ def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figur
 
 @as_answer
 def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -> Figures:
-    """Count the records at risk in two releases from the histograms of their chunks.
+    """Count the records at risk in two releases by ``Overlap`` field, from their chunks' histograms.
 
     Args:
         ours: Job, recoding and source of this run.

@@ -54,7 +54,7 @@ class KnownRecords:
 
     @property
     def columns(self) -> Columns:
-        """Return the columns, with kinds, by which later releases match the records of this one."""
+        """Return name and kind of each column by which later releases match this one's records, as pairs."""
         return self.with_kinds(self.digested.names)
 
     @property
@@ -63,12 +63,12 @@ class KnownRecords:
         return digested_by(self.run.job, self.source.payload)
 
     @property
-    def person(self) -> Columns:
-        """Return the columns that name persons, with their kinds."""
+    def person_columns(self) -> Columns:
+        """Return name and kind of each source column that names persons, as pairs."""
         return self.with_kinds(self.run.job.columns.person)
 
     def with_kinds(self, names: Sequence[str]) -> Columns:
-        """Return columns of the source with the kinds of their values."""
+        """Return name and kind of the values of each given source column, as pairs."""
         kinds = self.kinds
         return tuple((name, kinds[name]) for name in names)
 
@@ -86,13 +86,13 @@ class KnownRecords:
             self.sketches(self.columns)
 
     def contents(self, by: Digested) -> list[Artifact]:
-        """Return for each chunk the digests of its records in some columns."""
+        """Return each chunk's artefact of record digests in some columns, computed once."""
         if by not in self._contents:
             self._contents[by] = contents_of_chunks(self.run, self.source, by)
         return self._contents[by]
 
     def sketches(self, columns: Columns) -> Sketches:
-        """Return the sketches of the records in some columns and of their persons."""
+        """Return merged sketches of the source's records in some columns and of its persons, made once."""
         if columns not in self._sketches:
             found = NO_CONTENTS
             by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
@@ -194,7 +194,7 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
 
     Without sketches it is returned if it may share records.
     """
-    persons = bool(entry.person) and entry.person == known.person
+    persons = bool(entry.person) and entry.person == known.person_columns
     found = Earlier(
         entry.release, entry.k, entry.records, linkage_key=entry.linkage_key, persons=persons, work=Path(entry.work), most=entry.most
     )

@@ -69,7 +69,7 @@ class Promises(NamedTuple):
 
 
 def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, persons: bool) -> int | None:
-    """Return how many records or persons are in joint classes that violate l or t of either job.
+    """Count records or persons of table ``joined`` in classes that break l or t; None if neither is asked.
 
     Args:
         database: Holds the tables of both releases and ``joined``.

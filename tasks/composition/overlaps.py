@@ -26,7 +26,7 @@ MOST_RECORDS = 100_000_000
 
 
 def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
-    """Measure the overlaps with earlier releases; return the manifest fields ``overlaps`` and ``joined``.
+    """Measure overlaps with earlier releases as manifest fields; raise if the job refuses unsafe ones.
 
     Raises ``OverlapError`` if the job refuses overlaps and one is unsafe, or no registry is open to find them.
 
@@ -98,7 +98,7 @@ def register_release(records: KnownRecords, release: str, registry: ReleaseRegis
         records=source.records,
         files=tuple(registry.keyed_file_digests(source)),
         linkage_key=records.columns,
-        person=records.person,
+        person=records.person_columns,
         columns=tuple(source.columns.names),
         qids=tuple(qid.name for qid in job.columns.quasi_identifiers),
         sketch="",

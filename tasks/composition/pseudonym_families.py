@@ -119,7 +119,7 @@ def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry:
 
 
 def join_releases(run: Run, source: ChunkedSource, release: str, registry: ReleaseRegistry, disclosed: Sequence[Disclosed]) -> Joining:
-    """Add a release's disclosures to its family indexes and count the people linked to earlier releases.
+    """Count people linked to earlier releases, and write new family indexes that await publication.
 
     Args:
         run: The run.

@@ -173,7 +173,7 @@ class ReleaseRegistry:
         return Sketches(*found)
 
     def enter(self, entry: Registered, sketches: Sketches) -> Registered:
-        """Write an entry and its keyed sketches for a release that is about to be published.
+        """Write entry and keyed sketches of a release about to be published; return the completed entry.
 
         The entry counts only once the release is published.
         """
@@ -216,9 +216,9 @@ def _read(record: Path) -> Registered | None:
 
 @contextmanager
 def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
-    """Lock the release registry of a job's folder and yield it; wait while another run holds the lock.
+    """Lock the release registry of a job's folder, waiting if need be; yield None for a scratch job.
 
-    Yields None for a scratch job, whose release is counted and removed again.
+    The release of a scratch job is counted and removed again.
     """
     if job.is_scratch:
         yield None
@@ -256,7 +256,7 @@ NS_OF_A_DAY = 24 * 60 * 60 * 10**9
 
 
 def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
-    """Remove the artefacts that the retention settings do not keep; return the bytes freed.
+    """Remove artefacts that retention does not keep; return bytes freed, raise while a run uses them.
 
     The key of digests, the registry of releases and the newest release's artefacts always stay.
 

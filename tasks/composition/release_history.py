@@ -161,7 +161,7 @@ def read_entry(release: str, store: Store) -> Entry | None:
 
 
 def last_entry(job: Job, store: Store) -> Entry | None:
-    """Return the entry of this run folder's newest release that is still in the target."""
+    """Return the entry of this run folder's newest release that is still in the target, None if none."""
     return next(_published(job, store), None)
 
 
@@ -204,7 +204,7 @@ def _newest_first(store: Store) -> list[Path]:
 
 
 def people_files(persons: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Return the files of a release's persons and of its classes; None if any is gone."""
+    """Return the files of a release's persons and of its classes; None if any is gone or none were kept."""
     if not persons.people or not all(map(store.is_complete, (*persons.people, *persons.classes))):
         return None
     return list(map(store.path, persons.people)), list(map(store.path, persons.classes))
@@ -217,6 +217,6 @@ def seal_of_release(release: str, store: Store) -> str:
 
 
 def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Return the files of a release's persons and of its classes, from the run folder's history."""
+    """Return the files of a release's persons and classes by the run folder's history; None if not kept."""
     entry = read_entry(release, store)
     return people_files(WrittenPersons(entry.people, entry.classes), store) if entry else None

@@ -31,7 +31,7 @@ OF_CHUNK = "histograms"
 
 
 def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Count the cells of one chunk at the finest node, coded against the chunk's own domains.
+    """Write one chunk's histogram at the finest node, coded by its own domains; return how many cells.
 
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
 
@@ -68,7 +68,7 @@ def packed_records(
     others: Sequence[str] = (),
     held: Iterable[pa.RecordBatch] | None = None,
 ) -> tuple[Packing, Iterator[tuple[PackedWords, list[pa.Array]]]]:
-    """Yield a chunk's records in batches: their packed cells, and further columns as they are.
+    """Return the packing, and an iterator over a chunk's batches: packed cells and further columns.
 
     Cells are in the coding of the chunk.
 
@@ -100,7 +100,7 @@ def packed_records(
 
 
 def cell_table(words: PackedWords, counts: pa.Array) -> pa.Table:
-    """Return packed cells and their counts as an Arrow table."""
+    """Return packed cells and counts as an Arrow table with columns ``cell_0`` … and ``count``."""
     return pa.table({f"cell_{number}": word for number, word in enumerate(words)} | {"count": counts})
 
 

@@ -200,7 +200,7 @@ ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 
 
 def chunk_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
-    """Return the domains of a chunk, against which its histogram is coded."""
+    """Load the domains against which a chunk's histogram is coded; raise if they are missing."""
     found = store.find("domains", part.key)
     if found is None:
         raise StorageError.malformed("domains", ["missing"])
@@ -246,7 +246,7 @@ def _unpacked_codes(coding: Coding, parts: Sequence[Artifact], store: Store) -> 
 
 
 def cell_files_in_source_coding(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Return Parquet files with the cells of histograms in the source's coding.
+    """Return Parquet files of histograms' cells in the source's coding; put recoded ones in ``folder``.
 
     Artefacts in this coding are used as they are, all others are copied.
     """

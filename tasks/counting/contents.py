@@ -100,7 +100,7 @@ class ContentReading(ChunkReading):
 
 
 def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Write the digests of each record of a chunk, and of its person if the job names persons.
+    """Write the digests of a chunk's records, and of their persons if named; return the number of records.
 
     Args:
         given: Names the columns.

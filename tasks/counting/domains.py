@@ -99,7 +99,7 @@ class RowCache:
 
 
 def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, row_cache: RowCache | None = None) -> int:
-    """Count the distinct values of quasi-identifiers and guarded sensitive columns in one chunk.
+    """Check and write a chunk's distinct values of QIDs and modelled sensitive columns; return how many.
 
     Sensitive columns are guarded if a privacy model looks at them.
 

@@ -57,7 +57,7 @@ class RootTable(DomainTable):
 
 
 def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[CellAccumulator] = ()) -> int:
-    """Sum the histograms of all chunks into the root histogram, ascending by cell.
+    """Sum the chunks' histograms into the root histogram at ``path``, ascending by cell; count its cells.
 
     Args:
         given: Has the root.
@@ -137,7 +137,7 @@ def fingerprints(artifacts: Sequence[Artifact]) -> list[tuple[str, str]]:
 
 
 def count_roots(table: DomainTable, roots: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int) -> list[Artifact]:
-    """Sum the chunks' finest-node histograms to a histogram at each given coarser node, in one pass.
+    """Return a histogram artefact for each coarser root; sum all missing ones in one pass.
 
     Args:
         table: Of the run; its store gets one histogram per root.
@@ -281,7 +281,7 @@ class ChunkSumsInTasks(ChunkSums):
         return HISTOGRAM.result(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Return for each node whether it has too many cells, some nodes per worker.
+        """Return for each node whether it certainly has more than ``most`` cells, counted by workers.
 
         Each worker takes a quarter of a task's memory.
         """
@@ -296,7 +296,7 @@ class ChunkSumsInTasks(ChunkSums):
 
 
 def count_linearly(table: DomainTable, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most: int, memory: int) -> list[bool]:
-    """Return for each node whether it has more than ``most`` cells, in the task of a worker.
+    """Return for each node whether it certainly has more than ``most`` cells, in the task of a worker.
 
     Args:
         table: Of the run.

@@ -171,7 +171,7 @@ def pairs_by_share(source_persons: PersonsOfSource, root: Histogram) -> list[Cal
 
 
 def pairs_at(source_persons: PersonsOfSource, root: Histogram) -> list[Pairs]:
-    """Return the person–cell pairs of all chunks at a root, all in memory."""
+    """Return the person–cell pairs of each chunk at a root, all in memory."""
     return _pairs_of(
         source_persons.pairs, list(_places(source_persons, _cells_of(source_persons, root), kept=False)), source_persons.store, 0, 1
     )
@@ -225,7 +225,7 @@ PositionNumbers = NDArray[np.int32]
 
 
 def qids_of_words(coding: Coding) -> list[tuple[list[int], int]]:
-    """Return the QID positions in each packed word of a cell, and the radix weight of the last QID."""
+    """Return the QID positions of each word, and the divisor that drops sensitive columns; 0 if no QIDs."""
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
     mine = [[position for position in positions if position < qids] for positions in packing.words]
     return [(positions, packing.weights[positions[-1]] if positions else 0) for positions in mine]

@@ -28,7 +28,7 @@ from tasks.store.store import Artifact, Store
 
 
 def countable_identifiers(job: Job, source: ChunkedSource) -> list[str]:
-    """Return the identifier columns whose repeated values can be counted.
+    """Return the identifier columns whose repeated values can be counted; none where persons are named.
 
     There are none where persons are named, or the job says that every record is one.
     """

@@ -80,7 +80,7 @@ READ: FilesStep[FirstReading, Chunk, Artifact] = FilesStep("domains", make=_read
 
 
 def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known: bool = False) -> Sequence[Artifact]:
-    """Count the domains of all chunks (phase 1), and further counts from the same read.
+    """Count each chunk's domains (phase 1), and more from the same read; return an artefact per chunk.
 
     Args:
         run: The run.
@@ -95,7 +95,7 @@ def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known
 
 
 def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) -> Artifact:
-    """Merge the chunks' domains to the domain table of the source (phase 1).
+    """Merge the chunks' domains to the source's domain table (phase 1), and note it as ``run.domain``.
 
     It has the persons of values where ranges may end only at values that k persons share.
     """

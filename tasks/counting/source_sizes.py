@@ -89,7 +89,7 @@ def sizes_together(parts: Sequence[Sizes]) -> Sizes:
 
 
 def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
-    """Return the SQL that counts combinations of QID values by number of records.
+    """Return SQL for ``size`` and ``classes``: how many combinations of QID values have so many records.
 
     It is right because counts of disjoint chunks add up, and so do those of cells that differ in a sensitive value alone.
 

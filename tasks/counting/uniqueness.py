@@ -101,7 +101,7 @@ class Contributors(BaseModel):
 
 
 def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
-    """Count the exposed records or persons, with all quasi-identifiers and without each of them.
+    """Count exposed records or persons with all QIDs and, if few cells, without each; return the risk too.
 
     Args:
         table: Of the run.
@@ -197,7 +197,7 @@ def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = Fals
 
 
 def exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Return the SQL that counts records in classes of one and of fewer than k, grouped by ``keys``."""
+    """Return SQL that counts classes of one record, and records below k, in table ``cells`` by ``keys``."""
     classes = f"SELECT sum(records)::BIGINT AS records FROM cells{' GROUP BY ' + ', '.join(keys) if keys else ''}"
     return f"""
         SELECT count(*) FILTER (records = 1), coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM ({classes})
@@ -205,7 +205,7 @@ def exposed_sql(keys: Sequence[str], k: int) -> str:
 
 
 def person_exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Return the SQL that counts persons in classes of one person and of fewer than k persons.
+    """Return SQL that counts unique persons, persons below k and their records, in table ``cells``.
 
     The records of the latter are counted too. It is right because a class has a row for each of its persons once ``keys`` and
     person are grouped by.
@@ -225,7 +225,7 @@ def person_exposed_sql(keys: Sequence[str], k: int) -> str:
 
 
 def keys_without(coding: Coding, position: int) -> list[str]:
-    """Return SQL expressions for the combinations of all QIDs but one.
+    """Return SQL expressions on columns of table ``cells`` that name combinations of all QIDs but one.
 
     The QID's digit is taken out of the mixed-radix number that it is part of.
 

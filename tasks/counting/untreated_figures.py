@@ -227,7 +227,7 @@ def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
 
 
 def value_sums_sql() -> str:
-    """Return SQL that counts by column: distinct values, values that occur once, and all values.
+    """Return SQL over ``$files`` that counts by column: distinct values, those that occur once, and all.
 
     A value is in the table of each chunk that holds it, so that counts are added up by digest before any is called unique.
     """

@@ -127,7 +127,7 @@ def withdrawn_by(event: threading.Event) -> Iterator[None]:
 
 
 def raise_if_withdrawn() -> None:
-    """Raise an error if the work of this thread was cancelled."""
+    """Raise ``WithdrawnError`` if the work of this thread was cancelled."""
     event = _withdrawn.get()
     if event is not None and event.is_set():
         raise WithdrawnError

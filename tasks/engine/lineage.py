@@ -116,7 +116,7 @@ class RunEvents:
         self._send("START", {}, {})
 
     def send_complete(self, manifest: Manifest, *, new: bool) -> None:
-        """Send the event COMPLETE with the release, be it new or an existing one."""
+        """Send the event COMPLETE with the release, new or existing; wait a while for all to be sent."""
         release: dict[str, Any] = {
             "release": manifest.release,
             "new": new,
@@ -134,7 +134,7 @@ class RunEvents:
         self._close(SECONDS)
 
     def send_end(self, error: SkaldError | None) -> None:
-        """Send the event FAIL with an error's exit code and message, or ABORT after an interruption."""
+        """Send FAIL with an error's exit code and message, or ABORT without one; wait for all to be sent."""
         told = {"exit": error.exit_code, "sentence": without_counts(str(error))} if error else {"exit": INTERRUPTED}
         self._send("FAIL" if error else "ABORT", told, {})
         self._close(SECONDS if error else SECONDS_INTERRUPTED)

@@ -142,7 +142,7 @@ class ArtifactWriter:
         self.lost = False
 
     def write(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Create or update one artifact; return its id, or None if the server refused.
+        """Create or update one artifact; return its id, None once the server refused; raise if it is gone.
 
         The artifact's key is the job's name and ``what``.
         """
@@ -203,7 +203,7 @@ def show_progress(name: str) -> Iterator[None]:
 
 
 def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
-    """Publish a summary, figures and a link to the report as Prefect artifacts.
+    """Log a release's counts, and publish summary, figures and report link as Prefect artifacts.
 
     It does nothing where the report cannot be read.
     """
@@ -230,7 +230,7 @@ def log_line(sentence: str) -> None:
 
 
 def report_url(manifest: Manifest, folder: Path) -> str:
-    """Return the URL of a release's report."""
+    """Return the URL of a release's report, by the environment's template, else of its file."""
     template = os.environ.get(REPORT_URL)
     if not template:
         return (folder / "report.html").as_uri()

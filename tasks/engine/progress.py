@@ -62,7 +62,7 @@ def step_label(step: str, label: str) -> str:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call ``listener(phase, done, total)`` at each progress within the block."""
+    """Call ``listener(step, done, total)`` at each progress within the block."""
     _listeners.append(listener)
     try:
         yield
@@ -70,10 +70,10 @@ def listening(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def advance(phase: str, done: int, total: int) -> None:
+def advance(step: str, done: int, total: int) -> None:
     """Report the progress of a step to all listeners."""
     for listener in _listeners:
-        listener(phase, done, total)
+        listener(step, done, total)
 
 
 @contextmanager

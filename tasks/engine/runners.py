@@ -24,7 +24,7 @@ PROCESSES = 2
 
 
 def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
-    """Set the task runner of the flows that are imported from here on.
+    """Set the task runner of flows imported from here on, in the environment; raise if options conflict.
 
     A scheduler's address alone means Dask.
 
@@ -55,7 +55,7 @@ def check_address(address: str) -> None:
 
 
 def chosen_runner() -> RunnerName:
-    """Return the name of the task runner that the environment chooses, ``threads`` by default."""
+    """Return the task runner's name by the environment, ``threads`` by default; raise if it is unusable."""
     name = os.environ.get(RUNNER) or "threads"
     if name not in get_args(RunnerName):
         raise RunnerError.unknown(name)
@@ -65,7 +65,7 @@ def chosen_runner() -> RunnerName:
 
 
 def task_runner() -> TaskRunner[Any]:
-    """Return Prefect's task runner for a flow of this process.
+    """Return Prefect's task runner of the environment's choice for a flow; raise if it is unusable.
 
     A run hands it as many tasks at a time as it has workers.
     """

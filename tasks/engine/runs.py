@@ -113,7 +113,7 @@ class Run:
 
 
 def policy_in_force(job: Job) -> Policy | None:
-    """Check the job against the policy that the environment names; return the policy, or None without one."""
+    """Return the policy that the environment names, or None; raise ``PolicyError`` if the job breaks it."""
     if (path := os.environ.get(POLICY)) is None:
         return None
     policy = read_policy(path)
@@ -129,7 +129,7 @@ def policy_in_force(job: Job) -> Policy | None:
 
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
-    """Lock the run folder and remove a killed run's spill files and staging; artefacts stay."""
+    """Check the policy, lock the run folder, clear leftovers of killed runs, and yield the run."""
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.

@@ -81,7 +81,7 @@ def keeps_linked(job: Job) -> bool:
 
 
 def best_linked_node(job: Job, coding: Coding, sought: Sought, search_result: SearchResult, counted: Histogram) -> LinkedPeople:
-    """Find a node, near the search's best one, that suppresses no more records than the limit allows.
+    """Find a node near the best whose suppressed records, linked ones too, keep the limit; raise if none.
 
     The records suppressed so that k people share each set of classes count too.
 
@@ -191,7 +191,7 @@ def _loss(counts: Counts, failing: NDArray[np.bool_], removed: Counts) -> Loss:
 
 
 def write_withheld(linked: LinkedPeople, path: Path) -> int:
-    """Write the withheld pairs of person and published class; return their number."""
+    """Write the withheld pairs of person and published class as a sorted .npy file; return their number."""
     numbers, start = np.cumsum(~linked.failing) - 1, 0
     if not linked.pairs:
         with path.open("wb") as file:

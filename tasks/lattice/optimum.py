@@ -76,7 +76,7 @@ def memory_for_cells(job: Job) -> int:
 
 
 def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
-    """Find the lattice node of least loss, as far as memory, ``method.roots`` and ``method.effort`` allow.
+    """Find the node of least loss, as far as memory, roots and effort allow; None if none is found.
 
     Args:
         job: The job.
@@ -139,7 +139,7 @@ def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram)
 
 
 def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
-    """Find the best node for suppressed records; at most half of them may be suppressed again.
+    """Find the best node for suppressed records, half suppressed again at most; None if none is found.
 
     Args:
         job: The job.

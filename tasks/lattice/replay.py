@@ -25,7 +25,7 @@ from tasks.store.secret import read_secrets
 
 
 def replayed_manifest(job: Job) -> Manifest:
-    """Return the manifest of the release that a job replays, checked to have the same hierarchies.
+    """Return the manifest of the release that a job replays; raise if method or hierarchies differ.
 
     For a replay of a replay it is the manifest of the original.
     """
@@ -58,7 +58,7 @@ def replayed_manifest(job: Job) -> Manifest:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Return the node of the release that the job replays, with the axes of sensitive columns."""
+    """Return the node of the replayed release, sensitive axes at 0; raise if numbers of levels differ."""
     manifest = replayed_manifest(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
@@ -68,7 +68,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
 
 
 def apply_given_node(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
-    """Return the search result for a node that is replayed or named by the job.
+    """Return the search result for the node of ``counted``; raise if it suppresses more than the limit.
 
     Args:
         job: The job.

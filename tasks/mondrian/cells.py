@@ -186,9 +186,7 @@ def rows_of_cells(
 
 
 def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
-    """Return the cutting rules that count persons if the rows have them.
-
-    Raises an error if all rows as one class fail the requirements.
+    """Return cutting rules that count persons if the rows have them; raise if all rows as one class fail.
 
     Args:
         job: The job.

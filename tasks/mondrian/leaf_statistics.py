@@ -44,7 +44,7 @@ class Merged(BaseModel):
 
 
 def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer]], digests: Digests | None) -> pa.Table:
-    """Count a chunk's records by leaf (``column`` -1), and by leaf and value of each sensitive column.
+    """Return table ``column`` (-1 for all), ``leaf``, ``code``, ``count`` of a chunk's records and values.
 
     Where persons are named, values count only for records with a person, since no class can rely on others.
     """
@@ -131,7 +131,7 @@ class LeafStatistics:
 
 
 def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
-    """Merge thin leaves with their neighbours to fragments that satisfy the privacy requirements.
+    """Merge thin leaves with neighbours to fragments that keep the requirements; raise if they cannot.
 
     Args:
         job: Gives the privacy requirements.
@@ -152,7 +152,7 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
 
 
 def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
-    """Merge the person–leaf pairs of all chunks to the persons of each leaf."""
+    """Merge all chunks' person–leaf pairs to the persons of each leaf; raise if they are fewer than k."""
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:

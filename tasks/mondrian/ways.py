@@ -32,7 +32,7 @@ ATTEMPTS = 4
 
 
 def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Anonymise a source by cutting the cells of all its records at once.
+    """Anonymise a source by cutting all cells at once; return files, losses and persons of classes.
 
     Returns:
         The files of the release, its losses, and the persons of its classes.
@@ -53,7 +53,7 @@ def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[
 
 
 def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Anonymise a source fragment by fragment, on workers as they become free (Fig. 3).
+    """Anonymise a source by fragments (Fig. 3); set ``run.members``; return files, losses and persons.
 
     Returns:
         The files of the release, fragment after fragment, the sum of the fragments' losses, and the persons of the classes.

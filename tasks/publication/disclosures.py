@@ -58,7 +58,7 @@ def check_untreated(run: Run, recount: Recount) -> None:
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
-    """Attack written data files, and return the results; None where the job turned attacks off.
+    """Attack written files; return the results, None if turned off; raise if job or policy refuse them.
 
     Args:
         run: The run.

@@ -55,7 +55,7 @@ def numbered(files: Sequence[Artifact]) -> list[Numbered]:
 
 
 def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[PublishedFile]:
-    """Put Parquet files into staging, by links where possible; return an entry for each."""
+    """Put Parquet files into the staging folder's ``data/``, by links if possible; return their entries."""
     staged = []
     for number, artifact in files:
         name = f"data/part-{number:05d}.parquet"
@@ -100,7 +100,7 @@ def check_output(job: Job, source: ChunkedSource) -> None:
 
 
 def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Path, spill: Path) -> list[PublishedFile]:
-    """Write data files into staging in the job's format; return an entry for each.
+    """Write data files into the staging folder's ``data/`` in the job's format; return their entries.
 
     Args:
         job: Says the format.
@@ -137,7 +137,7 @@ def _staged(staging: Path, path: Path, rows: int) -> PublishedFile:
 
 
 def csv_layout(job: Job, files: Sequence[Artifact], store: Store) -> Csv:
-    """Return how to read the release's CSV files: their delimiter and the types of their columns."""
+    """Return delimiter and column types of the release's CSV files; defaults for other formats."""
     if job.output.format != "csv" or not files:
         return Csv()
     with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
@@ -145,7 +145,7 @@ def csv_layout(job: Job, files: Sequence[Artifact], store: Store) -> Csv:
 
 
 def column_types(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, str]:
-    """Return DuckDB's types of the columns of a Parquet file."""
+    """Return DuckDB's types of a Parquet file's columns, by name."""
     # Left to itself DuckDB takes folders such as a=b above a file for columns of it.
     described = connection.execute(f"DESCRIBE SELECT * FROM read_parquet({literal(str(path))}, hive_partitioning = false)").fetchall()
     return {str(name): str(dtype) for name, dtype, *_ in described}
@@ -319,7 +319,7 @@ def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, ter
 
 @contextmanager
 def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a spill folder and local copies of data files that were put into a bucket."""
+    """Yield a spill folder and local copies of data files put into a bucket; raise if a copy differs."""
     place, wrong = Bucket(str(job.target)).below(release), 0
     with scratch(store) as folder:
         for file in staged:
@@ -334,7 +334,7 @@ def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store
 
 @contextmanager
 def scratch(store: Store) -> Iterator[Path]:
-    """Yield a temporary folder in a store's work, removed when the block ends."""
+    """Yield a temporary folder with a folder ``spill`` in a store's work, removed when the block ends."""
     folder = private_folder(store.folder.parent / "spill" / f"delivery-{secrets.token_hex(8)}")
     try:
         private_folder(folder / "spill")

@@ -81,7 +81,7 @@ class WrittenMembers(NamedTuple):
 
 
 def recount_in_one(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> Recount:
-    """Recount a release's written files on this worker, in one call."""
+    """Recount a release's files on this worker, in one call; raise if they break the job's promise."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
@@ -95,7 +95,7 @@ def recount_to_text(job: Job, written: Written, source: ChunkedSource, members: 
 
 
 def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
-    """Divide the records of some data files into shares by their classes."""
+    """Divide the records of data files into shares by class; return faults of columns instead, if any."""
     with (
         written_at_hand(job, written, store) as (spill, files),
         written_rows(job, files, spill, written.what, written.layout) as (connection, source, faults),
@@ -190,7 +190,7 @@ def answer(
     key: Key,
     store: Store,
 ) -> list[Artifact]:
-    """Run statements on data files, source files or both, which are read once for all statements."""
+    """Run statements on data files, source files or both, read once; return an artefact per statement."""
     with _rows(job, written, source, values, store) as (connection, large):
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         made = []

@@ -181,7 +181,7 @@ MOST_SHARES = 64
 
 
 def recount_written(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers) -> Recount:
-    """Recount written data files; on a cluster, in shares.
+    """Recount written data files, on a cluster in shares; raise if they break the job's promise.
 
     Args:
         run: The run.
@@ -208,7 +208,7 @@ def _most(written: Written) -> int:
 
 
 def recount_in_shares(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers, most: int) -> Recount:
-    """Recount written files by tasks: each counts a share of the classes, then the counts are merged.
+    """Recount written files by tasks, each a share of the classes; raise if they break the promise.
 
     Args:
         run: The run.

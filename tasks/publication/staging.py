@@ -46,7 +46,7 @@ def release_id(job: Job, source: ChunkedSource) -> str:
 def complete(
     job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest, Terms], tuple[Example, ...]]
 ) -> Manifest:
-    """Write report, manifest and any signature beside the staged data; return the published manifest.
+    """Check the manifest, write it with report and any signature into staging; return it as published.
 
     The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 
@@ -70,7 +70,7 @@ def complete(
 
 
 def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: Mapping[str, str], code: str) -> Published:
-    """Write documents, manifest and any signature of a release into staging, and flush them to the disk.
+    """Write documents, manifest and any signature into staging and flush them; return the manifest.
 
     Args:
         job: Names the target.
@@ -100,7 +100,7 @@ def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: 
 
 
 def signer_of(job: Job) -> Signer | None:
-    """Return the signer of releases, or None where the environment names no key."""
+    """Return the signer of releases, None where the environment names no key; raise for an unfit key."""
     if not os.environ.get(SIGNING_KEY):
         return None
     from tasks.release.signatures import read_signer  # noqa: PLC0415 - loads what small jobs would wait for
@@ -114,7 +114,7 @@ def write_report(folder: Path, report: Report) -> list[Path]:
 
 
 def restore_report(release: Path, report: Report) -> list[Path]:
-    """Write the report of a release into its folder; return the files.
+    """Write a release's report into its folder, return the files; raise if the manifest lists another.
 
     Raises ``ListedReportError`` if the manifest lists a report of other bytes; one that lists none allows any.
     """

@@ -50,7 +50,7 @@ class TargetWork(Protocol):
         """How often another run took the work over."""
 
     def check(self) -> None:
-        """Check that no other run has taken over."""
+        """Raise an error if another run has taken the work over."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Target:
         return (self.job.target_path / release).is_dir()
 
     def recall(self, release: str, work: TargetWork) -> Manifest | None:
-        """Return the manifest of a release if it is published, and name the release in ``CURRENT``.
+        """Return a published release's manifest, or None, and name it in ``CURRENT``; raise if it was altered.
 
         Args:
             release: Its id.
@@ -83,7 +83,7 @@ class Target:
     def recall_by(
         self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
-        """Return the manifest of a published release, of any kind, and name the release in ``CURRENT``.
+        """Return a published manifest of any kind, or None; name it in ``CURRENT``; raise if it lacks files.
 
         Args:
             release: Its id.
@@ -101,7 +101,7 @@ class Target:
         return manifest
 
     def staging_folder(self, release: str) -> Path:
-        """Make an empty staging folder for a release, on the file system of the target; return it."""
+        """Remove old staging folders of the job; make and return an empty one with ``data/`` in the target."""
         job = self.job
         staging = job.target_path / f"{staging_prefix(job)}{release}"
         clear_staging(job)
@@ -127,7 +127,7 @@ class Target:
         return staging
 
     def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
-        """Publish a release, and name it in ``CURRENT``.
+        """Publish a release by renaming its staging folder, never over another; name it in ``CURRENT``.
 
         Args:
             staging: Has report, manifest and, where there is a key, signature.
@@ -159,7 +159,7 @@ class Target:
 
     @contextmanager
     def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
-        """Remove the unverified files of a release from a bucket if the block refuses it.
+        """Do nothing: each run removes its staging folder at its end; a bucket's target removes files.
 
         Args:
             release: Its id.
@@ -180,7 +180,7 @@ class BucketTarget(Target):
     def recall_by(
         self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
-        """Return a release's manifest if the bucket has it and its files, and name it in ``CURRENT``."""
+        """Return a release's manifest, or None, and name it in ``CURRENT``; raise if its files are missing."""
         content = self._manifest_content(release)
         if content is None:
             return None
@@ -191,7 +191,7 @@ class BucketTarget(Target):
         return manifest
 
     def is_published(self, release: str) -> bool:
-        """Return whether the bucket has the manifest of a release."""
+        """Return whether the bucket has a release's manifest; raise if that is invalid."""
         content = self._manifest_content(release)
         return content is not None and bool(any_manifest_of(content, self.bucket.location_of(release)))
 
@@ -199,7 +199,7 @@ class BucketTarget(Target):
         return self.bucket.read(f"{release}/{MANIFEST}", MOST_BYTES)
 
     def write_data(self, run: Run, files: Sequence[Artifact], release: str, staging: Path) -> tuple[list[PublishedFile], Csv]:
-        """Put the data files of a release into the bucket by tasks."""
+        """Put the data files of a release into the bucket by tasks; return them and their CSV layout."""
         self._lay_mark(release, run.work)
         return deliver_files(run, files, release)
 

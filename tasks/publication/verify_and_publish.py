@@ -62,7 +62,7 @@ class Publication:
 
 @contextmanager
 def publication_errors(release: str) -> Iterator[Publication]:
-    """Report errors after publication in one sentence that says the release is there.
+    """Yield a ``Publication``; once its ``undone`` is set, raise errors as one: the release is there.
 
     Args:
         release: Its id.
@@ -100,7 +100,7 @@ class PublishedRelease:
 
 
 def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
-    """Read the source; return it with the release that the job has already made of it, if any."""
+    """Read and check the source; return it and the release already made of it, if any; prepare the run."""
     if run.job.replay is not None:
         replayed_manifest(run.job)
     # A key that cannot be used is told of before hours are spent on what it was to sign.
@@ -135,7 +135,7 @@ def verify_and_publish(
     people: WrittenPersons = NO_PERSONS,
     claim: ClaimedLevels | None = None,
 ) -> PublishedRelease:
-    """Write the data files, recount them by the job alone, and publish the release.
+    """Write the data files, recount them by the job alone, and publish the release; raise if one fails.
 
     Args:
         run: The run.

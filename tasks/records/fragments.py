@@ -25,7 +25,7 @@ from tasks.records.recodings import recode_with_method
 
 
 def need_fragments(job: Job, coding: Coding) -> bool:
-    """Return whether the records are divided into fragments, by request or because memory is short."""
+    """Return whether records are divided into fragments; raise if promise, types or memory forbid a run."""
     check_promise(job, coding)
     check_intervals(coding, ways_of(job))
     needed = bytes_of_records(job, coding, coding.records)
@@ -41,7 +41,7 @@ def need_fragments(job: Job, coding: Coding) -> bool:
 def published_fragment(
     job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None = None
 ) -> tuple[PublishedClasses, NDArray[np.int32]]:
-    """Anonymise the records of a fragment by the job's algorithm and label the classes.
+    """Anonymise a fragment's records by the job's algorithm; return labelled classes and records' classes.
 
     Args:
         job: The job.

@@ -93,7 +93,7 @@ def recode_all_records(run: Run, domain: Artifact, coded_chunks: Sequence[Artifa
 
 
 def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
-    """Run the job's algorithm on records in memory and label the classes.
+    """Run the job's algorithm on records, merge failing classes, and label; raise if no class is left.
 
     Classes that fail the job's privacy models are merged first.
     """

@@ -79,7 +79,7 @@ def original_of(job: Job) -> Original | None:
 
 
 def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
-    """Return the quoted person columns of a source, as ``Original.persons`` does."""
+    """Return the quoted person columns of a source, each with whether it is floating-point."""
     return {quote(name): pt.is_floating(columns.field(name).type) for name in job.columns.person}
 
 

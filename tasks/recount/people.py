@@ -42,7 +42,7 @@ pseudonyms as ``link_0`` …. Files of classes have a row for each class with it
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
-    """Count the persons in each class of the data files; return sizes and failing classes.
+    """Count the persons of each class; leave combinations and persons' values in the database.
 
     The persons' values are then in the database, for ``values_of_people``.
 
@@ -70,7 +70,7 @@ def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
-    """Count the classes in which all persons share a sensitive value, and their records, by column.
+    """Count, after ``count_people``, classes whose persons share a sensitive value, and their records.
 
     Args:
         connection: The database, in which persons were counted.
@@ -88,9 +88,9 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 def count_linked(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], files: PeopleFiles | None
 ) -> tuple[LinkCount, ...]:
-    """Count the people who share the set of classes that all records of a person are in.
+    """Count people who share a set of classes, by linking columns; with files, after ``count_people``.
 
-    The sets are counted for each group of pseudonyms that link records.
+    A set is that of all records of one person or pseudonym, for each group of pseudonyms that link records.
 
     Args:
         job: Names the persons and the pseudonyms.
@@ -140,7 +140,7 @@ def not_counted(columns: Sequence[str], because: str) -> list[str]:
 
 
 def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], column: str) -> int:
-    """Count the classes whose values of a sensitive column differ from those of the counted persons.
+    """Count, after ``count_people``, classes whose values of a column differ from those of its persons.
 
     Args:
         connection: The database, in which they were counted.
@@ -155,7 +155,7 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
 
 
 def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
-    """Return the SQL relation of each person's values, its class columns and its value column.
+    """Return the relation of persons' values after ``count_people``, its class columns and value column.
 
     Each value of a person in a class occurs once.
     """
@@ -163,7 +163,7 @@ def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
 
 
 def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
-    """Return the SQL that counts persons by value of a column, in the source or else in the release."""
+    """Return SQL that counts persons by a column's value, in the source, else after ``count_people``."""
     if original is None:
         return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))
     return source_counts_sql(
@@ -229,7 +229,7 @@ def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qid
 
 
 def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
-    """Count persons who are unique, or share their combination with fewer than k, by kind of columns.
+    """Count persons unique or below k by kind of columns; the table of combinations must be there.
 
     Nothing is counted where the job names no persons, or the files lack what their records publish.
 

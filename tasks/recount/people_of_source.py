@@ -72,7 +72,7 @@ class PeopleOfSource(NamedTuple):
 def people_of_source(
     job: Job, files: Sequence[Path], layout: Csv, original: Original, claim: ClaimedLevels | None, folder: Path
 ) -> PeopleOfSource:
-    """Find the persons in each class of the data files, from the source and the claimed levels.
+    """Write the persons of each class to ``folder``, by source and claimed levels, or say why not.
 
     Args:
         job: Names the persons.
@@ -150,7 +150,7 @@ Fitting = tuple[tuple[int, int, int], ...]
 
 
 def population_of(job: Job) -> Original | None:
-    """Return the job's population as an SQL relation; None if the job names none."""
+    """Return the job's population as an SQL relation, None without one; raise if it cannot be used."""
     if job.population is None:
         return None
     files: list[str] = []
@@ -170,9 +170,7 @@ def population_of(job: Job) -> Original | None:
 
 
 def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
-    """Count the population's rows, and classes by number of records and of population rows that fit.
-
-    None is returned where the job names no population.
+    """Count the population's rows, and classes by records and fitting rows; None without a population.
 
     Args:
         job: Names the population.

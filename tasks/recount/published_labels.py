@@ -89,7 +89,7 @@ def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Gr
 
 
 def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
-    """Read the labels of one quasi-identifier, and make the SQL tables of its values and labels.
+    """Make tables ``values_<number>`` and ``labels_<number>`` of a quasi-identifier; return its labels.
 
     Args:
         job: The job.

@@ -52,7 +52,7 @@ class PublishedSource:
     columns: Sequence[str] = ()
 
     def relation_of(self, connection: duckdb.DuckDBPyConnection, relation: str) -> str:
-        """Return an SQL relation with its values replaced by the published ones, in a temporary table if these are of many columns."""
+        """Return a relation with published values in place of its own, as a table if of many columns."""
         return relation_with_values(connection, relation, self.columns, self.joins)
 
 

@@ -101,7 +101,7 @@ def recount(
     people: PeopleFiles | None = None,
     basis: RecountBasis = RecountBasis(),  # noqa: B008 - a tuple
 ) -> Recount:
-    """Recount the data files, and check columns, classes, values and records against job and source.
+    """Recount data files and check them against job and source; raise ``VerificationError`` for faults.
 
     A release that fails a check is refused.
 
@@ -129,7 +129,7 @@ def recount(
 
 
 def recount_by(job: Job, counts: ReleaseCounts, release_name: str, original: Original | None, basis: RecountBasis) -> Recount:
-    """Recount a release by given counts and refuse it if it breaks the job's promise.
+    """Recount a release by given counts; raise ``VerificationError`` if it breaks the job's promise.
 
     Args:
         job: All that is known.
@@ -254,14 +254,14 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verify a published release against its job, its manifest and the source, if available."""
+    """Verify a published release against job, manifest and any source; return the counts, or raise."""
     return verify_against(job, release, original_of(job), people)
 
 
 def verify_against(
     job: Job, release: Path, original: Original | None, people: PeopleFiles | None = None
 ) -> tuple[Recount, Manifest | None]:
-    """Verify a published release: files against manifest, classes against job, records against source.
+    """Verify files by manifest, classes by job, records by source; return counts and manifest, or raise.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
 

@@ -151,7 +151,7 @@ class RowsHere(ReleaseRows):
 
 
 def relation_with_values(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str], joins: Sequence[str]) -> str:
-    """Return the relation of a source with replaced values, in a table of its own where these are of many columns.
+    """Return a source's relation with replaced values, as a temporary table if these are of many columns.
 
     Every join holds buffers for each thread. So of many columns a few are replaced at a time, in tables that may spill.
 

@@ -32,9 +32,7 @@ def source_value_groups(source: str, column: str) -> Groups:
 def make_source_distribution(
     job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, counted: str
 ) -> int:
-    """Make the SQL table ``whole`` of a column's values with records, ranks and groups.
-
-    The number of levels of the groups is returned.
+    """Make table ``whole`` of a column's values, records, ranks and groups; return the number of levels.
 
     Args:
         job: Says where files of hierarchies are.
@@ -80,7 +78,7 @@ def count_spreads(
     *,
     by_people: bool,
 ) -> tuple[tuple[ShareSpread, ...], dict[str, int]]:
-    """Count the classes that break a promise on sensitive values or hold unexpected values.
+    """Count classes with broken promises or unexpected values; ``by_people`` needs ``count_people`` first.
 
     Unexpected are values that the counted persons do not hold.
 

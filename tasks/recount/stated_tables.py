@@ -41,7 +41,9 @@ class StatedRecount(NamedTuple):
 
 
 def recount_stated(manifest: TablesManifest, release: Path, what: str) -> StatedRecount:
-    """Count who shares each history, by the keys, references, quasi-identifiers and k that the manifest states.
+    """Count who shares each history, by what the manifest states; raise ``VerificationError`` for faults.
+
+    It takes the keys, references, quasi-identifiers and k from there.
 
     Args:
         manifest: Of the release.

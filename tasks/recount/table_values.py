@@ -35,7 +35,7 @@ from tasks.store.database import quote
 def source_owners(
     job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> dict[str, ReadTable]:
-    """Join the rows of the sources to their persons, where values are counted by persons.
+    """Make tables of source rows with their persons, if values need them; return the tables, else nothing.
 
     Returns:
         The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.
@@ -55,7 +55,7 @@ def source_owners(
 def published_table(
     connection: duckdb.DuckDBPyConnection, job: Job, original: Original, read: ReadTable, whole: ReadTable | None
 ) -> PublishedSource | None:
-    """Compute the published values of a table's source, each counted by persons.
+    """Return a table's source as published, by persons, None if unknown; put its values into ``whole``.
 
     Orphans belong to no person.
 
@@ -89,7 +89,7 @@ def published_table(
 
 
 def few_persons_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> list[str]:
-    """Return faults for shared columns that publish values of fewer than k persons."""
+    """Return faults for shared columns with values of fewer than k persons; persons must be joined first."""
     k, faults = job.privacy.k, list[str]()
     for table, read in tables.items():
         for name, way in table_job(job, table).columns.ways.items():
@@ -110,7 +110,7 @@ def value_faults(
     tables: Mapping[str, ReadTable],
     whole: Mapping[str, ReadTable],
 ) -> list[str]:
-    """Return faults for histories that break a promise on sensitive values.
+    """Return faults for histories that break a promise on sensitive values; histories must be counted.
 
     A history without a row of a table publishes no value of it, and is not asked.
 

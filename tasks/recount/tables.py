@@ -138,7 +138,7 @@ def count_source_rows(job: TablesJob, originals: Mapping[str, Original | None], 
 
 
 def recount_tables(written: WrittenTables, spill: Path, release_name: str, histories: Path | None = None) -> TablesRecount:
-    """Recount the histories of the written tables, and compare every table with its source.
+    """Recount written tables' histories and compare each table with its source; raise if a check fails.
 
     Args:
         written: The files, the job and the sources.
@@ -198,7 +198,7 @@ def _asked(job: TablesJob) -> AskedHistories:
 def count_histories(
     asked: AskedHistories, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> tuple[TablesRecount, list[str]]:
-    """Join the written tables and count who shares each history; return the counts and what breaks the promise.
+    """Join the written tables, and count who shares each history; return counts and faults.
 
     Args:
         asked: The promise.

@@ -95,9 +95,7 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
 
 
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
-    """Check the label combinations of a random sample of classes against the source's records.
-
-    Returns the faults and the number of classes.
+    """Check label combinations of randomly drawn classes by the source; return faults and number drawn.
 
     Args:
         sides: Release and source.

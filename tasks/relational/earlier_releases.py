@@ -251,7 +251,7 @@ class ComparablePersons(KnownRecords):
 
     def digest_tables(self, by: Digested) -> tuple[Artifact, Artifact]:
         """Return the artefacts of the persons' digests in some columns, and of their value sets."""
-        item = ByColumns(by, tuple(name for name, _ in self.person))
+        item = ByColumns(by, tuple(name for name, _ in self.person_columns))
         made = KeptPersons(self.rows, *item)
 
         def find(step: FileStep[PersonRows, ByColumns], content: str) -> Artifact:

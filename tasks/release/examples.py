@@ -107,7 +107,7 @@ def _cut(value: str | None) -> str | None:
 
 
 def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str:
-    """Return SQL that chooses the largest class of each third of the classes, in label order.
+    """Return SQL for ``third``, ``q0`` …: the largest class of each third of the classes, in label order.
 
     It is right because GROUP BY takes nulls as equal, so that a class is exactly the records that share one combination; and because ties
     are broken by the labels, which no two classes share.
@@ -131,7 +131,7 @@ def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str
 
 
 def members_sql(source: str, qids: Sequence[str], others: Sequence[str]) -> str:
-    """Return SQL that reads other columns, as text, of the records in the chosen classes.
+    """Return SQL that reads other columns, as text, of the records in the classes of table ``chosen``.
 
     Nulls count as equal.
     """
@@ -141,5 +141,5 @@ def members_sql(source: str, qids: Sequence[str], others: Sequence[str]) -> str:
 
 
 def most_shared_sql(place: int) -> str:
-    """Return SQL that finds the value shared by most records of a class; ties go to the first."""
+    """Return SQL for the value most shared in a given third of table ``examples``, and its count."""
     return f"SELECT o{place}, count(*) FROM examples WHERE third = ? GROUP BY ALL ORDER BY count(*) DESC, o{place} NULLS LAST LIMIT 1"

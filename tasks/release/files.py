@@ -40,7 +40,7 @@ TEXT = Csv()
 
 
 def data_files(release: Path) -> list[Path]:
-    """Return the data files of a release folder, sorted."""
+    """Return the data files of a release folder, sorted; raise for links, mixed formats or no files."""
     check_no_links(release)
     found = sorted(path for path in (release / DATA).rglob("*") if path.suffix in SUFFIXES and path.is_file()) if release.is_dir() else []
     if not found and (release / "manifest.json").is_file():
@@ -79,7 +79,7 @@ def partition_of(path: Path) -> Partition:
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv = TEXT) -> str:
-    """Return the SQL relation of data files; a DuckDB file is attached read-only."""
+    """Return the SQL relation of data files; a DuckDB file is checked, and attached as ``written``."""
     match files[0].suffix:
         case ".csv":
             return _csv_relation(files, layout)

@@ -69,7 +69,7 @@ def is_release_of_tables(release: Path) -> bool:
 
 
 def manifest_content(release: Path) -> bytes:
-    """Return the bytes of a release's manifest file."""
+    """Return the bytes of a release's manifest file; raise if it is missing or too large."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
     except OSError as error:
@@ -81,7 +81,7 @@ def manifest_content(release: Path) -> bytes:
 
 
 def manifest_of(content: bytes, place: str) -> Manifest:
-    """Parse the manifest of a release of one table.
+    """Parse the manifest of a release of one table; raise ``StorageError`` if it is invalid.
 
     Args:
         content: The bytes of the file.
@@ -97,7 +97,7 @@ def manifest_of(content: bytes, place: str) -> Manifest:
 
 
 def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
-    """Parse the manifest of a release of several tables; refuse an invalid one."""
+    """Parse the manifest of a release of several tables; raise ``StorageError`` if it is invalid."""
     try:
         if is_readable(content):
             return TablesManifest.model_validate_json(content)
@@ -107,12 +107,12 @@ def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
 
 
 def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
-    """Parse a manifest of one table or of several; refuse an invalid one."""
+    """Parse a manifest of one table or of several; raise ``StorageError`` if it is invalid."""
     return tables_manifest_of(content, place) if b"histories" in content else manifest_of(content, place)
 
 
 def read_manifest(release: Path) -> Manifest | None:
-    """Read the manifest of a release folder; None if it has none."""
+    """Read and check the manifest of a release folder, None if it has none; raise if it is invalid."""
     # Of a link that leads nowhere, too, it is said that it is one.
     if not (release / MANIFEST).exists() and not (release / MANIFEST).is_symlink():
         return None

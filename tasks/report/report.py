@@ -207,7 +207,7 @@ def _risks(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording) -> 
 
 
 def rebuild_report(release: Path, job: Job | None = None) -> Report:
-    """Verify a release's files against its manifest, recount their classes, and rebuild its report.
+    """Verify a release's files by its manifest and a recount; rebuild its report, or raise if they differ.
 
     Args:
         release: The release folder.

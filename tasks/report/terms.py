@@ -136,7 +136,7 @@ def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
 
 
 def map_of_report(report: Report) -> LatticeMap | None:
-    """Rebuild the lattice map from a report; None if the report has none."""
+    """Rebuild the lattice map from a report; None if it has none or its classes are at no node."""
     figures, node = report.lattice, tuple(qid.level for qid in report.qids if qid.level is not None)
     # Classes with labels of their own are at no node, so that there is none to mark.
     if figures is None or len(node) < len(report.qids):

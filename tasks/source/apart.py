@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def run_in_forked_process(name: str, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function in a forked copy of this process, which may crash; return its result.
+    """Call a function in a forked copy of this process; return its result, raise ``FileError`` if it dies.
 
     Args:
         name: The file that it reads, as the user knows it.
@@ -42,7 +42,7 @@ def run_in_forked_process(name: str, function: Callable[..., Result], *arguments
 
 
 def run_each_in_forked_process(function: Callable[..., Result], calls: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Result]:
-    """Call a function for each of several files in forked processes, which may crash; return results.
+    """Call a function for each file in forked processes; return results, raise for a file that kills one.
 
     A copy of the process costs as much as a hundred small files, so that one reads all of them. Where a signal ends it, each file is
     read in a copy of its own: then it is known which one did.
@@ -131,7 +131,7 @@ class LengthInspection(NamedTuple):
 
 
 def lengths_unpacked(files: Sequence[LengthInspection], memory: int, store: Store) -> list[Unpacked]:
-    """Return the value lengths of each Parquet file, from the store where they are known.
+    """Return each Parquet file's value lengths, from the store where known; raise for unreadable files.
 
     Args:
         files: The files.
@@ -158,7 +158,7 @@ def _unpacked_at_rest(file: LengthInspection, memory: int) -> Unpacked:
 
 
 def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
-    """Return the value lengths of a Parquet file.
+    """Check a Parquet file and return its value lengths; raise if it is encrypted, damaged or too large.
 
     Args:
         path: The file.

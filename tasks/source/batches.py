@@ -29,10 +29,7 @@ Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def schema_of_columns(schema: pa.Schema) -> pa.Schema:
-    """Return a schema without metadata, which may hold values, and with types that Parquet can hold.
-
-    Raises ``DatabaseError`` for a type without such a form.
-    """
+    """Return a schema without metadata, in types that Parquet can hold; raise for a type without one."""
     if faults := [f"'{field.name}' ({_name(field.type)})" for field in schema if not _is_kept(field.type)]:
         raise DatabaseError.no_such_type(faults)
     return pa.schema([pa.field(field.name, _kept(field.type)) for field in schema])
@@ -88,7 +85,7 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
 
 def check_row_count(path: Path, rows: int) -> int:
-    """Return a number of rows, after a check that a Parquet file has as many."""
+    """Return ``rows`` if a Parquet file has as many; raise ``StorageError`` if not."""
     if pq.read_metadata(path).num_rows != rows:
         raise StorageError.malformed("converted", ["number of rows"])
     return rows

@@ -56,7 +56,7 @@ def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> Artifact:
-    """Convert one CSV file to Parquet, in the order of its rows.
+    """Convert one CSV file to Parquet, in the order of its rows; raise if rows or values do not fit.
 
     Args:
         job: Gives delimiter, null values, encoding, spelling and types; a column without a type is text.
@@ -88,7 +88,7 @@ def _in_utf8(encoding: str, path: Path, name: str, store: Store) -> Iterator[Pat
 
 
 def write_in_utf8(path: Path, name: str, encoding: str, copy: Path) -> None:
-    """Write the characters of a text file in UTF-8.
+    """Write the characters of a text file to ``copy`` in UTF-8; raise if its encoding is another.
 
     Args:
         path: The file, plain or compressed with gzip or zstd.
@@ -164,7 +164,7 @@ def _copy(connection: duckdb.DuckDBPyConnection, relation: str, part: Path) -> N
 
 
 def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> int:
-    """Write the rows of a CSV file as Parquet, in their order; return their number.
+    """Write a CSV file's rows as Parquet, in their order; return their number, raise if some do not fit.
 
     Args:
         job: Gives delimiter, null values and types.
@@ -317,7 +317,7 @@ def _header(job: Job, path: Path, name: str) -> list[str]:
 
 
 def header_names(path: Path, name: str, delimiter: str, known: Collection[str] = ()) -> list[str]:
-    """Return the column names in the first line of a CSV file in UTF-8, plain or compressed.
+    """Return the column names in the first line of a CSV file in UTF-8; raise if it is no such header.
 
     Args:
         path: The file.

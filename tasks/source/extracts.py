@@ -192,7 +192,7 @@ def _pending(key: Key, store: Store) -> Extract | None:
 
 @contextmanager
 def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
-    """Use one extract of a server's rows until the block ends, with success or with a refusal.
+    """Forget the kept extract when the block succeeds or refuses; keep it for a rerun if it is cut off.
 
     What is cut off instead goes on with them when it is run again: a kill, an interrupt, a full disk, too little memory.
     """
@@ -208,14 +208,14 @@ def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
 
 
 def forget_extract(job: Job, store: Store) -> None:
-    """Remove a kept extract, so that the next run queries the server again; counts stay."""
+    """Remove a kept extract under ``extract: each_run``, so that the next run queries the server again."""
     if job.source.extract == "each_run":
         (store.folder / PENDING).unlink(missing_ok=True)
 
 
 @contextmanager
 def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
-    """Lock the work of a job, clear leftovers of killed runs, and use one extract until the block ends.
+    """Lock a job's work, clear leftovers of killed runs, and yield the run, with one extract to the end.
 
     Args:
         job: The job.
@@ -234,7 +234,7 @@ DAY = 86_400_000_000
 
 
 def address(job: Job) -> str:
-    """Return the server's address; libpq takes what is missing from its own variables and files."""
+    """Return the server's address by uri, variable or file, bare if none is named; raise if it is none."""
     connection = job.source.connection
     if connection is None:
         return SCHEMES[0]
@@ -256,7 +256,7 @@ def address(job: Job) -> str:
 
 @contextmanager
 def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    """Run a query in a read-only transaction; yield the schema and an iterator of the batches.
+    """Run a query in a read-only transaction; yield the schema and batches, or raise ``DatabaseError``.
 
     Args:
         uri: The server's address.

@@ -108,7 +108,7 @@ PINNED = "pinned"
 
 
 def matching(address: str) -> dict[str, Stat]:
-    """Return the stats of the objects that an address or pattern matches, by address, sorted."""
+    """Return the stats of the objects that an address or pattern matches, sorted; raise if there are none."""
     system, path = file_system(address)
     scheme = address.split("://", 1)[0]
     with sanitised_errors(address):
@@ -212,7 +212,7 @@ def source_digest(path: Path) -> str:
 
 
 def digest_while_stable(path: Path, name: str, stat: Stat) -> str:
-    """Return the digest of a file that has a given stat before and after."""
+    """Return the digest of a file; raise if its stat is not the given one before and after."""
     with while_stable(path, name, stat):
         _settle(path)
         return source_digest(path)

@@ -120,7 +120,7 @@ def pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
 
 
 def content_of(address: str, stat: Stat) -> bytes:
-    """Return all bytes of a small object as it was listed, from a cache where possible.
+    """Return all bytes of a small object, cached if possible; raise if it is not as it was listed.
 
     Args:
         address: Of the object.

@@ -84,7 +84,7 @@ def make_value_table(
 
 
 def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, persons: bool) -> pa.Table:
-    """Return ``value`` (ascending, null last), ``people`` and ``records`` of a column of the table."""
+    """Return ``value`` (ascending, null last), ``people``, ``records`` by column of ``make_value_table``."""
     people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if persons else "count(*)"
     statement = f"SELECT value_{column} AS value, {people} AS people, count(*) AS records FROM {TABLE} GROUP BY 1 ORDER BY 1 NULLS LAST"
     return connection.sql(statement).to_arrow_table()
@@ -93,7 +93,7 @@ def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, perso
 def count_values(
     connection: duckdb.DuckDBPyConnection, column: int, kind: pa.DataType, k: int, *, persons: bool, every: bool
 ) -> CountedValues:
-    """Count the people and records of each value of a column of the table.
+    """Count the people and records of each value of a column of ``make_value_table``.
 
     Args:
         connection: Has it.
@@ -126,7 +126,7 @@ def count_values(
 
 
 def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: pa.Array, *, persons: bool) -> tuple[int, int]:
-    """Return how many people, and how many records, have one of some values of a column.
+    """Count people and records with one of some values in a column of ``make_value_table``.
 
     A null may be among the values.
 
@@ -163,7 +163,7 @@ NUMBERS = "only numbers are rounded, cut or put into groups; say publish: shared
 
 
 def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store) -> tuple[list[SourceFile], pa.Schema]:
-    """Decide the published values of all columns with a ``publish`` setting, over a whole source.
+    """Decide the values of columns with ``publish``; return the files and types as they are read then.
 
     Args:
         job: Says how columns are published.

@@ -138,7 +138,7 @@ LONGEST_KEY = 100_000
 
 
 def read_source(run: Run) -> ChunkedSource:
-    """Find the files of a source, digest them, check their columns and cut them into chunks."""
+    """Find, digest and check the files of a source, and cut them into chunks; raise if they do not fit."""
     job, store = run.job, run.store
     found = located(job, store)
     remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
@@ -195,7 +195,7 @@ def check_unchanged(source: ChunkedSource) -> None:
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Return a file of the source, or the rows of a query, as a Parquet file."""
+    """Return a source file, or the rows of a query, as Parquet, converted into the store if need be."""
     convert = FORMATS[job.source.format].convert
     if convert is None:
         assert file.path is not None

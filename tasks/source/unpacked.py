@@ -201,7 +201,7 @@ class Unpacked(NamedTuple):
 
 
 def unpacked(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> Unpacked:
-    """Return the lengths of the unpacked values of an open Parquet file.
+    """Return the lengths of long unpacked values of an open Parquet file; raise if one exceeds limits.
 
     Args:
         opened: The file, open for reading.

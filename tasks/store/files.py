@@ -80,7 +80,7 @@ def clear_parts(folder: Path, *, below: bool = False) -> None:
 
 @contextmanager
 def locked(path: Path, how: int) -> Iterator[None]:
-    """Hold the lock of a file until the block ends; the file is made if needed, and nothing is written.
+    """Hold a file's lock until the block ends, the file made if needed; raise if it is held or a link.
 
     Args:
         path: The file.
@@ -181,7 +181,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def random_temporary_folder(kind: str) -> Iterator[Path]:
-    """Yield a private folder among the machine's temporary files, removed at the end; those of killed processes go first.
+    """Yield a private temporary folder, removed at the end; first remove those of killed processes.
 
     Args:
         kind: What it is for, a part of its name. Nobody can guess the rest and lay something there.

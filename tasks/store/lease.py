@@ -102,7 +102,7 @@ class Lease:
 
 
 def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -> Lease:
-    """Take the lease of a prefix; watch another run's lease until it is renewed or expires.
+    """Take the lease of a prefix, after another's has expired; raise ``BusyError`` if that is renewed.
 
     Args:
         bucket: What it is held of.

@@ -51,7 +51,7 @@ def secret_of(job: Job) -> FolderSecret:
 
 
 def create_secret(path: Path) -> FolderSecret:
-    """Return the secret in a file of a locked folder, made the first time."""
+    """Return the secret in a file of a locked folder, made the first time; raise if it is damaged."""
     if os.path.lexists(path):
         return _read(path)
 
@@ -66,7 +66,7 @@ def create_secret(path: Path) -> FolderSecret:
 
 
 def read_secret(job: Job) -> FolderSecret | None:
-    """Return the secret from the environment or the work folder; None where neither has one."""
+    """Return the secret from environment or work folder, None if neither has one; raise if it is weak."""
     if (text := os.environ.get(VARIABLE)) is not None:
         secret = text.strip().encode()
         if not is_strong(secret):

@@ -116,7 +116,7 @@ class Store:
         return artifact.rows
 
     def path_named(self, file: str) -> Path:
-        """Return the path on this machine of the artefact that another process names by its relative path."""
+        """Return this machine's path of an artefact named by its relative path; raise if there is no record."""
         step, _, name = file.partition("/")
         artifact = self._recorded(step, key_in_name(name))
         if artifact is None or artifact.file != file:

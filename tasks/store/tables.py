@@ -23,7 +23,7 @@ from tasks.store.store import Artifact, Store
 
 
 def checked(table: pa.Table, schema: TableSchema | pa.Schema, step: str) -> pa.Table:
-    """Return a table if it satisfies its schema.
+    """Return a table if it satisfies its schema; raise ``StorageError`` if not.
 
     A table of a chunk is checked by the types of its columns, others value by value.
     """
@@ -71,7 +71,7 @@ def _failures(table: pa.Table, schema: TableSchema) -> list[str]:
 
 
 def write_table(path: Path, table: pa.Table, schema: TableSchema | pa.Schema, step: str, ascending: str | None = None) -> int:
-    """Write a checked table and return its number of rows.
+    """Check a table by its schema, write it and return its number of rows; raise if it does not fit.
 
     Args:
         path: Where to.
@@ -94,13 +94,13 @@ def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) ->
 
 
 def write_undeclared_table(table: pa.Table, path: Path) -> int:
-    """Write a table as Parquet with columns of its own, not of a declared schema; return its number of rows."""
+    """Write a table as Parquet, not checked by a schema; return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 
 
 def read_table(store: Store, artifact: Artifact) -> pa.Table:
-    """Read the table of an artefact, large columns in parallel."""
+    """Read the table of an artefact, large columns in parallel; raise ``StorageError`` if it is damaged."""
     path = str(store.path(artifact))
 
     def read(columns: Sequence[str] | None) -> pa.Table:
@@ -123,7 +123,7 @@ def read_table(store: Store, artifact: Artifact) -> pa.Table:
 
 
 def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | pa.Schema, step: str) -> int:
-    """Write a domain table, at least one piece, and return its number of rows.
+    """Check and write a domain table piece by piece; return its number of rows, raise if one is unfit.
 
     Args:
         path: Where to.

@@ -103,13 +103,13 @@ class BucketWork:
         bucket.remove([f"{FILES}/{digest}" for digest in known - {one.sha256 for one in there.values()}])
 
     def check(self) -> None:
-        """Check that no other run has taken over."""
+        """Raise an error if another run has taken the work over."""
         self.lease.check()
 
 
 @contextmanager
 def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
-    """Hold the work of a job, so that no other run uses it until the block ends."""
+    """Hold the work of a job until the block ends, and yield it; raise ``BusyError`` if a run has it."""
     check_folders_disjoint(job)
     place = work_of(job)
     if isinstance(place, Bucket):
@@ -154,7 +154,7 @@ def read_only_store(job: Job) -> Iterator[Store]:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Hold the work folder of a job while no run uses it; yield None if it is missing or empty."""
+    """Hold and yield the work folder of a job, None if missing or empty; raise while a run uses it."""
     if work_of(job).folder is None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path
@@ -176,7 +176,7 @@ def _locked(folder: Path) -> Iterator[Path]:
 
 
 def remove_artifacts(job: Job) -> Removed:
-    """Remove the work of a job: artefacts and kept files, and a folder that holds nothing else."""
+    """Remove a job's artefacts and kept files, and a folder with nothing else; raise while a run uses it."""
     place = work_of(job)
     if isinstance(place, Bucket):
         check_folders_disjoint(job)

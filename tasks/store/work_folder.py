@@ -77,7 +77,7 @@ class FolderWork:
 
 
 def claim(job: Job) -> Path:
-    """Make the work folder of a job, mark it as ours and private, and return it."""
+    """Make a job's work folder, private and marked as ours, and return it; raise if it is another's."""
     check_own_work_folder(job.work_path)
     work = private_folder(job.work_path)
     try:
@@ -93,7 +93,7 @@ def claim(job: Job) -> Path:
 
 
 def check_own_work_folder(work: Path) -> None:
-    """Check that a work folder is ours, or does not exist yet."""
+    """Raise ``FolderError`` if a work folder is there and not ours."""
     try:
         names = os.listdir(work)  # noqa: PTH208 - names are all that is asked
     except (FileNotFoundError, NotADirectoryError):

@@ -83,7 +83,7 @@ def _comment(before: str) -> str:
 
 
 def first_hierarchy(profile: ColumnProfile) -> dict[str, Any]:
-    """Return a default hierarchy for a column's type."""
+    """Return a default hierarchy for a column's type; raise ``JobError`` if it cannot be coarsened."""
     written, _ = hierarchy_of(profile)
     if written is None:
         raise JobError("The page", [f"values of column '{profile.name}' are of a type that cannot be coarsened; withhold it"])
@@ -123,7 +123,7 @@ def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, li
 
 
 def qid_path(job: Job, name: str) -> Way:
-    """Return the path (keys and positions) of a quasi-identifier's entry in a job's data."""
+    """Return the path of a quasi-identifier's entry in a job's data; raise ``JobError`` if there is none."""
     names = [qid.name for qid in job.columns.quasi_identifiers]
     if name not in names:
         raise JobError("The page", ["there is no such quasi-identifier any more; load the page again"])
@@ -131,7 +131,7 @@ def qid_path(job: Job, name: str) -> Way:
 
 
 def number_of(text: str) -> int | Decimal:
-    """Parse a number from the page as an integer or a decimal."""
+    """Parse a number from the page as an integer or a decimal; raise ``JobError`` if it is none."""
     try:
         number = Decimal(text.strip())
     except InvalidOperation:
@@ -142,7 +142,7 @@ def number_of(text: str) -> int | Decimal:
 
 
 def with_choices(text: str, job: Job, form: Mapping[str, list[str]]) -> str:
-    """Return a job's text with the changed settings of a form.
+    """Return a job's text with the changed settings of a form; raise ``JobError`` for unfit ones.
 
     The form has k, limit, treatment, person, l, t, method and objective.
     """
@@ -207,7 +207,7 @@ def _with_method(text: str, job: Job, given: Mapping[str, str]) -> str:
 
 
 def with_node(text: str, job: Job, node: list[int], suppressed: float) -> tuple[str, Decimal | None]:
-    """Return a job's text with a lattice node, and the raised suppression limit or None.
+    """Return a job's text with a node, and the raised suppression limit or None; raise above a fifth.
 
     Args:
         text: Of the job.

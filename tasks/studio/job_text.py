@@ -44,7 +44,7 @@ def read_data(text: str) -> dict[str, Any]:
 
 
 def with_value(text: str, way: Way, value: object) -> str:
-    """Return a job's text with the value at a path replaced or added."""
+    """Return a job's text with the value at a path replaced or added; raise ``JobError`` if it cannot be."""
     data = read_data(text)
     wanted = deepcopy(data)
     _put(wanted, way, value)
@@ -249,7 +249,7 @@ def hidden_text(text: str, shared: Mapping[str, frozenset[str]]) -> str:
 
 
 def full_text(shown: str, text: str, shared: Mapping[str, frozenset[str]]) -> str:
-    """Replace the placeholders in an edited text by the values of the job file.
+    """Replace the placeholders in an edited text by the job file's values; raise for unknown ones.
 
     Args:
         shown: The text that the page sent.

@@ -66,7 +66,7 @@ class ListedGroups(NamedTuple):
 
 
 def rows_of_listed_hierarchy(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
-    """Return the lines of a hierarchy that lists its values in a file or in the job."""
+    """Return the lines of a hierarchy that lists its values; raise ``HierarchyError`` for other kinds."""
     read = entry_of(spec).table
     if read is None:
         raise HierarchyError("This hierarchy lists no values. Make a list of groups first.")
@@ -119,7 +119,7 @@ def _people_of(rows: Sequence[Sequence[str]], domain: Domain) -> list[int]:
 
 
 def with_moved_values(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None, label: str) -> list[tuple[str, ...]]:
-    """Return the lines of a hierarchy with some values moved to another group.
+    """Return a hierarchy's lines with values moved to another group; raise for unknown lines or names.
 
     Args:
         rows: All lines, each from the value to its coarsest label.
@@ -150,7 +150,7 @@ def lines_of_rare(rows: Sequence[Sequence[str]], group: int, shown: Sequence[int
 
 
 def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequence[str]]) -> dict[str, object] | None:
-    """Write a listed hierarchy to the job's own file; return the job's new hierarchy entry.
+    """Check and write a listed hierarchy to the job's own file; return the job's new entry, if it changes.
 
     None where the job's entry stays the same.
 
@@ -181,7 +181,7 @@ def spec_data(spec: CsvHierarchy) -> dict[str, object]:
 
 
 def free_path(folder: Path, name: str) -> Path:
-    """Return an unused file path for a hierarchy, in the folder of hierarchies next to a job."""
+    """Return an unused file path in the folder of hierarchies next to a job, made if missing."""
     place = folder / FOLDER
     if not place.is_dir():
         private_folder(place)
@@ -190,7 +190,7 @@ def free_path(folder: Path, name: str) -> Path:
 
 
 def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
-    """Write a drafted list of groups of a column's values; return the job's entry for it."""
+    """Write drafted groups of a column's values to a file; return the job's entry, raise without values."""
     draft = draft_hierarchy(domain)
     rows = require_rows(draft.rows)
     path = free_path(job.folder, name)
@@ -207,7 +207,7 @@ def require_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[str, object]:
-    """Check a hierarchy file, such as one of ARX, and return the job's entry for it.
+    """Check a hierarchy file, any delimiter, and return the job's entry for it; raise if it is unfit.
 
     Its delimiter is found by trying.
     """

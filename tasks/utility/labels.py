@@ -60,7 +60,7 @@ class Labels:
     counts: NDArray[np.int64]
 
     def meaning(self, release: Path, first: int = 0, end: int | None = None) -> Meaning:
-        """Return the values that the labels cover, all or those from ``first`` to before ``end``."""
+        """Return the values that labels cover, all or ``first`` to before ``end``; raise for unknown labels."""
         try:
             return meaning_of(self.texts[first:end], self.exact[first:end], self.domain, self.hierarchy, self.level)
         except LookupError as error:

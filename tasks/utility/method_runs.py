@@ -105,7 +105,7 @@ class Ended:
 def run_method(
     request: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
 ) -> MethodRun:
-    """Run a method in a new process and return the figures of its release.
+    """Run a method in a new process; return its release's figures or why it failed; clear ``scratch``.
 
     Args:
         request: The job.

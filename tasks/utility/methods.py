@@ -37,7 +37,7 @@ def comparison_folder(job: Job, to: Path | None) -> Path:
 
 
 def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
-    """Write a file of figures atomically, with the permissions of the user's umask."""
+    """Write a file of figures atomically, with the user's umask, its folder made; return its path."""
     open_folder(path.parent)
     write_atomically(path, write, 0o666 & ~USER_UMASK)
     return path

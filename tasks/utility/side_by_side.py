@@ -80,7 +80,7 @@ class UtilityComparison:
     release: str
 
     def labels(self, number: int, columns: Sequence[str]) -> pa.Table:
-        """Assign numbers to the published labels of a column, null last, and return their counts."""
+        """Make table ``labels_<number>`` of a column's published labels, null last; return it with counts."""
         keys = ", ".join(f"{quote(column)} AS key_{place}" for place, column in enumerate(columns))
         order = ", ".join(f"key_{place} NULLS LAST" for place in range(len(columns)))
         self.connection.execute(f"""
@@ -91,7 +91,7 @@ class UtilityComparison:
         return self.connection.sql(f"FROM labels_{number} ORDER BY number").to_arrow_table()
 
     def register(self, number: int, domain: Domain) -> None:
-        """Create the table of a column's value codes: ``number`` and ``key_0``, the value."""
+        """Make table ``domain_<number>`` of a column's value codes: ``number`` and ``key_0``, the value."""
         # A domain's code after the last value is the null, and only domains with nulls have it.
         values = pa.concat_arrays([domain.values, pa.nulls(domain.size - len(domain.values), domain.values.type)])
         self.connection.register("values_of_domain", pa.table({"number": np.arange(domain.size), "key_0": values}))
@@ -100,7 +100,7 @@ class UtilityComparison:
         self.connection.unregister("values_of_domain")
 
     def category(self, number: int, column: str, *, otherwise: bool = False) -> Attribute:
-        """Return a column that is no quasi-identifier, with its values and counts.
+        """Register a column that is no quasi-identifier; return it with its values and counts.
 
         Args:
             number: Its number among all columns.
@@ -132,7 +132,7 @@ class UtilityComparison:
         return found[0], found[1]
 
     def samples(self, columns: Sequence[Attribute], split: Sequence[str], seed: int) -> tuple[Drawn, Drawn]:
-        """Draw samples of source and release, with label numbers per column and a fold per record.
+        """Draw samples of source and release, as label numbers and folds; leave the database one thread.
 
         Args:
             columns: The columns.
@@ -164,12 +164,12 @@ def _alike(there: Drawn, published: Drawn) -> bool:
     return bool(np.abs(shares[0] - shares[1]).max() < APART and min(share.min() for share in shares) > LEAST_FOLD)
 
 
-def pairs_sql(source: str, first: Side, second: Side) -> str:
-    """Return SQL that counts the records of each pair of labels of two columns.
+def pairs_sql(source: str, first_table: Side, second_table: Side) -> str:
+    """Return SQL for ``one``, ``other`` and ``records``: how often two columns' label numbers meet.
 
     It is right because every label of the files is in its table once, nulls taken as equal, so that no record is lost or doubled.
     """
-    sides = [(letter, *side) for letter, side in zip("ab", (first, second), strict=True)]
+    sides = [(letter, *side) for letter, side in zip("ab", (first_table, second_table), strict=True)]
     columns = ", ".join(f"{quote(name)} AS {letter}_{place}" for letter, _, names in sides for place, name in enumerate(names))
     joins = " ".join(f"JOIN {table} AS {letter} ON {_matches('pairs', letter, names)}" for letter, table, names in sides)
     return f"""
@@ -178,17 +178,17 @@ def pairs_sql(source: str, first: Side, second: Side) -> str:
     """
 
 
-def sample_sql(source: str, sides: Sequence[Side], split: Sequence[str], seed: int) -> str:
-    """Return SQL that draws at most 200,000 records as label numbers, with a fold by a hash of columns.
+def sample_sql(source: str, tables: Sequence[Side], split: Sequence[str], seed: int) -> str:
+    """Return SQL of ``n0`` … and ``fold``: label numbers of at most 200,000 drawn records, and hash folds.
 
     It is right because a column that is published as it is holds the same values on both sides, and their text has the same digest.
     """
-    letters = [f"t{place}" for place in range(len(sides))]
+    letters = [f"t{place}" for place in range(len(tables))]
     columns = ", ".join(
-        f"{quote(name)} AS {letter}_{place}" for letter, (_, names) in zip(letters, sides, strict=True) for place, name in enumerate(names)
+        f"{quote(name)} AS {letter}_{place}" for letter, (_, names) in zip(letters, tables, strict=True) for place, name in enumerate(names)
     )
     joins = " ".join(
-        f"JOIN {table} AS {letter} ON {_matches('drawn', letter, names)}" for letter, (table, names) in zip(letters, sides, strict=True)
+        f"JOIN {table} AS {letter} ON {_matches('drawn', letter, names)}" for letter, (table, names) in zip(letters, tables, strict=True)
     )
     numbers = ", ".join(f"{letter}.number AS n{place}" for place, letter in enumerate(letters))
     fold = f"hash({', '.join(f'{quote(name)}::VARCHAR' for name in split)}) % {FOLDS}" if split else "0"

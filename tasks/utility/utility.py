@@ -132,7 +132,7 @@ class Utility(BaseModel):
 
 
 def measure_utility(job: Job, release: Path, queries: int, seed: int, target: str | None) -> Utility:
-    """Measure the utility of a release against the source of its job.
+    """Measure a release's utility against the source of its job, whose work is locked meanwhile.
 
     Args:
         job: The job.

@@ -319,8 +319,8 @@ MORE = {
 """What a file may hold beside the table, and how many there are of it."""
 
 
-def table_faults(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
-    """Return the faults in the form of a DuckDB file that is attached as ``written``."""
+def faults_outside_table(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
+    """Return what the DuckDB file attached as ``written`` holds besides its table, stray bytes too."""
     more = [words for words, statement in MORE.items() if _count(connection, statement)]
     faults = [f"the DuckDB file holds {', '.join(more)} beside the table '{TABLE}'"] if more else []
     found = connection.execute(

@@ -46,7 +46,7 @@ UNREADABLE = "the manifest does not say in words that are known what was promise
 def count_promises(
     release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount
 ) -> tuple[Recount, list[str]]:
-    """Count in the files what a manifest promises of l-diversity, and check its classes of one value.
+    """Count the l-diversity that a manifest promises, check one-value classes; return recount and faults.
 
     Args:
         release_name: How the release is called in a message.

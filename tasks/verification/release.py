@@ -35,7 +35,7 @@ from tasks.store.database import database
 from tasks.store.place import place_of
 from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.entries import RELEASE, entry_faults, is_target, manifest_text_faults, pointer_faults
-from tasks.verification.file_forms import csv_faults, parquet_faults, table_faults
+from tasks.verification.file_forms import csv_faults, faults_outside_table, parquet_faults
 from tasks.verification.manifest_claims import (
     OTHER_LIBRARY,
     count_promises,
@@ -119,7 +119,7 @@ class Verified:
 
 
 def verify_published(job: Job | None, release: Path, context: VerificationContext) -> Verified:
-    """Verify a release with the job, source, run folder and public key that are at hand.
+    """Verify a release by the job, source, run folder and key at hand; return the counts, or raise.
 
     Args:
         job: The job whose promise the files must keep; without one they must keep what their manifest says.
@@ -203,7 +203,7 @@ def _foreign_faults(job: Job, path: Path) -> list[str]:
         return []
     with temporary_folder_of(job, "verify") as spill, database(job.memory, spill) as connection:
         relation_of(connection, [path])
-        return table_faults(connection, path)
+        return faults_outside_table(connection, path)
 
 
 def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, context: VerificationContext) -> list[str]:
@@ -328,7 +328,7 @@ def _form_faults(files: Sequence[Path], manifest: Manifest, layout: Csv, job: Jo
                 case ".csv":
                     faults += csv_faults(connection, files, layout, spill, job.output.bom if job else None) if same else []
                 case _:
-                    faults += table_faults(connection, files[0])
+                    faults += faults_outside_table(connection, files[0])
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:

@@ -84,7 +84,7 @@ class CellRewriting(Rewriting):
 
 
 def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], WrittenPersons]:
-    """Write the files of a release from a recoding of cells (phase 3)."""
+    """Write a release's files (phase 3) from a recoding, kept as ``run.recoded``; return them and persons."""
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
     # Where there is room for one task only, its reader takes most of the room.

@@ -39,7 +39,7 @@ def prefect_stores_secrets(job: Job) -> bool:
 
 
 def key_fingerprints(job: Job) -> dict[str, str]:
-    """Return the fingerprint of each treated column's key or vault, by column.
+    """Return the fingerprint of each treated column's key or vault, by column; raise for unusable ones.
 
     Columns that need none are left out. A fingerprint does not reveal the key.
     """
@@ -62,12 +62,12 @@ def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
 
 
 def with_keys(job: Job, source: ChunkedSource) -> ChunkedSource:
-    """Return the source with the fingerprints of the job's keys."""
+    """Return the source with fingerprints of the job's keys and vaults; raise for unusable ones."""
     return source.model_copy(update={"keys": key_fingerprints(job)}) if job.columns.pseudonyms else source
 
 
 def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
-    """Give tokens to all values without one, and return the source with the ids of the vaults."""
+    """Give tokens in vaults to values without one; return the source with vault ids; raise for bad keys."""
     if not job.columns.pseudonyms:
         return source
     key_fingerprints(job)
@@ -229,7 +229,7 @@ def _vault(job: Job, source: ChunkedSource, column: str, secret: Secret) -> Path
 
 
 def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:
-    """Return the original of each pseudonym as text, None where there is none.
+    """Return the original of each pseudonym as text, None where there is none; raise for unfit columns.
 
     Args:
         job: Gives the column's treatment and the location of key or vault.
@@ -277,7 +277,7 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
 
 
 def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], list[str] | None]:
-    """Read pseudonyms from CSV lines, one per line, each after its subject if ``with_subjects``."""
+    """Read pseudonyms from CSV lines, each after its subject if ``with_subjects``; raise for odd lines."""
     fields = 2 if with_subjects else 1
     try:
         rows = [row for row in csv.reader(lines, strict=True) if row]
@@ -292,7 +292,7 @@ def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], lis
 def write_originals(
     job: Job, path: Path, pseudonyms: Sequence[str], originals: Sequence[str | None], subjects: Sequence[str] | None
 ) -> None:
-    """Create a private CSV file of pseudonyms, originals and any subjects.
+    """Create a private CSV file of pseudonyms and originals; raise if it exists or is in the target.
 
     It never lies in the target of the job, which is handed on, and never replaces a file.
     """

@@ -299,7 +299,7 @@ class FileGathering:
         return [self.runs, self.rewriting.recoding.classes.sha256, self.rewriting.source.payload_key]
 
     def write(self, number: int, path: Path) -> int:
-        """Gather, sort and write one output file as Parquet; return its number of rows.
+        """Gather, sort and write one output file as Parquet; return its rows, raise if memory is too small.
 
         It has neither statistics nor source metadata.
         """
@@ -323,7 +323,7 @@ FILES = FileStep(
 
 
 def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], WrittenPersons]:
-    """Assign classes to the records of all chunks and write the files of the release (phase 3).
+    """Write files of a release (phase 3), set ``run.members``; return them and tables of persons.
 
     Returns:
         The files, and the tables of persons of every chunk for the recount; these are empty where the job names no person.

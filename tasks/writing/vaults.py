@@ -72,7 +72,7 @@ def _file_of(job: Job, place: Secret) -> bytes:
 
 
 def secret_text(place: Secret) -> str:
-    """Return the secret text of an environment variable or of a Prefect block."""
+    """Return the text of an environment variable or Prefect block; raise ``RefusedError`` without one."""
     if place.env is not None:
         if not (found := os.environ.get(place.env, "")):
             raise RefusedError(f"the {place.words} is not set; set it where the run and its workers start")
@@ -144,7 +144,7 @@ _verified: dict[Path, tuple[Stat, VaultState]] = {}
 
 
 def state_of(path: Path) -> VaultState:
-    """Read a vault file, verify its digest, and return its state.
+    """Return a vault file's state; raise ``RefusedError`` if its form or digest is wrong.
 
     A vault that did not change is verified once per process.
     """
@@ -236,13 +236,13 @@ def vault_path(job: Job, place: Secret) -> Path:
 
 
 def vault_id(job: Job, path: Path) -> str:
-    """Return the identity of a vault, which stays while tokens are added; ``new`` without one."""
+    """Return a vault's identity, ``new`` without one; raise if it is not the vault last used here."""
     state = checked_vault_state(job, path)
     return MISSING if state is None else state.identity
 
 
 def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
-    """Give a random token to every value without one, and create the vault if missing.
+    """Give a random token to every value without one, the vault made if missing; return how many.
 
     Args:
         job: Gives the memory.

@@ -34,7 +34,7 @@ class FolderQueue:
         write_atomically(self.folder / name, lambda part: part.write_bytes(content))
 
     def take(self, name: str) -> bytes:
-        """Return the encrypted content of a call by its name."""
+        """Return the encrypted content of a call by its name; raise if it is withdrawn or not reachable."""
         try:
             return (self.folder / name).read_bytes()
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class BucketQueue:
         self.bucket.write(f"{CALLS}/{name}", content)
 
     def take(self, name: str) -> bytes:
-        """Return the encrypted content of a call by its name."""
+        """Return the encrypted content of a call by its name; raise ``WithdrawnError`` if it is gone."""
         content = self.bucket.read(f"{CALLS}/{name}")
         if content is None:
             raise WithdrawnError
@@ -123,7 +123,7 @@ CallQueue = FolderQueue | BucketQueue
 
 
 def queue_of(work: FolderWork | BucketWork, spill: Path, phase: str) -> CallQueue:
-    """Return the queue for the calls of a phase."""
+    """Return the queue for the calls of a phase, in the work's bucket or a private folder in ``spill``."""
     if isinstance(work, BucketWork):
         return BucketQueue(work.bucket, work.folder)
     return FolderQueue(private_folder(spill / "calls" / phase))

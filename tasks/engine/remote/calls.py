@@ -39,12 +39,12 @@ class CallKey:
     secret: bytes = field(default_factory=lambda: AESGCM.generate_key(256), repr=False)
 
     def encrypt(self, name: str, content: bytes) -> bytes:
-        """Encrypt and authenticate the content of a call."""
+        """Encrypt and authenticate the content of a call, bound to its name."""
         nonce = secrets.token_bytes(NONCE)
         return nonce + AESGCM(self.secret).encrypt(nonce, content, name.encode())
 
     def decrypt(self, name: str, sealed: bytes) -> bytes:
-        """Decrypt the content of a call."""
+        """Decrypt the content of a call; raise ``RunnerError`` if it or its name was altered."""
         try:
             return AESGCM(self.secret).decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
         except (InvalidTag, ValueError):
@@ -122,7 +122,7 @@ class RemoteCalls(ABC):
         self._queue, self._key, self._waiting = queue, CallKey(), set[str]()
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
-        """Make a call and wait for its result."""
+        """Make a call and wait for it; return its result or raise its error."""
         with queued_call(self._queue, self._key, function, call.arguments) as order:
             self._waiting.add(order.name)
             try:

@@ -13,7 +13,7 @@ import pytest
 from schemas.errors.base import SkaldError, VerificationError
 from schemas.job.job import Job
 from tasks.release.files import TABLE
-from tasks.verification.file_forms import table_faults
+from tasks.verification.file_forms import faults_outside_table
 from tasks.verification.release import VerificationContext, verify_published
 from tests.jobs import job_of
 
@@ -66,7 +66,7 @@ def faults_of(folder: Path, *statements: str) -> list[str]:
             made.execute(statement)
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{path}' AS written (READ_ONLY)")
-        return table_faults(connection, path)
+        return faults_outside_table(connection, path)
 
 
 def test_whatever_a_database_holds_beside_its_table_is_named(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_bytes_behind_a_database_and_free_blocks_belong_to_no_table(tmp_path: Pa
         file.write(b"more")
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{path}' AS written (READ_ONLY)")
-        assert table_faults(connection, path) == fault
+        assert faults_outside_table(connection, path) == fault
     (tmp_path / "full").mkdir()
     many = "CREATE TABLE many AS SELECT md5(range::VARCHAR) AS text FROM range(20000)"
     assert faults_of(tmp_path / "full", many, "CHECKPOINT", "DROP TABLE many", "CHECKPOINT") == fault
