@@ -50,7 +50,7 @@ class JointCells:
         self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells, as codes of shape (cells, bundles), and their record counts, shape (cells,).
+        """Add cells, codes of shape (cells, bundles), and their counts; nothing once ``fits`` is False.
 
         Nothing is added once there are too many cells.
         """

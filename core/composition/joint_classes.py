@@ -25,7 +25,7 @@ ABSENT = -2
 
 
 def equal_records_sql() -> str:
-    """Return SQL that counts, outside shared files, the records of each source with an equal in the other.
+    """Return SQL on ``mine`` and ``theirs``: records outside shared files with an equal in the other.
 
     It yields the fields of ``core.composition.contents.Likeness`` in their order.
 
@@ -43,7 +43,7 @@ def equal_records_sql() -> str:
 
 
 def common_persons_sql() -> str:
-    """Return SQL that counts the persons who have records in both sources.
+    """Return SQL that counts the persons who have records in both ``mine`` and ``theirs``.
 
     A record of no person has the person 0.
     """
@@ -71,7 +71,7 @@ class RecordMatching(NamedTuple):
 
 
 def joined_records_sql(identity: RecordMatching) -> str:
-    """Return SQL that makes the table ``joined`` of the records of both releases with both classes.
+    """Return SQL that makes the table ``joined`` of ``mine`` and ``theirs``: records with both classes.
 
     Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …. A record in both whose published values
     changed has a row for each release that is ``changed``.
@@ -162,7 +162,7 @@ def _rows(identity: RecordMatching) -> str:
 
 
 def joint_classes_sql(k: int, *, persons: bool) -> str:
-    """Return SQL that counts joint-class records in both releases, added and removed, and those at risk.
+    """Return SQL on ``joined``: shared, added and removed records, those at risk, and those changed.
 
     Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
     joint class is a combination of a class of each release; one that neither release publishes discloses nothing.
@@ -224,7 +224,7 @@ def sizes_sql(columns: Sequence[int]) -> str:
 
 
 def sets_table_sql() -> str:
-    """Return SQL that makes the table of set digests and the values in each set.
+    """Return SQL that makes the empty table of set digests and the values in each set.
 
     Its columns are ``number`` of a column, ``digest`` and ``value``; a digest that is not in it is one value.
     """

@@ -123,7 +123,7 @@ class _Block:
 
 
 def record_starts(ranges: Sequence[tuple[int, ScannedRange]]) -> list[int] | None:
-    """Return where ranges of complete records begin, the end of the header first.
+    """Return where ranges of complete records begin, after the header first; None if quotes are unclear.
 
     None where quotes do not decide it.
 

@@ -287,7 +287,7 @@ def _mostly(count: int, texts: Sequence[str]) -> bool:
 
 
 def is_ip(text: str) -> bool:
-    """Return whether a text is an IP address, version 4 or 6."""
+    """Return whether a text is an IP address, version 4 or 6, spaces around it aside."""
     if text.count(".") < 3 and ":" not in text:
         return False
     try:

@@ -329,7 +329,7 @@ class Combinations:
         self._filled += len(counts)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the distinct class sizes, ascending, and how many combinations of QID values have each size.
+        """Return distinct sizes, ascending, and the combinations of each; no cell can be added after this.
 
         No cell can be added after this call.
         """
