@@ -72,7 +72,7 @@ def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bo
 
 
 def joint_codes(columns: Codes) -> Codes:
-    """Number the distinct rows of integers from 0; return each row's number, shape (n,) of (n, m)."""
+    """Assign a number from 0 to each distinct row of integers; return each row's, shape (n,) of (n, m)."""
     joint = np.zeros(len(columns), np.int64)
     for column in columns.T:
         _, joint = np.unique(joint, return_inverse=True)

@@ -85,8 +85,6 @@ class ModalValues:
 def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.0) -> NDArray[np.float64] | None:
     """Return the most records of each class that may have its modal value, (c,); None if unbounded.
 
-    None where the privacy model sets no bound.
-
     Args:
         kind: The model of l-diversity or the distance of t-closeness.
         spec: What the job says of it.

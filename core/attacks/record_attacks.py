@@ -79,7 +79,7 @@ def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
     return PairCounts(pairs[order] // width, pairs[order] % width, counts[order])
 
 
-def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, is_known: bool) -> Guesses:
+def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, is_published: bool) -> Guesses:
     """Simulate the attack by a column's rarest values: right if a single record has the value.
 
     Where the job promises that k people share values, it is right if fewer than k have it.
@@ -90,13 +90,13 @@ def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: 
         k: What is promised.
         sample: Guesses, at most.
         shared: Whether the job promises that k people have each value.
-        is_known: Whether the job publishes the column at all.
+        is_published: Whether the job publishes the column at all.
     """
     values = release.values[column]
     counts = np.sort(np.bincount(values[values >= 0]))
     rarest = counts[counts > 0][:sample]
     right = _few(rarest, k) if shared else int(np.count_nonzero(rarest == 1))
-    return Guesses("singling_out", column, BY_VALUE, len(rarest), right, 0, 0, promised=shared or not is_known)
+    return Guesses("singling_out", column, BY_VALUE, len(rarest), right, 0, 0, promised=shared or not is_published)
 
 
 def singled_out_by_both(release: AttackedRelease, column: str, sample: int, random: np.random.Generator) -> Guesses:

@@ -290,9 +290,6 @@ class Translation:
 
 
 def codes_in(chunk_domain: Domain, source_domain: Domain) -> NDArray[np.int64]:
-    """Return the source domain's code of each code of a chunk's domain, (codes,); -1 where there is none.
-
-    It is -1 for a value that is not in ``source_domain``.
-    """
+    """Return the source domain's code of each code of a chunk's domain, (codes,); -1 where there is none."""
     codes = position_finder(source_domain.values, -1)(chunk_domain.values).astype(np.int64)
     return np.append(codes, len(source_domain.values) if source_domain.nulls else -1) if chunk_domain.nulls else codes

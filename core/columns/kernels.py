@@ -58,7 +58,7 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.in
 
 @kernel
 def sum_equal_cells(cells: NDArray[np.int64], counts: Counts, hash_slots: Counts) -> tuple[NDArray[np.int64], Counts]:
-    """Sum the counts of equal cells in a hash table.
+    """Sum equal cells' counts by ``hash_slots``, all -1; return first row and sum of each distinct one.
 
     For cells too many for an array this costs least.
 
@@ -112,7 +112,7 @@ def number_distinct(cells: NDArray[np.int64], hash_slots: Counts) -> int:
 
 @kernel
 def number_values(values: NDArray[np.int64], hash_slots: Counts, most: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Number distinct values by first occurrence; return numbers and values, empty if above ``most``.
+    """Assign numbers to values by first occurrence; return these and the values, empty if above ``most``.
 
     Args:
         values: Shape (n,).

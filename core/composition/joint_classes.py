@@ -197,7 +197,7 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 
 
 def numbered_classes_sql(columns: Sequence[int], *, persons: bool) -> str:
-    """Return SQL that assigns numbers to the published joint classes with at least one unit of k.
+    """Return SQL that makes ``numbered``: the published joint classes of ``joined`` with any unit of k.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not
     publish a column discloses nothing of it.
@@ -216,7 +216,7 @@ def numbered_classes_sql(columns: Sequence[int], *, persons: bool) -> str:
 
 
 def sizes_sql(columns: Sequence[int]) -> str:
-    """Return SQL that yields the size of each joint class, in the order of their numbers.
+    """Return SQL that yields the size of each joint class in ``numbered``, in the order of numbers.
 
     Its columns are ``size`` and ``has_0`` ….
     """
@@ -238,7 +238,7 @@ def _each_value(rows: str, column: int) -> str:
 
 
 def joint_values_sql(column: int, *, persons: bool) -> str:
-    """Return SQL that counts each sensitive value of a column in each joint class.
+    """Return SQL that counts each sensitive value of a column in each class of ``numbered``.
 
     Its columns are ``number``, ``value`` and ``times``. It is right because ``GROUP BY`` brings the records of a class and a value
     together once, and a person counts once for each of its values there, as in a class of one release.

@@ -125,8 +125,6 @@ class _Block:
 def record_starts(ranges: Sequence[tuple[int, ScannedRange]]) -> list[int] | None:
     """Return where ranges of complete records begin, after the header first; None if quotes are unclear.
 
-    None where quotes do not decide it.
-
     Args:
         ranges: First byte of each range of a file, in order and without a gap, and what was found there.
     """

@@ -214,10 +214,7 @@ def scaled_integer(number: Decimal, decimals: int) -> int:
 
 
 def multiplied_without_overflow(whole: ScaledIntegers, factor: int, shift: int) -> ScaledIntegers:
-    """Multiply ascending integers, as Python integers if results plus ``shift`` could overflow 64 bits.
-
-    They become Python integers where the results, moved by ``shift``, could overflow 64 bits.
-    """
+    """Multiply ascending integers, as Python integers if results plus ``shift`` could overflow 64 bits."""
     ends = [abs(int(end)) for end in (whole[:1].tolist() + whole[-1:].tolist())]
     if whole.dtype != object and factor < _ROOM and max(ends, default=0) * factor + shift < _ROOM:
         return whole * factor

@@ -169,7 +169,7 @@ def fits_array(packing: Packing, cells: int) -> bool:
 
 
 def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
-    """Number the coarser cell of each cell by first occurrence; return the numbers and how many there are.
+    """Assign numbers to the cells' coarser cells by first occurrence; return them and how many there are.
 
     Args:
         cells: Cells of a node that is nowhere coarser than ``node``, which may have further axes.

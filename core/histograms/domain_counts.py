@@ -54,8 +54,6 @@ class Ascending(NamedTuple):
 def sum_ascending(parts: Sequence[Ascending]) -> Ascending:
     """Sum one or more histograms of ascending one-word cells into one, on several cores.
 
-    There is at least one histogram.
-
     Each range of cells is brought together from all of them and sorted by its digits, on several cores; every row is moved a few times,
     however many histograms there are.
     """

@@ -244,7 +244,7 @@ def most_cells(hierarchies: Sequence[Hierarchy], node: Node, records: int) -> in
 
 
 def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
-    """Return the most precise node, or a fine one if there are many, whose dense histogram fits; or None.
+    """Return the most precise node whose dense histogram fits, a fine one in a huge lattice; or None.
 
     Its N_data is at most N_RAM (eq. 2). None if even the top is too large. In a lattice too large to hold it is the node of
     ``fitting_node``, which may be less precise.
@@ -261,7 +261,7 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
 
 
 def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -> Node | None:
-    """Return the most precise node, or a fine one if there are many, whose cells surely fit; or None.
+    """Return the most precise node whose cells surely fit, a fine one in a huge lattice; or None.
 
     It is the root of ``root: occupied``. None if even the top is too large. In a lattice too large to hold it is the node of
     ``fitting_node``, which may be less precise.
