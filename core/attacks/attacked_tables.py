@@ -46,7 +46,7 @@ class AttackedRelease:
 
 
 def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bool = True) -> AttackedRelease:
-    """Build an attacked release from coded labels and values.
+    """Build an attacked release from codes; records are reordered by their labels, then values.
 
     Args:
         labels: Shape (n, q), the label of each record in each quasi-identifier.
@@ -72,7 +72,7 @@ def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bo
 
 
 def joint_codes(columns: Codes) -> Codes:
-    """Return one number for each distinct row of integers, shape (n,) of (n, m)."""
+    """Assign a number from 0 to each distinct row of integers; return each row's, shape (n,) of (n, m)."""
     joint = np.zeros(len(columns), np.int64)
     for column in columns.T:
         _, joint = np.unique(joint, return_inverse=True)
@@ -148,7 +148,7 @@ def recombined_people(people: AttackedPeople, random: np.random.Generator) -> At
 
 
 def with_values_of_others(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Return a control group: the same people with the sensitive values of other people.
+    """Return a control group: the same people with values of others, and no record of their own.
 
     So the release says nothing about their values.
     """
@@ -200,7 +200,7 @@ def wilson_interval(right: int, guesses: int, deviations: float = USUAL) -> tupl
 def advantage_interval(
     right: int, guesses: int, control_right: int, control_guesses: int, deviations: float = USUAL
 ) -> tuple[float, float, float]:
-    """Return the share of right guesses minus the control group's share, and its interval.
+    """Return the share of right guesses minus the control group's, and the low and high end of it.
 
     The interval is made of both score intervals (Newcombe, Stat. Med. 1998, method 10). Without guesses about the control group its share
     is 0: no person in it could be guessed.
@@ -277,7 +277,7 @@ def _rounded(share: float) -> float:
 
 
 def added_guesses(played: list[Guesses]) -> Guesses:
-    """Sum the guesses of one attack that was run in several parts."""
+    """Sum the guesses of one attack run in parts, at least one; ``accepted`` is their mean by guesses."""
     first, count = played[0], sum(one.guesses for one in played)
     return replace(
         first,

@@ -83,9 +83,7 @@ class ModalValues:
 
 
 def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.0) -> NDArray[np.float64] | None:
-    """Return the most records of each class that may have its most frequent value, shape (c,).
-
-    None where the privacy model sets no bound.
+    """Return the most records of each class that may have its modal value, (c,); None if unbounded.
 
     Args:
         kind: The model of l-diversity or the distance of t-closeness.
@@ -112,7 +110,7 @@ def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.
 
 
 def entropy_share(diversity: float, values: int) -> float:
-    """Return the greatest share of one value at which the entropy is still at least ln(l).
+    """Return the greatest share of one value at which the entropy is at least ln(``diversity``).
 
     The other share is spread evenly over the other values.
     """
@@ -140,7 +138,7 @@ COUNTED = 1.0
 
 
 def modal_values(release: AttackedRelease, column: str) -> ModalValues:
-    """Return the most frequent value of each class; of equally frequent values the first."""
+    """Return the most frequent value of each class, nulls aside; of equally frequent ones the first."""
     codes, classes = release.values[column], len(release.sizes)
     held = codes >= 0
     width = int(codes.max(initial=0)) + 1
@@ -161,7 +159,7 @@ def inference_by_class(
     promised: Mapping[str, Any],
     missing: float = 0.0,
 ) -> list[Guesses]:
-    """Simulate the inference attack: guess the most frequent value of the fitting classes.
+    """Guess the most frequent value of the fitting classes; where l or t bounds it, count breaches too.
 
     Where no class fits, it is the most frequent value of the release.
 

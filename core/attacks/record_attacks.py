@@ -70,7 +70,7 @@ def _recombined_sizes(release: AttackedRelease, count: int, random: np.random.Ge
 
 
 def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
-    """Return the pairs of a class and a value, the rarest first."""
+    """Return the pairs of a class and a column's value, nulls aside, the rarest first."""
     values = release.values[column]
     width = int(values.max(initial=0)) + 1
     held = values >= 0
@@ -79,7 +79,7 @@ def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
     return PairCounts(pairs[order] // width, pairs[order] % width, counts[order])
 
 
-def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, is_known: bool) -> Guesses:
+def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, is_published: bool) -> Guesses:
     """Simulate the attack by a column's rarest values: right if a single record has the value.
 
     Where the job promises that k people share values, it is right if fewer than k have it.
@@ -90,13 +90,13 @@ def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: 
         k: What is promised.
         sample: Guesses, at most.
         shared: Whether the job promises that k people have each value.
-        is_known: Whether the job publishes the column at all.
+        is_published: Whether the job publishes the column at all.
     """
     values = release.values[column]
     counts = np.sort(np.bincount(values[values >= 0]))
     rarest = counts[counts > 0][:sample]
     right = _few(rarest, k) if shared else int(np.count_nonzero(rarest == 1))
-    return Guesses("singling_out", column, BY_VALUE, len(rarest), right, 0, 0, promised=shared or not is_known)
+    return Guesses("singling_out", column, BY_VALUE, len(rarest), right, 0, 0, promised=shared or not is_published)
 
 
 def singled_out_by_both(release: AttackedRelease, column: str, sample: int, random: np.random.Generator) -> Guesses:
@@ -125,7 +125,7 @@ def small_and_random_classes(release: AttackedRelease, count: int, random: np.ra
 
 
 def persons_within(fits: Fits, persons: Codes | None) -> Codes:
-    """Return the number of persons in the source who satisfy each predicate, shape (m,).
+    """Count the persons, or records if ``persons`` is None, who satisfy each predicate, shape (m,).
 
     Args:
         fits: Shape (n, m), which records satisfy which predicate.
@@ -175,7 +175,7 @@ ORDER_ACCEPTED = 0.1
 
 
 def right_links(release: AttackedRelease, people: AttackedPeople, fits: Fits, random: np.random.Generator) -> int:
-    """Return how often a random record of the fitting classes is the person's own.
+    """Count the people for whom a record drawn at random from the fitting classes is their own.
 
     Args:
         release: The release.
@@ -220,7 +220,7 @@ def with_one_wrong_qid(people: AttackedPeople, random: np.random.Generator) -> A
 
 
 def nearest_classes(release: AttackedRelease, people: AttackedPeople) -> Fits:
-    """Return a mask of the classes that fit by most quasi-identifiers, shape (p, c).
+    """Return a mask of the classes that fit by most quasi-identifiers, at least one, shape (p, c).
 
     No class is marked for a person whom none fits by any.
     """
@@ -249,7 +249,7 @@ def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, acce
 
 
 def people_per_class_set(people: Codes, classes: Codes) -> Codes:
-    """Return for each person the number of people in the same set of classes, shape (people,)."""
+    """Return, by ascending person, the number of persons in the same set of classes, shape (persons,)."""
     pairs = np.unique(np.stack([people, classes], axis=1), axis=0)
     names = _mixed(pairs[:, 1].astype(np.uint64))
     _, who = np.unique(pairs[:, 0], return_inverse=True)

@@ -102,7 +102,7 @@ class Picture:
         return f"{frame}{said}{body}</svg>"
 
 
-def side_by_side(title: str, says: str, pictures: Sequence[Picture]) -> Picture:
+def side_by_side(title: str, alt_text: str, pictures: Sequence[Picture]) -> Picture:
     """Return one picture that shows several pictures side by side, under one heading."""
     top, x, parts = 40, 0.0, [text(8, 24, title, size=16, bold=True)]
     for one in pictures:
@@ -110,7 +110,7 @@ def side_by_side(title: str, says: str, pictures: Sequence[Picture]) -> Picture:
         parts.append(f"<g transform='translate({x:g} {top})'><title>{escape(one.title)}</title>{one.body}</g>")
         x += one.width + GUTTER
     width = max(x - GUTTER, 16 + width_of(title, 16))
-    return Picture(title, says, width, top + max(one.height for one in pictures), "".join(parts))
+    return Picture(title, alt_text, width, top + max(one.height for one in pictures), "".join(parts))
 
 
 def text(

@@ -65,7 +65,7 @@ class Points:
 
     @classmethod
     def of(cls, rows: Rows, numerical: int, missing: int = UNIT) -> Self:
-        """Return points whose columns are QIDs of equal weight."""
+        """Return points whose columns are QIDs of equal weight, the first ``numerical`` of them numerical."""
         return cls(rows, Metric(numerical, missing, False, np.full(rows.shape[1], UNIT)))
 
     @property
@@ -197,7 +197,7 @@ def measure_to_vantages(
     metric: Metric,
     distances: NDArray[np.int64],
 ) -> None:
-    """Measure the distances from the records of segments to the vantage point of their segment.
+    """Write each record's distance to its segment's vantage point into ``distances``, at its place.
 
     Args:
         rows: Shape (n, QIDs).

@@ -72,7 +72,7 @@ def smaller_than(k: int, unit: Unit = EVERY_RECORD) -> Fails:
 
 
 def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> tuple[NDArray[np.int32], int]:
-    """Merge every failing class with the class of the nearest medoid until none fails.
+    """Merge failing classes with the nearest by medoid, down to one; return classes and how many failed.
 
     All that fail in one pass are merged at once, so that the outcome does not depend on where one begins. Classes that are nearest to one
     another become one. Of equally near classes the one with the lower number is taken.
@@ -123,7 +123,7 @@ HALVES = VantageTree(1, "median", "farthest")
 
 
 def merge_unsafe_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:
-    """Merge classes of at least k so that each keeps a privacy model that all records together keep.
+    """Merge classes until each keeps what all records together keep; return classes, and how many merged.
 
     Args:
         points: The records.

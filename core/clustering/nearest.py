@@ -15,7 +15,7 @@ LEAF = 8
 
 
 def nearest(sought: Points, among: Points, own: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """Return the nearest point of each point, the first of equals.
+    """Return for each point the row of its nearest point, the first of equals; -1 if there is none.
 
     Args:
         sought: The points to find a neighbour for.

@@ -145,7 +145,7 @@ def leaving_persons(
     persons: NDArray[np.int64],
     k: int,
 ) -> NDArray[np.bool_]:
-    """Return a mask of outliers that leave one after the other, each if k persons stay in its partition.
+    """Return a mask of the records that leave while k persons stay; count ``records``, ``persons`` down.
 
     Args:
         outliers: The outliers, those that are to leave first before the others.

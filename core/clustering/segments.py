@@ -45,7 +45,7 @@ def nth_smallest(values: Numbers, nth: int) -> int:
 
 @kernel
 def split_segments(order: Numbers, segments: Numbers, near: Numbers, distances: Numbers) -> None:
-    """Move the nearest records of each segment to its front; both halves keep their order.
+    """Move each segment's nearest records to its front in ``order``; both halves keep their order.
 
     Args:
         order: Shape (n,), the records segment by segment; changed.
@@ -82,9 +82,7 @@ def split_segments(order: Numbers, segments: Numbers, near: Numbers, distances: 
 
 @kernel
 def sizes_with_persons(order: Numbers, segments: Numbers, near: Numbers, distances: Numbers, people: Owners, k: int) -> Numbers:
-    """Return each segment's number of near records with which both halves keep k persons, shape (s,).
-
-    It is 0 where no rank does that.
+    """Return how many near records leave k persons in both halves of each segment, (s,); 0 if none do.
 
     The persons of the nearest records grow with the rank and those of the others shrink. So the ranks that keep k persons are neighbours,
     and the one next to the wanted rank is taken.

@@ -98,7 +98,7 @@ class VantageTree:
         distances: NDArray[np.int64],
         people: NDArray[np.int32] | None = None,
     ) -> NDArray[np.int64]:
-        """Split segments by distance: near records first; return each segment's number of near records.
+        """Put each segment's near records first in ``order``; return how many, or 0 if it is not split.
 
         Args:
             points: The records.

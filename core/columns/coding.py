@@ -70,7 +70,7 @@ class Coder:
         return position_finder(self._domain.values, self._domain.size)
 
     def code(self, column: pa.Array) -> Codes:
-        """Return the code of each value of a batch.
+        """Return the code of each value of a batch; raise LookupError for a value outside the domain.
 
         Args:
             column: Shape (n,), of the domain's type or a dictionary of it.
@@ -217,7 +217,7 @@ def single_word(words: PackedWords) -> NDArray[np.int64]:
 
 
 def positions_among(cells: PackedWords, wanted: PackedWords, product: int) -> NDArray[np.integer[Any]]:
-    """Return the position of each wanted cell among known cells, shape (n,).
+    """Return each wanted cell's position among ascending cells, of which every one is known, (n,).
 
     Args:
         cells: Words of shape (cells,), ascending without repeats; every wanted cell is one of them.
@@ -262,7 +262,7 @@ class Translation:
 
     @classmethod
     def between(cls, chunk_domains: Sequence[Domain], source_domains: Sequence[Domain]) -> Translation:
-        """Return the translation from the domains of a chunk to the domains of its source, axis by axis."""
+        """Return a chunk's translation into its source's domains; raise LookupError for an unknown value."""
         maps = tuple(codes_in(mine, all_of) for mine, all_of in zip(chunk_domains, source_domains, strict=True))
         for mine, codes in zip(chunk_domains, maps, strict=True):
             if (codes < 0).any():
@@ -290,9 +290,6 @@ class Translation:
 
 
 def codes_in(chunk_domain: Domain, source_domain: Domain) -> NDArray[np.int64]:
-    """Return the source domain's code of each code of a chunk's domain, shape (codes,).
-
-    It is -1 for a value that is not in ``source_domain``.
-    """
+    """Return the source domain's code of each code of a chunk's domain, (codes,); -1 where there is none."""
     codes = position_finder(source_domain.values, -1)(chunk_domain.values).astype(np.int64)
     return np.append(codes, len(source_domain.values) if source_domain.nulls else -1) if chunk_domain.nulls else codes

@@ -50,7 +50,7 @@ def working_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def to_working_type(column: pa.Array) -> pa.Array:
-    """Convert a column to its working type.
+    """Convert a column to its working type; floats get one zero, and a dictionary stays one.
 
     Dictionaries of other kinds than text, and columns that need no change, stay as they are.
     """
@@ -152,7 +152,7 @@ def _time(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def merge_schemas(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[int, int]]]:
-    """Merge the schemas of all files into one, each column in a type that holds its values in all files.
+    """Merge the schemas of files; return the columns, and two files by column without a common type.
 
     Columns come in the order of their first occurrence.
 

@@ -58,7 +58,7 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.in
 
 @kernel
 def sum_equal_cells(cells: NDArray[np.int64], counts: Counts, hash_slots: Counts) -> tuple[NDArray[np.int64], Counts]:
-    """Sum the counts of equal cells in a hash table.
+    """Sum equal cells' counts by ``hash_slots``, all -1; return first row and sum of each distinct one.
 
     For cells too many for an array this costs least.
 
@@ -112,7 +112,7 @@ def number_distinct(cells: NDArray[np.int64], hash_slots: Counts) -> int:
 
 @kernel
 def number_values(values: NDArray[np.int64], hash_slots: Counts, most: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Assign numbers from 0 to distinct values in order of first occurrence, up to ``most`` values.
+    """Assign numbers to values by first occurrence; return these and the values, empty if above ``most``.
 
     Args:
         values: Shape (n,).
@@ -143,37 +143,37 @@ def number_values(values: NDArray[np.int64], hash_slots: Counts, most: int) -> t
 
 
 @kernel
-def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], hash_slots: Counts) -> NDArray[np.int32]:
-    """Return the position of each wanted cell among known cells, shape (n,); -1 for an unknown cell.
+def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], position_table: Counts) -> NDArray[np.int32]:
+    """Look up each cell number in a position table; return its position, -1 if unknown, shape (n,).
 
     Args:
         wanted: Shape (n,).
         cells: Shape (cells,), without repeats.
-        hash_slots: What ``fill_position_table`` made of them.
+        position_table: What ``fill_position_table`` made of them.
     """
-    found, mask = np.empty(wanted.shape[0], np.int32), np.uint64(hash_slots.shape[0] - 1)
+    found, mask = np.empty(wanted.shape[0], np.int32), np.uint64(position_table.shape[0] - 1)
     for row in range(wanted.shape[0]):
         place = ((np.uint64(wanted[row]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
-        while hash_slots[place] >= 0 and cells[hash_slots[place]] != wanted[row]:
+        while position_table[place] >= 0 and cells[position_table[place]] != wanted[row]:
             place = (place + np.uint64(1)) & mask
-        found[row] = hash_slots[place]
+        found[row] = position_table[place]
     return found
 
 
 @kernel
-def fill_position_table(cells: NDArray[np.int64], hash_slots: Counts) -> None:
-    """Fill a hash table with the position of each cell.
+def fill_position_table(cells: NDArray[np.int64], position_table: Counts) -> None:
+    """Write the position of each cell into a position table, a hash table that is all -1 before.
 
     Args:
         cells: Shape (cells,), without repeats.
-        hash_slots: Shape (a power of two, more than there are cells,), all -1; written to.
+        position_table: Shape (a power of two, more than there are cells,), all -1; written to.
     """
-    mask = np.uint64(hash_slots.shape[0] - 1)
+    mask = np.uint64(position_table.shape[0] - 1)
     for row in range(cells.shape[0]):
         place = ((np.uint64(cells[row]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
-        while hash_slots[place] >= 0:
+        while position_table[place] >= 0:
             place = (place + np.uint64(1)) & mask
-        hash_slots[place] = row
+        position_table[place] = row
 
 
 @kernel
@@ -221,7 +221,7 @@ def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 @kernel
 def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int, codes: Codes) -> None:
-    """Unpack mixed-radix cell numbers into the group of each QID.
+    """Unpack mixed-radix cell numbers into groups, written to columns of ``codes`` from ``first`` on.
 
     Args:
         cells: Shape (n,).

@@ -53,7 +53,7 @@ def as_dictionary(column: pa.Array) -> pa.Array:
 
 
 def position_finder(values: pa.Array, other: int) -> Finder:
-    """Return a function that finds the position of each value of an array in a domain's values.
+    """Return a function that finds each value's position among a domain's values, or gives ``other``.
 
     The position is ``other`` for values that are not there, and for nulls.
 

@@ -22,7 +22,7 @@ DIGIT = 11
 
 @kernel
 def radix_sort(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int) -> bool:
-    """Sort numbers by some of their bits with a stable radix sort.
+    """Sort numbers stably by some of their bits; return whether the sorted ones are in ``other``.
 
     A digit that all have in common takes no pass.
 
@@ -63,7 +63,7 @@ def radix_sort(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int
 
 @kernel
 def insertion_sort(numbers: NDArray[np.uint64], most: int) -> bool:
-    """Sort nearly sorted numbers, shape (n,), by insertion; give up after ``most`` steps.
+    """Sort nearly sorted numbers in place; return whether ``most`` steps were enough.
 
     Args:
         numbers: Written to.
@@ -86,7 +86,7 @@ def insertion_sort(numbers: NDArray[np.uint64], most: int) -> bool:
 
 @kernel
 def insertion_sort_order(order: NDArray[np.intp], numbers: NDArray[Any], most: int) -> bool:
-    """Correct a permutation that nearly sorts numbers, by insertion; give up after ``most`` steps.
+    """Correct in place an order that nearly sorts numbers; return whether ``most`` steps were enough.
 
     Args:
         order: Shape (n,), written to.
@@ -116,7 +116,7 @@ UPPER, MANY, MORE = 3 * DIGIT, 1 << 22, 4 * DIGIT
 
 
 def ascending(numbers: NDArray[Any], most: int, *, lowest: int = 0, kept: bool = True) -> NDArray[Any]:
-    """Return whole numbers in ascending order.
+    """Return whole numbers, none negative, in ascending order; unless ``kept``, the input is reordered.
 
     Args:
         numbers: Shape (n,), uint32, uint64 or int64, none negative.

@@ -50,10 +50,7 @@ class JointCells:
         self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells, as codes of shape (cells, bundles), and their record counts, shape (cells,).
-
-        Nothing is added once there are too many cells.
-        """
+        """Add cells, codes of shape (cells, bundles), and their counts; nothing once ``fits`` is False."""
         if self._dense is not None:
             add_cells(codes, *self._worth.tables(bundles), counts, self._dense)
         elif self.fits:

@@ -201,7 +201,7 @@ class RowSums:
         np.add.at(self.counts, persons[first], np.diff(np.append(first, len(persons))))
 
     def of(self, digests: Digests) -> Digests:
-        """Return a digest of each person from the sums of the digests of the person's rows, shape (persons,)."""
+        """Combine in place the digest of each person with the sum of the person's rows; return the digests."""
         combine(digests, self.sums)
         return digests
 

@@ -25,7 +25,7 @@ ABSENT = -2
 
 
 def equal_records_sql() -> str:
-    """Return SQL that counts, outside shared files, the records of each source with an equal in the other.
+    """Return SQL on ``mine`` and ``theirs``: records outside shared files with an equal in the other.
 
     It yields the fields of ``core.composition.contents.Likeness`` in their order.
 
@@ -43,7 +43,7 @@ def equal_records_sql() -> str:
 
 
 def common_persons_sql() -> str:
-    """Return SQL that counts the persons who have records in both sources.
+    """Return SQL that counts the persons who have records in both ``mine`` and ``theirs``.
 
     A record of no person has the person 0.
     """
@@ -71,7 +71,7 @@ class RecordMatching(NamedTuple):
 
 
 def joined_records_sql(identity: RecordMatching) -> str:
-    """Return SQL that makes the table ``joined`` of the records of both releases with both classes.
+    """Return SQL that makes the table ``joined`` of ``mine`` and ``theirs``: records with both classes.
 
     Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …. A record in both whose published values
     changed has a row for each release that is ``changed``.
@@ -162,7 +162,7 @@ def _rows(identity: RecordMatching) -> str:
 
 
 def joint_classes_sql(k: int, *, persons: bool) -> str:
-    """Return SQL that counts joint-class records in both releases, added and removed, and those at risk.
+    """Return SQL on ``joined``: shared, added and removed records, those at risk, and those changed.
 
     Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
     joint class is a combination of a class of each release; one that neither release publishes discloses nothing.
@@ -197,7 +197,7 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 
 
 def numbered_classes_sql(columns: Sequence[int], *, persons: bool) -> str:
-    """Return SQL that assigns numbers to the published joint classes with at least one unit of k.
+    """Return SQL that makes ``numbered``: the published joint classes of ``joined`` with any unit of k.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not
     publish a column discloses nothing of it.
@@ -216,7 +216,7 @@ def numbered_classes_sql(columns: Sequence[int], *, persons: bool) -> str:
 
 
 def sizes_sql(columns: Sequence[int]) -> str:
-    """Return SQL that yields the size of each joint class, in the order of their numbers.
+    """Return SQL that yields the size of each joint class in ``numbered``, in the order of numbers.
 
     Its columns are ``size`` and ``has_0`` ….
     """
@@ -224,7 +224,7 @@ def sizes_sql(columns: Sequence[int]) -> str:
 
 
 def sets_table_sql() -> str:
-    """Return SQL that makes the table of set digests and the values in each set.
+    """Return SQL that makes the empty table of set digests and the values in each set.
 
     Its columns are ``number`` of a column, ``digest`` and ``value``; a digest that is not in it is one value.
     """
@@ -238,7 +238,7 @@ def _each_value(rows: str, column: int) -> str:
 
 
 def joint_values_sql(column: int, *, persons: bool) -> str:
-    """Return SQL that counts each sensitive value of a column in each joint class.
+    """Return SQL that counts each sensitive value of a column in each class of ``numbered``.
 
     Its columns are ``number``, ``value`` and ``times``. It is right because ``GROUP BY`` brings the records of a class and a value
     together once, and a person counts once for each of its values there, as in a class of one release.

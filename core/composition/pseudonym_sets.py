@@ -80,7 +80,7 @@ def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
 
 
 def keyed_disclosures_sql(digests: str, owners: str, secret: str, release: str, person_columns: str) -> str:
-    """Return SQL that makes this release's table of pseudonyms, owners and disclosures as keyed digests.
+    """Return SQL that makes ``published_now``: pseudonyms, owners and disclosures as keyed digests.
 
     Its columns are ``key``, ``owner``, ``everything`` and ``labels``.
 
@@ -101,7 +101,7 @@ def keyed_disclosures_sql(digests: str, owners: str, secret: str, release: str, 
 
 
 def all_releases_sql(*, again: bool = False) -> str:
-    """Return SQL that adds this release's digests by pseudonym to those of earlier releases, as a table.
+    """Return SQL that makes ``known_now`` of ``known_before`` and ``published_now``, by pseudonym.
 
     ``before`` and ``mine`` are the digests of the earlier releases and of this one, null where they have not the pseudonym.
 
@@ -126,12 +126,12 @@ def all_releases_sql(*, again: bool = False) -> str:
 
 
 def remaining_pseudonyms_sql() -> str:
-    """Return SQL that yields the digests to keep of all releases, by pseudonym."""
+    """Return SQL that yields what to keep of ``known_now``: owner and digests by pseudonym."""
     return f"SELECT key, owner, everything, labels FROM {FOLDED} ORDER BY key"
 
 
 def joined_people_sql(k: int) -> str:
-    """Return SQL that counts the persons whom a release joins to earlier ones, and those below k.
+    """Return SQL on ``known_now``: persons whom a release joins to earlier ones, and those below k.
 
     ``people`` are in this release and in an earlier one. ``below_k`` share all that is disclosed with fewer than k, or came to do so
     because this release has them or has not. ``by_labels`` share with fewer than k what is disclosed in labels alone. ``smallest`` is how
@@ -190,7 +190,7 @@ def digest_table(table: ShownTable) -> str:
 
 
 def row_digests_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
-    """Return SQL that makes the table of digests of a table's rows and of all rows below them.
+    """Return SQL that makes ``digest_table(table)``, rows below included; make the tables below first.
 
     Its columns are ``k0`` … and ``r0`` …, a row's key and reference, ``nearest``, ``labels`` and ``everything``. It is right because each
     row below is counted with the one row that its nearest whole reference finds.
@@ -225,7 +225,7 @@ def row_digests_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -
 
 
 def disclosed_persons_sql(unit: ShownTable, link: Sequence[str]) -> str:
-    """Return SQL that yields the digests of each person's disclosed rows, by pseudonym.
+    """Return SQL on the unit's ``digest_table``: digests of each person's disclosed rows, by pseudonym.
 
     Its columns are ``key``, ``everything`` and ``labels``, as ``disclosed_sql`` has them of one table.
 

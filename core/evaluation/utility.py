@@ -72,7 +72,7 @@ def exact_meaning(size: int) -> Meaning:
 
 
 def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Domain, hierarchy: Hierarchy, level: int | None) -> Meaning:
-    """Parse published labels into the codes that they stand for.
+    """Parse published labels into the codes that they stand for; raise LookupError if one has none.
 
     Args:
         texts: The label of each group, the two bounds with a bar between where there are two; None for a null.

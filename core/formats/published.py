@@ -62,7 +62,7 @@ class PublishedValues:
         return known.take(pa.array(places))
 
     def without(self, gone: pa.Array) -> PublishedValues:
-        """Return the mapping with the given published values replaced by ``other``, or null."""
+        """Return the mapping with the given published values replaced by ``others_published_as``."""
         if not len(gone):
             return self
 

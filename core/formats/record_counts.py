@@ -49,7 +49,7 @@ def transitions() -> NDArray[np.uint8]:
 
 @kernel
 def count_block(block: NDArray[np.uint8], kinds: NDArray[np.uint8], table: NDArray[np.uint8], least: int, known: NDArray[np.int64]) -> None:
-    """Count the records that end in a block of bytes and update the parser's state.
+    """Count the records that end in a block of bytes; update ``known``, the parser's state.
 
     Args:
         block: Shape (bytes,).
@@ -89,7 +89,7 @@ class RecordCount(NamedTuple):
 
 
 def count_records(blocks: Iterable[bytes], delimiter: str, columns: int) -> RecordCount:
-    """Count the records of a CSV file in one pass.
+    """Count the records of a CSV file, its header included, and measure the longest, in one pass.
 
     Args:
         blocks: Its bytes, a part at a time.

@@ -123,9 +123,7 @@ class _Block:
 
 
 def record_starts(ranges: Sequence[tuple[int, ScannedRange]]) -> list[int] | None:
-    """Return where ranges of complete records begin, the end of the header first.
-
-    None where quotes do not decide it.
+    """Return where ranges of complete records begin, after the header first; None if quotes are unclear.
 
     Args:
         ranges: First byte of each range of a file, in order and without a gap, and what was found there.

@@ -187,7 +187,7 @@ def value_digests(column: pa.Array) -> Digests:
 
 
 def as_texts(values: pa.Array) -> pa.StringArray:
-    """Return values as text, at most their first 200 characters; empty for types without a text.
+    """Return values as text, at most 200 characters each; empty for nulls and types without a text.
 
     Bytes are such a type.
     """

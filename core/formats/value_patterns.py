@@ -287,7 +287,7 @@ def _mostly(count: int, texts: Sequence[str]) -> bool:
 
 
 def is_ip(text: str) -> bool:
-    """Return whether a text is an IP address, version 4 or 6."""
+    """Return whether a text is an IP address, version 4 or 6, spaces around it aside."""
     if text.count(".") < 3 and ":" not in text:
         return False
     try:
@@ -297,22 +297,22 @@ def is_ip(text: str) -> bool:
     return True
 
 
-def is_phone(named: set[str], texts: Sequence[str]) -> bool:
+def is_phone(column_words: set[str], texts: Sequence[str]) -> bool:
     """Return whether most values are written like telephone numbers.
 
     Any digits are, where the column's name says so.
     """
-    pattern = _DIGITS if named & _PHONES else _PHONE
+    pattern = _DIGITS if column_words & _PHONES else _PHONE
     return _mostly(sum(bool(pattern.fullmatch(text.strip())) for text in texts), texts)
 
 
-def is_birth(named: set[str], texts: Sequence[str]) -> bool:
+def is_birth(column_words: set[str], texts: Sequence[str]) -> bool:
     """Return whether most values are dates as far apart as births of people are.
 
     In a column named after births, dates and years at any distance count.
     """
     years = [year for year in map(_year_of, texts) if year is not None]
-    if named & _BIRTHS:
+    if column_words & _BIRTHS:
         return _mostly(len(years) or sum(bool(_YEAR.fullmatch(text)) for text in texts), texts)
     if len(years) < _FEWEST_DATES or not _mostly(len(years), texts):
         return False
@@ -340,12 +340,12 @@ def _year_of(text: str) -> int | None:
     return year if 1880 <= year <= 2100 else None
 
 
-def is_place(named: set[str], texts: Sequence[str]) -> bool:
+def is_place(column_words: set[str], texts: Sequence[str]) -> bool:
     """Return whether most values are geographic points, or degrees in a column named so."""
     pairs = [found for text in texts if (found := _POINT.fullmatch(text.strip()))]
     if _mostly(sum(abs(float(pair[1])) <= 180 and abs(float(pair[2])) <= 180 for pair in pairs), texts):
         return True
-    bounds = [_PLACES[word] for word in named & _PLACES.keys()]
+    bounds = [_PLACES[word] for word in column_words & _PLACES.keys()]
     degrees = [text for text in texts if "." in text and _NUMBER.fullmatch(text.strip())]
     return bool(bounds) and _mostly(sum(abs(float(text)) <= max(bounds) for text in degrees), texts)
 

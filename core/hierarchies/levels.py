@@ -205,7 +205,7 @@ def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
 
 
 def scaled_integer(number: Decimal, decimals: int) -> int:
-    """Return ``number * 10**places`` as an integer."""
+    """Return ``number * 10**decimals`` as an integer; raise ValueError if it has more decimal places."""
     whole = Fraction(number) * 10**decimals
     if whole.denominator != 1:
         msg = f"a number with more than {decimals} decimal places"
@@ -213,19 +213,16 @@ def scaled_integer(number: Decimal, decimals: int) -> int:
     return int(whole)
 
 
-def multiplied_without_overflow(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
-    """Multiply ascending integers by a factor, as Python integers where 64 bits could overflow.
-
-    They become Python integers where the results, moved by ``reach``, could overflow 64 bits.
-    """
+def multiplied_without_overflow(whole: ScaledIntegers, factor: int, shift: int) -> ScaledIntegers:
+    """Multiply ascending integers, as Python integers if results plus ``shift`` could overflow 64 bits."""
     ends = [abs(int(end)) for end in (whole[:1].tolist() + whole[-1:].tolist())]
-    if whole.dtype != object and factor < _ROOM and max(ends, default=0) * factor + reach < _ROOM:
+    if whole.dtype != object and factor < _ROOM and max(ends, default=0) * factor + shift < _ROOM:
         return whole * factor
     return whole.astype(object) * factor
 
 
 def decimal_text(whole: ScaledIntegers, decimals: int) -> pa.Array:
-    """Write ``whole / 10**places`` with exactly ``decimals`` decimal places.
+    """Write ``whole / 10**decimals`` with exactly ``decimals`` decimal places.
 
     Args:
         whole: Shape ``(g,)``.

@@ -37,7 +37,7 @@ class LabelTable:
 
 
 def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
-    """Read and check a CSV hierarchy; its path is relative to ``folder``."""
+    """Read a CSV hierarchy, its path relative to ``folder``; raise HierarchyError if it is faulty."""
     path = str(spec.csv)
     try:
         with spec.text(folder) as file:
@@ -58,7 +58,7 @@ def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
 
 
 def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelTable:
-    """Check rows of labels and return them as a label table.
+    """Return rows of labels as a label table; raise HierarchyError if ragged or not nested.
 
     Each row goes from the value to its coarsest label.
     """
@@ -83,7 +83,7 @@ def csv_levels(qid: str, domain: Domain, spec: CsvHierarchy, folder: Path) -> Dr
 
 
 def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
-    """Build the levels of a domain from a label table.
+    """Build the levels of a domain from a label table; raise HierarchyError for unlisted values.
 
     A last column with a single label is the ``*`` of the hierarchy.
     """
@@ -96,7 +96,7 @@ def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
 
 
 def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
-    """Return the groups of the leaf that stands for nulls, finest first; empty without such a leaf."""
+    """Return the groups of the leaf for nulls, finest first, or empty; raise if that leaf is not listed."""
     leaf, read = getattr(spec, "nulls", None), entry_of(spec).table
     if leaf is None or read is None:
         return ()
@@ -108,7 +108,7 @@ def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
 
 
 def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
-    """Return the row of a label table that lists each value."""
+    """Return the row of a label table that lists each value; raise HierarchyError for unlisted ones."""
     try:
         texts = spellings(values)
     except pa.ArrowInvalid:
@@ -124,7 +124,7 @@ def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
 
 
 def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> LabelTable:
-    """Return the label table of a tree: one row per leaf, from the leaf to its root.
+    """Return a tree's label table, a row per leaf; raise HierarchyError for a name with two parents.
 
     A group is its complete path. Two groups of one name would be published alike, so a name under two parents is refused.
     """

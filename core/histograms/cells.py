@@ -91,7 +91,7 @@ def positions_of_finer_cells(
 def radix_weights(
     fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the radix weight of each group of a finer node in the cell numbers of a coarser node.
+    """Return where each QID's weights start, and each finer group's radix weight in coarser cell numbers.
 
     The first array has the start of each QID in the second one, which has the weights of all QIDs in a row.
 
@@ -169,7 +169,7 @@ def fits_array(packing: Packing, cells: int) -> bool:
 
 
 def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
-    """Assign a number to the coarser cell of each cell, in order of first occurrence.
+    """Assign numbers to the cells' coarser cells by first occurrence; return them and how many there are.
 
     Args:
         cells: Cells of a node that is nowhere coarser than ``node``, which may have further axes.

@@ -52,9 +52,7 @@ class Ascending(NamedTuple):
 
 
 def sum_ascending(parts: Sequence[Ascending]) -> Ascending:
-    """Sum histograms of ascending one-word cells into one, on several cores.
-
-    There is at least one histogram.
+    """Sum one or more histograms of ascending one-word cells into one, on several cores.
 
     Each range of cells is brought together from all of them and sorted by its digits, on several cores; every row is moved a few times,
     however many histograms there are.
@@ -151,7 +149,7 @@ SPAN = 2**63
 
 
 def count_values(column: pa.Array) -> pa.Table:
-    """Count the distinct values of one batch of one column.
+    """Return a table of a batch's distinct values, the null among them, and their counts.
 
     Args:
         column: Shape (n,), any type that can be a QID, or a dictionary of it.

@@ -171,9 +171,9 @@ def add_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: i
 
 
 def merge_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Sum histograms by merging their sorted cells in memory.
+    """Sum one or more histograms by merging their sorted cells in memory.
 
-    There is at least one; arrays of a single one are returned as they are.
+    The arrays of a single one are returned as they are.
     """
     waiting = list(parts)
     if len(waiting[0][0]) == 1:

@@ -49,7 +49,7 @@ def add_three_code_cells(
 
 @kernel
 def fold_axis(counts: Counts, group_of: NDArray[np.int64], out: Counts, first: int, last: int, left: int, right: int) -> None:
-    """Sum the entries of each group along the middle axis of a three-dimensional array.
+    """Add entries to their group in ``out`` along the middle of three axes, between the given ends.
 
     Args:
         counts: Shape (outer, entries, inner).
@@ -69,7 +69,7 @@ def fold_axis(counts: Counts, group_of: NDArray[np.int64], out: Counts, first: i
 
 @kernel
 def fold_last(counts: Counts, group_of: NDArray[np.int64], out: Counts) -> None:
-    """Sum the entries of each group along the last axis of a two-dimensional array.
+    """Add entries to their group in ``out`` along the last of two axes.
 
     Args:
         counts: Shape (outer, entries).
@@ -110,7 +110,7 @@ def tally_runs(
     tally: NDArray[np.int64],
     large: NDArray[np.int64],
 ) -> int:
-    """Sum the counts of equal numbers over sorted runs and tally the sums; return how many sums are large.
+    """Sum equal numbers' counts over sorted runs into ``tally`` or ``large``; return how many are large.
 
     Args:
         rows: Shape (n,), run after run, each ascending: a number, and in its lowest bits a count.
@@ -144,7 +144,7 @@ def tally_runs(
 
 @kernel
 def pack_counts(cells: NDArray[np.int64], counts: NDArray[np.int64], low: int, bits: int, rows: NDArray[np.int64]) -> None:
-    """Pack each cell and its count into one number, the count in the lowest ``bits`` bits.
+    """Pack each cell less ``low``, with its count in the lowest ``bits`` bits, into a number of ``rows``.
 
     Args:
         cells: Shape (n,), none below ``low``.
@@ -159,7 +159,7 @@ def pack_counts(cells: NDArray[np.int64], counts: NDArray[np.int64], low: int, b
 
 @kernel
 def sum_packed(rows: NDArray[np.int64], low: int, bits: int, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
-    """Sum the counts of equal neighbouring cells; return the number of distinct cells.
+    """Write the distinct cells and summed counts to ``cells`` and ``counts``; return how many there are.
 
     Args:
         rows: Shape (n,), n ≥ 1, as ``pack_counts`` makes them.

@@ -329,10 +329,7 @@ class Combinations:
         self._filled += len(counts)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the distinct class sizes, ascending, and how many combinations of QID values have each size.
-
-        No cell can be added after this call.
-        """
+        """Return distinct sizes, ascending, and the combinations of each; no cell can be added after this."""
         rows, self._rows = self._rows[: self._filled], np.empty(0, np.int64)
         ends = [len(rows) * number // RUNS for number in range(RUNS + 1)]
 

@@ -163,7 +163,7 @@ class SparseCells:
         return codes
 
     def varying_codes(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> BundledCodes:
-        """Return the bundle codes of the cells, and their radix weights in a coarser node.
+        """Return codes of the bundles that vary in a coarser node, where their weights start, and the weights.
 
         Bundles whose QIDs have one group there are left out.
 

@@ -129,7 +129,7 @@ def improve_blocks(
     anew: bool,
     figures: Numbers,
 ) -> RankPositions:
-    """Improve the classes of each block; no block publishes more loss than before.
+    """Return improved classes of each block, none with more published loss; add to ``figures``.
 
     Args:
         positions: Shape (n, columns), int32: the records, block by block.

@@ -64,7 +64,7 @@ class Classes(NamedTuple):
 
 @kernel
 def build_classes(records: CodedRecords, prices: Prices, owners: RankPositions, k: int) -> Classes:
-    """Build the classes of a block from the class of each record.
+    """Build a block's classes from the class of each record, an array that they keep and change.
 
     Args:
         records: Of the block.

@@ -27,7 +27,7 @@ from core.recoding.price_kernels import Numbers, Prices, RankPositions, whole
 def grow_classes(
     records: CodedRecords, rows: RankPositions, k: int, prices: Prices, owners: RankPositions, numbers: Numbers, words: int
 ) -> int:
-    """Grow classes greedily: from a seed, always add the record that costs least.
+    """Grow classes from seeds by the record that costs least, written to ``owners``; return their number.
 
     The last record not yet in a class is the next seed. Records too few for a class join the classes whose price they raise least.
 

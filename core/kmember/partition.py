@@ -97,7 +97,7 @@ class Members:
     unit: Unit = EVERY_RECORD
 
     def clustered(self, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Group the records into classes of k persons or more.
+        """Group the records into classes of k persons or more; return each one's class, and counts of steps.
 
         Without persons, classes have k to 2k - 1 records.
 
@@ -110,7 +110,7 @@ class Members:
         return self._worked_on(None, effort)
 
     def improved(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Improve classes of any origin where all records together then cost less.
+        """Improve given classes so that all records together cost less; return as ``clustered`` does.
 
         The steps are those of ``clustered``.
 

@@ -162,7 +162,7 @@ def price_with(set_labels: SetLabels, at: int, records: CodedRecords, row: int, 
 def block_of(
     places: RankPositions, people: RankPositions, counted: NDArray[np.bool_], prices: Prices, scratch: RankPositions
 ) -> CodedRecords:
-    """Assign numbers to the distinct values of a block's records, column by column.
+    """Code a block's records: number the distinct values of each column; ``scratch`` stays 0.
 
     Args:
         places: Shape (n, columns), int32.

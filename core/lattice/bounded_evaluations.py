@@ -217,7 +217,7 @@ class Evaluations:
         return tuple(levels[step] for levels, step in zip(self.levels, steps, strict=True))
 
     def see(self, steps: Steps, *, keep: bool = False) -> NodeRollUp:
-        """Return the loss, objective and bounds of a node; roll it up if it is not cached.
+        """Return a node's loss, objective and bounds, rolled up once; raise SpentError if no effort is left.
 
         Args:
             steps: The node.

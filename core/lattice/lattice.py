@@ -140,7 +140,7 @@ def join(first: Node, second: Node) -> Node:
 
 
 def middle_first(lattice: Lattice) -> NDArray[np.intp]:
-    """Order all nodes from the middle of the middle level outwards.
+    """Return the flat positions of all nodes, from the middle of the middle level outwards.
 
     A node in the middle decides most: it tags all nodes above it or all below it. The order is by the smaller of the two counts,
     largest first, ties by position, so that it depends on the lattice alone.
@@ -160,7 +160,7 @@ def middle_first(lattice: Lattice) -> NDArray[np.intp]:
 
 
 def tag(lattice: Lattice, passes: Callable[[Node], bool], tags: NDArray[np.int8] | None = None) -> NDArray[np.int8]:
-    """Label every node of a lattice as passing or failing by predictive tagging.
+    """Label every node as passing or failing by predictive tagging, in ``tags`` if given; return the tags.
 
     What is coarser than a passing node passes, what is finer than a failing one fails.
 
@@ -244,7 +244,7 @@ def most_cells(hierarchies: Sequence[Hierarchy], node: Node, records: int) -> in
 
 
 def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
-    """Return the most precise node whose dense histogram fits the memory (``root: dense``), or None.
+    """Return the most precise node whose dense histogram fits, a fine one in a huge lattice; or None.
 
     Its N_data is at most N_RAM (eq. 2). None if even the top is too large. In a lattice too large to hold it is the node of
     ``fitting_node``, which may be less precise.
@@ -261,7 +261,7 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
 
 
 def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -> Node | None:
-    """Return the most precise node whose occupied cells surely fit the memory, or None.
+    """Return the most precise node whose cells surely fit, a fine one in a huge lattice; or None.
 
     It is the root of ``root: occupied``. None if even the top is too large. In a lattice too large to hold it is the node of
     ``fitting_node``, which may be less precise.

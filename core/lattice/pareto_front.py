@@ -44,7 +44,7 @@ class ParetoNode:
 
 
 def find_pareto_nodes(searches: Callable[[int], Search], records: int, qids: int) -> list[ParetoNode]:
-    """Return the Pareto front of nodes in loss, suppression and risk, in order of GCP.
+    """Return some nodes of the Pareto front in loss, suppression and risk, in order of GCP.
 
     Args:
         searches: Makes the search for the least GCP, given how many records may be suppressed.

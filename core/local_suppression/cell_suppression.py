@@ -42,9 +42,9 @@ kernel = compiler("local_suppression.cell_suppression")
 def choose_sets_of_largest_pools(
     pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int
 ) -> NDArray[np.int64]:
-    """Choose for each combination the set of QIDs whose suppression puts it into the largest safe pool.
+    """Choose the set of QIDs to suppress for each combination, the largest safe pool first; -1 for none.
 
-    The largest safe pools are taken first. The result has the shape (combinations,).
+    The result has the shape (combinations,).
 
     Args:
         pools: Shape (sets, combinations), int32: the pool of each combination, from 0 for each set.
@@ -121,7 +121,7 @@ class CellSuppression:
 
 
 def fewest_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:
-    """Choose the fewest cells whose suppression brings failing combinations into safe classes.
+    """Suppress few cells, small sets of QIDs first, to bring failing combinations into safe classes.
 
     Args:
         failing: The combinations that fail.

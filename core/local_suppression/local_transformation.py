@@ -34,7 +34,7 @@ Bools = NDArray[np.bool_]
 def fail_unsafe_unions(
     levels: Sequence[ResidualLevel], new: ResidualLevel, promise: Promise, hierarchies: Sequence[Hierarchy]
 ) -> ResidualLevel:
-    """Mark cells of a new level as failing that make unsafe classes with earlier published levels.
+    """Return a new level whose cells fail, too, if they make unsafe classes with earlier levels.
 
     Args:
         levels: What is published before.
@@ -158,7 +158,7 @@ class RareCellLookup:
 def transform_locally(
     first: ResidualLevel, left: Residual, rounds: int, evaluator: NodeEvaluator, find: Find
 ) -> tuple[list[ResidualLevel], Residual]:
-    """Anonymise residual records again, pass by pass, each at the best node for them.
+    """Anonymise residual records again, pass by pass; return the levels and what is still too rare.
 
     Args:
         first: The node of all.

@@ -99,7 +99,7 @@ def column_broken_by_holders(cutting: Cutting, rows: RowTable) -> str | None:
 
 
 def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
-    """Cut rows into classes and generalise their labels.
+    """Cut rows, which together keep the rules, into classes and generalise their labels.
 
     Leaves with equal labels make one class for readers. Leaves that would fail as such a class are merged with neighbours.
 
@@ -122,7 +122,7 @@ def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, Publis
 
 
 def recode_cells(cutting: Cutting, cells: Histogram, unit: Unit | None = None) -> tuple[Recoding, PublishedClasses]:
-    """Partition cells with strict Mondrian and return their recoding and the published classes.
+    """Cut cells, which together keep the rules, by strict Mondrian; return the recoding and the classes.
 
     Args:
         cutting: How; not relaxed.

@@ -45,7 +45,7 @@ def median_cut(
     people: PersonsByRow | None,
     room: CutBuffers,
 ) -> Cut:
-    """Return the cut of a node at a QID's median by weight, or NO_CUT.
+    """Return a node's cut at a QID's median, of the ranks and sums in ``room``, or NO_CUT.
 
     In mode STRICT, where the cut at the median is not allowed, the cut just below the median value is tried.
 
@@ -197,7 +197,7 @@ def cut_all(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cut nodes until no cut is allowed and put the rows in the order of their classes.
+    """Cut nodes until no cut is allowed, reordering ``rows``; return where each class starts.
 
     Args:
         rows: All rows.

@@ -76,7 +76,7 @@ def cut_tree(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cut nodes until no cut is allowed and return the tree of cuts.
+    """Cut nodes until no cut is allowed, reordering ``rows``; return the tree of cuts.
 
     The cuts are those of ``mondrian_cuts.cut_all``.
 

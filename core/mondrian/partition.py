@@ -197,7 +197,7 @@ def partition(
     unit: Unit = EVERY_RECORD,
     cut_prices: CutLabelPrices | None = None,
 ) -> Partition:
-    """Cut rows into classes by Mondrian; return the rows class by class and where each class starts.
+    """Cut rows into classes by Mondrian, reordering the inputs; return row order and class starts.
 
     All rows together must keep the rules.
 

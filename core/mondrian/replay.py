@@ -60,7 +60,7 @@ def union_of_domains(one: Domain, other: Domain) -> Domain:
 
 
 def ranks_of_new_values(old: Domain, old_axis: CutAxis, new: Domain, both: Domain, axis: CutAxis) -> NDArray[np.int64]:
-    """Return the rank on an old axis for each value of a new domain.
+    """Return each new value's rank on an old axis, that of the nearest old one before it; -1 for none.
 
     A value that the old domain lacks gets the rank of the nearest old value before it.
 

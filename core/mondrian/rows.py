@@ -207,7 +207,7 @@ def order_of_rows(rows: Rows, bounds: Bounds, qid: int) -> Numbers:
 
 @kernel
 def sum_records_by_rank(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: CutBuffers) -> int:
-    """Sum the records of each rank of a QID in a node and return the number of ranks.
+    """Sum the records of each rank of a QID in a node into ``room``; return the number of ranks.
 
     Args:
         rows: All rows.

@@ -34,7 +34,7 @@ REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
 
 @kernel
 def span_in_node(qid: int, scale: CutScale, room: CutBuffers) -> float:
-    """Return the span of a QID in a node: max - min of numbers, else the number of distinct values.
+    """Return a QID's span, by extents in ``room``: max - min of numbers, else the number of values.
 
     Numbers with a null have the span of all numbers, so that nulls are cut off first.
     """
@@ -58,7 +58,7 @@ def entropy(sums: Numbers, size: int, weight: int) -> float:
 
 @kernel
 def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scale: CutScale, room: CutBuffers) -> float:
-    """Return a QID's score in a node; the QID of the highest score is cut.
+    """Return a QID's score in a node, by extents in ``room``; the QID of the highest score is cut.
 
     REPRESENTATIVITY is eq. 1. The QID has two values or more.
 
@@ -152,7 +152,7 @@ def cheapest_cut(
     room: CutBuffers,
     prices: CutPrices,
 ) -> Cut:
-    """Return the allowed cut that lowers the NCP of a node most, over all QIDs and values.
+    """Return the allowed cut that lowers a node's NCP most, over all QIDs and values, or NO_CUT.
 
     Of equal cuts the first is taken; NO_CUT if no allowed cut lowers it.
 

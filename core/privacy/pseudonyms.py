@@ -63,7 +63,7 @@ def digests(values: pa.Array, key: bytes) -> bytes:
 
 
 def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
-    """Return the first ``length`` hexadecimal digits of each value's keyed hash, as large text."""
+    """Return ``length`` hexadecimal digits of each text's HMAC-SHA-256, as large text; take no nulls."""
     return fixed_width(digests(values, key).hex(), 64, length)
 
 
@@ -156,9 +156,9 @@ def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
 
 
 def encrypted(values: pa.Array, settings: EncryptSettings, key: bytes) -> pa.Array:
-    """Encrypt numbers of a width, or texts of an alphabet, to values of the same form (FF1, NIST SP 800-38G).
+    """Encrypt numbers of a width, or texts of an alphabet, in their form; raise UnfitError for others.
 
-    It is a permutation of all values of a form. Separators stay where they are. Values of another form end it in an UnfitError.
+    It is a permutation of all values of a form. Separators stay where they are.
     """
     if settings.width is not None:
         return _numbers_encrypted(values, settings.width, key)
@@ -213,7 +213,7 @@ def _around(value: str, made: str, separators: str) -> str:
 
 
 def shifted(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
-    """Return dates or timestamps shifted by whole days (of 24 hours); nulls stay."""
+    """Return dates or timestamps shifted by whole days, nulls kept; raise UnfitError if out of range."""
     wide = pa.int32() if pa.types.is_date32(dates.type) else pa.int64()
     steps = 1 if pa.types.is_date32(dates.type) else PER_DAY[getattr(dates.type, "unit", "ms")]
     try:
@@ -268,7 +268,7 @@ def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, means: Trea
 
 
 def ciphers(spec: EncryptTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
-    """Return each value encrypted to a value of the same form, as large text or whole numbers."""
+    """Return each value encrypted in its form, as large text or whole numbers; raise UnfitError if unfit."""
     return encrypted(values, spec.encrypt, means.key)
 
 
@@ -288,7 +288,7 @@ def shifted_dates(spec: ShiftTreatment, values: pa.Array, means: TreatmentInputs
 
 
 def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
-    """Return each date, written as text, shifted back by the days of its subject."""
+    """Return dates, given as text, shifted back by their subjects' days; raise PseudonymError if unlike."""
     lengths = pc.utf8_length(pseudonyms)
     dtype = pa.date32() if not len(pseudonyms) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
     try:

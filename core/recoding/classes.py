@@ -26,7 +26,7 @@ def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.in
 
 @kernel
 def gather_members(classes: NDArray[np.signedinteger[Any]], next_positions: NDArray[np.int64], order: NDArray[np.int64]) -> None:
-    """List the record numbers class by class into ``order``.
+    """List the record numbers class by class into ``order``; count ``next_positions`` up.
 
     Args:
         classes: Shape (n,), negative for records that are in none.
@@ -72,7 +72,7 @@ def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], st
 def cut_grid_lines(
     numbers: NDArray[np.int64], before: NDArray[np.int64], widths: NDArray[np.int64], k: int, lines: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Cut a sorted domain at grid lines so that each part has the values of at least k persons.
+    """Cut a sorted domain at grid lines, k persons a part; write ``lines``, return a mask of the cuts.
 
     Lines are tried widest first, nearest to the middle first. Where one side has fewer persons, no line on that side is tried any more.
 

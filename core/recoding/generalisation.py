@@ -35,7 +35,7 @@ def generalise(
     intervals: Intervals,
     ends: Ends | None = None,
 ) -> QidLabels:
-    """Label classes for one QID by the job's kind of generalisation.
+    """Label classes for one QID by its way of generalisation; raise ValueError if no interval is possible.
 
     A single value is published as it is. A class with values and nulls is published as a set.
 

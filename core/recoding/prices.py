@@ -67,7 +67,7 @@ class _Column(NamedTuple):
 def label_prices(
     labels: Sequence[LabelPrices], published: int = PUBLISHED, class_value_weight: int = HELD
 ) -> tuple[Prices, list[RankPositions], NDArray[np.bool_]]:
-    """Return the prices (losses) of QID labels as arrays for kernels, and each value's position.
+    """Return label prices as arrays for kernels, the places of each QID's codes, and which are counted.
 
     Args:
         labels: One per QID.

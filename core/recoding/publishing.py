@@ -235,7 +235,7 @@ def _within(values: pa.Array, way: Publishing) -> pa.Array:
 
 
 def scalar_of(number: Decimal, kind: pa.DataType) -> pa.Scalar:
-    """Convert a number of the job to a value of a column's type."""
+    """Convert a job's number to a value of a column's type; raise ValueError for a fraction of integers."""
     if pt.is_integer(kind):
         if number != number.to_integral_value():
             msg = "a fraction, where values are whole numbers"

@@ -52,7 +52,7 @@ def _comparable(column: pa.Array) -> pa.Array:
 
 
 def combination_numbers(codes: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Return the number of each record's combination of QID values, from 0, shape (n,).
+    """Assign numbers from 0 to the QID combinations of records, of which equal ones are neighbours, (n,).
 
     Args:
         codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical_record_order`` puts them.
@@ -256,16 +256,16 @@ def _told_apart(order: NDArray[np.intp], tied: NDArray[np.intp], key: NDArray[np
 def _ranks_of(column: pa.Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], int]:
     """Return the ranks of some records' values, shape (rows,), and the number of ranks."""
     if len(rows) == len(column):
-        ranks, size = dense_ranks(column)
+        ranks, size = ranks_with_null(column)
         return ranks[rows], size
     taken = column.take(pa.array(rows))
     # Of a few records the values are fewer than the entries.
     few = isinstance(taken, pa.DictionaryArray) and len(rows) < len(taken.dictionary)
-    return dense_ranks(taken.dictionary_decode() if few else taken)
+    return ranks_with_null(taken.dictionary_decode() if few else taken)
 
 
-def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:
-    """Return the rank of each value among the distinct values, shape (n,), and the number of ranks.
+def ranks_with_null(column: pa.Array) -> tuple[NDArray[np.int64], int]:
+    """Return each value's rank, shape (n,), floats by their bits, and how many ranks, with one for null.
 
     A null ranks last. Floats rank by their bits, which distinguishes -0.0 from 0.0 and one NaN from another.
     """
@@ -283,7 +283,7 @@ def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:
 
 
 def entry_ranks(entries: pa.Array) -> tuple[NDArray[np.int64], int]:
-    """Return the rank of each dictionary entry, shape (entries,), and the number of ranks.
+    """Return each dictionary entry's rank, shape (entries,), and how many ranks, with one for null.
 
     It is fast where all entries are distinct.
     """
@@ -291,7 +291,7 @@ def entry_ranks(entries: pa.Array) -> tuple[NDArray[np.int64], int]:
         order, distinct = text_order(entries)
         if distinct:
             return _ranks_in(order)[:-1], len(order) + 1
-    return dense_ranks(entries)
+    return ranks_with_null(entries)
 
 
 def _ranks_in(order: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -303,7 +303,7 @@ def _ranks_in(order: NDArray[np.intp]) -> NDArray[np.int64]:
 
 
 def first_files(sizes: NDArray[np.int64], rows_per_file: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Assign classes, in order, to output files of about ``rows_per_file`` records.
+    """Return each class's first output file of about ``rows_per_file``, and over how many it is spread.
 
     Args:
         sizes: Shape (classes,), records per class.

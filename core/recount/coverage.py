@@ -207,7 +207,7 @@ def masks_sql(masks: str, values: str, table: str) -> str:
 def candidate_records_sql(
     source: str, columns: Sequence[str], masks: Sequence[str], part_and_mask: Sequence[str], later_columns: Sequence[str], table: str
 ) -> str:
-    """Return SQL that keeps the source records whose looked-up QID values fit a sampled class's labels.
+    """Return SQL that makes a table of the source records whose looked-up values fit a sampled class.
 
     Only the given quasi-identifiers are looked at; others may follow.
 

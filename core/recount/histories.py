@@ -102,7 +102,7 @@ def below_view(table: ReadTable) -> str:
 
 
 def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
-    """Return SQL that makes the texts of a table's rows from those of its child tables.
+    """Return SQL that makes ``below_view(table)``: texts of rows with all below; make children's first.
 
     It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
 
@@ -143,7 +143,7 @@ def alias_of(table: ReadTable) -> str:
 
 
 def histories_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL that counts persons, histories, and persons of histories below k.
+    """Return SQL on ``below_view(unit)``: persons, histories, persons of the smallest, and those below k.
 
     Its columns are the persons, the histories, the persons of the smallest history, and the persons whose history fewer than k share.
     """
@@ -156,7 +156,7 @@ def histories_sql(unit: ReadTable, k: int) -> str:
 
 
 def persons_of_histories_sql(unit: ReadTable) -> str:
-    """Return SQL that yields the key of each person and the number of the person's history.
+    """Return SQL on ``below_view(unit)``: the key of each person, and the number of the history.
 
     Its columns are ``k0`` … and ``text``.
     """
@@ -174,7 +174,7 @@ def key_faults_sql(table: ReadTable) -> str:
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
-    """Return SQL that finds the person of each row by each of its references.
+    """Return SQL that makes ``owner_view(table)``: the person of each row; make those of others first.
 
     The person is a number of the unit's row. A row has no person where one of its references is there and finds no row: such orphans are
     refused, or left out.
@@ -219,13 +219,13 @@ def owner_view(table: ReadTable) -> str:
 
 
 def unit_owners_sql(unit: ReadTable) -> str:
-    """Return SQL that assigns numbers to the persons of the unit's table."""
+    """Return SQL that makes ``owner_view(unit)``, which numbers the persons of the unit's table."""
     keys = "".join(f"m.{column} AS {unit.at(column)}, " for column in dict.fromkeys([*unit.key, *unit.sensitive]))
     return f"CREATE TEMP TABLE {owner_view(unit)} AS SELECT {keys}row_number() OVER () AS person FROM {unit.relation} AS m"
 
 
 def owner_faults_sql(table: ReadTable) -> str:
-    """Return SQL that counts rows of no person and rows with contradicting references.
+    """Return SQL on ``owner_view(table)`` that counts rows of no person or of contradicting references.
 
     Its columns are the rows of no person, the rows whose references find different persons, the most rows of a person, and for each
     reference the rows in which it is there and finds no row.
@@ -239,7 +239,7 @@ def owner_faults_sql(table: ReadTable) -> str:
 
 
 def history_values_sql(table: ReadTable, unit: ReadTable, column: str) -> str:
-    """Return SQL that yields each sensitive value of a person once, with the person's history.
+    """Return SQL on owner and below views: each sensitive value of a person once, with the history.
 
     Its columns are ``combination``, ``person`` and ``value``. It is right because the unit's keys are unique, so that each person has one
     history.
@@ -251,7 +251,7 @@ def history_values_sql(table: ReadTable, unit: ReadTable, column: str) -> str:
 
 
 def source_value_persons_sql(table: ReadTable, column: str) -> str:
-    """Return SQL that counts the persons of each sensitive value of a table.
+    """Return SQL on ``owner_view(table)`` that counts the persons of each sensitive value.
 
     Its columns are ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table).
     """
@@ -296,9 +296,9 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def choices_sql(unit: ReadTable, table_count: int, most: int) -> str:
-    """Return SQL that counts the choices of rows shared by fewer than ``k`` persons.
+    """Return SQL on ``items``, with parameter ``$k``, that counts choices shared by fewer than k persons.
 
-    It needs ``items``. Its columns are these choices, all choices, and the least number of persons who share one.
+    Its columns are these choices, all choices, and the least number of persons who share one.
 
     It is right because every multiset of at most ``most`` rows of a table is written once for each person who has it, and GROUP BY counts
     these persons.

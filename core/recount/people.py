@@ -136,51 +136,53 @@ def people_sql(combinations: str, holders: str, values: int, k: int) -> str:
     """
 
 
-def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combinations: str, holders: str, value: str) -> str:
-    """Return SQL that counts classes whose sensitive values differ from the private file.
+def unexpected_values_sql(
+    source: str, quoted_qids: Sequence[str], quoted_column: str, combinations: str, holders: str, held_column: str
+) -> str:
+    """Return SQL that counts classes whose sensitive values differ from the private file's.
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
-        qids: Quoted names of the published quasi-identifiers.
-        column: Quoted name of the sensitive column.
+        quoted_qids: Quoted names of the published quasi-identifiers.
+        quoted_column: Quoted name of the sensitive column.
         combinations: The table of the published combinations.
         holders: The table of the persons in each combination.
-        value: The column's name in that table.
+        held_column: The column's name in that table.
     """
-    labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(qids))
-    same = " AND ".join(f"d.label_{number} IS NOT DISTINCT FROM c.label_{number}" for number in range(len(qids)))
+    labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(quoted_qids))
+    same = " AND ".join(f"d.label_{number} IS NOT DISTINCT FROM c.label_{number}" for number in range(len(quoted_qids)))
     return f"""
-        WITH read AS (SELECT {labels}, {column} AS value, count(*) AS records FROM {source} GROUP BY ALL),
+        WITH read AS (SELECT {labels}, {quoted_column} AS value, count(*) AS records FROM {source} GROUP BY ALL),
         written AS (
             SELECT c.combination, d.value, sum(d.records) AS records FROM read AS d JOIN {combinations} AS c ON {same} GROUP BY ALL
         ),
-        kept AS (SELECT combination, {value} AS value, sum(records) AS records FROM {holders} GROUP BY ALL)
+        kept AS (SELECT combination, {held_column} AS value, sum(records) AS records FROM {holders} GROUP BY ALL)
         SELECT count(DISTINCT coalesce(w.combination, k.combination)) FROM written AS w
         FULL JOIN kept AS k ON k.combination = w.combination AND k.value IS NOT DISTINCT FROM w.value
         WHERE k.records IS DISTINCT FROM w.records
     """
 
 
-def person_values_sql(holders: str, value: str) -> str:
+def person_values_sql(holders: str, held_column: str) -> str:
     """Return the SQL relation of each person and sensitive value of a combination, once each.
 
     A count of its rows counts each person once for each of their values. Records without a person are left out.
 
     Args:
         holders: The table of the persons in each combination.
-        value: The sensitive column's name in that table.
+        held_column: The sensitive column's name in that table.
     """
-    return f"(SELECT DISTINCT combination, person, {value} FROM {holders} WHERE person <> {NOBODY})"
+    return f"(SELECT DISTINCT combination, person, {held_column} FROM {holders} WHERE person <> {NOBODY})"
 
 
-def source_pairs_sql(holders: str, value: str) -> str:
+def source_pairs_sql(holders: str, held_column: str) -> str:
     """Return the SQL relation of each person (``holder``) and ``value`` in all combinations, once each.
 
     Args:
         holders: The table of the persons in each combination.
-        value: The sensitive column's name in that table.
+        held_column: The sensitive column's name in that table.
     """
-    return f"(SELECT DISTINCT person AS holder, {value} AS value FROM {holders} WHERE person <> {NOBODY})"
+    return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {holders} WHERE person <> {NOBODY})"
 
 
 def has_person_sql(persons: Mapping[str, bool]) -> str:
@@ -257,7 +259,7 @@ MASKED = -1
 
 
 def labelled_values_sql(owned: str, values: str, number: int) -> str:
-    """Return SQL that makes the table of a column's values with the number of their label.
+    """Return SQL that makes the table ``owner_<number>`` of a column's values with their label's number.
 
     It is called ``owner_0`` …, by the position of the quasi-identifier.
 
@@ -312,7 +314,7 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
 
 
 def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str], values: Sequence[str], *, masked: bool) -> str:
-    """Return SQL that makes the table ``given`` of the classes, persons and values of the source.
+    """Return SQL that makes ``given`` of the source by ``owner_0`` …, ``classes`` and ``persons``.
 
     Its columns are ``class``, ``person``, ``value_0`` … and ``records``.
 
@@ -338,7 +340,7 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
 
 
 def mismatching_classes_sql(release: str) -> str:
-    """Return SQL that counts classes whose number of records differs from the source's.
+    """Return SQL on ``classes`` and ``given``: classes of other sizes, and whether masked records agree.
 
     A second column says whether as many records were masked as the source has outside these classes.
 
@@ -355,6 +357,6 @@ def mismatching_classes_sql(release: str) -> str:
 
 
 def people_of_classes_sql(values: int) -> str:
-    """Return SQL that yields the persons and values of each class, as a run folder keeps them."""
+    """Return SQL that yields the persons and values of each class in ``given``, as a run folder has them."""
     read = "".join(f", value_{number}" for number in range(values))
     return f"SELECT class, person{read}, records::BIGINT AS records FROM given"

@@ -18,7 +18,7 @@ UNIT = "any_value(unit)::DOUBLE"
 
 
 def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSpec, _levels: int = 0) -> str:
-    """Return SQL that counts classes without distinct l-diversity.
+    """Return SQL of failing classes, all, and the fewest values of one, by distinct l-diversity.
 
     The worst class has the fewest distinct values.
 
@@ -32,7 +32,7 @@ def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSp
 
 
 def entropy_sql(source: str, qids: Sequence[str], column: str, spec: EntropySpec, _levels: int = 0) -> str:
-    """Return SQL that counts classes without entropy l-diversity.
+    """Return SQL of failing classes, all, and the least exp(entropy) of one, by entropy l-diversity.
 
     The worst class has the least exp(entropy). Arguments as for ``distinct_sql``.
     """
@@ -43,7 +43,7 @@ def entropy_sql(source: str, qids: Sequence[str], column: str, spec: EntropySpec
 
 
 def recursive_sql(source: str, qids: Sequence[str], column: str, spec: RecursiveSpec, _levels: int = 0) -> str:
-    """Return SQL that counts classes without recursive (c, l)-diversity.
+    """Return SQL of failing classes, all, and the greatest count over its tail, by recursive l-diversity.
 
     In the worst class the most frequent value is most times as frequent as its tail. Arguments as for ``distinct_sql``.
     """
@@ -83,8 +83,8 @@ def _keyed(qids: Sequence[str]) -> tuple[str, str]:
     return ", ".join(f"{qid} AS {name}" for qid, name in zip(qids, names, strict=True)), ", ".join(names)
 
 
-def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int = 0) -> str:
-    """Return SQL that counts classes without t-closeness by the equal distance.
+def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, hierarchy_levels: int = 0) -> str:
+    """Return SQL of failing classes, all and worst distance, by equal distance from table ``whole``.
 
     The worst class is the farthest from the complete table. Every class is written out over all values of the table ``whole`` (``value``,
     ``records``, ``place`` in ascending order and ``level_1`` … ``level_<levels>``, the value's group at each level). The three distances
@@ -96,37 +96,37 @@ def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec
         qids: Quoted names of the published QID columns.
         column: Quoted name of the sensitive column.
         spec: What was promised.
-        levels: Levels of the hierarchy above the values, for the hierarchical distance.
+        hierarchy_levels: Levels of the hierarchy above the values, for the hierarchical distance.
     """
     moved = f"SELECT class, sum(abs(extra)) / (2 * {UNIT}) AS distance FROM extras GROUP BY class"
-    return _closeness_sql(source, qids, column, spec, levels, moved)
+    return _closeness_sql(source, qids, column, spec, hierarchy_levels, moved)
 
 
-def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int = 0) -> str:
-    """Return SQL that counts classes without t-closeness by the ordered distance.
+def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, hierarchy_levels: int = 0) -> str:
+    """Return SQL of failing classes, all and worst distance, by ordered distance from table ``whole``.
 
     Values are as far apart as their places in ascending order. Arguments as for ``equal_sql``.
     """
     moved = f"""
             SELECT class, sum(abs(carried)) / ({UNIT} * greatest(count(*) - 1, 1)) AS distance
             FROM (SELECT class, unit, sum(extra) OVER (PARTITION BY class ORDER BY place) AS carried FROM extras) GROUP BY class"""
-    return _closeness_sql(source, qids, column, spec, levels, moved)
+    return _closeness_sql(source, qids, column, spec, hierarchy_levels, moved)
 
 
-def hierarchical_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int) -> str:
-    """Return SQL that counts classes without t-closeness by the hierarchical distance.
+def hierarchical_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, hierarchy_levels: int) -> str:
+    """Return SQL of failing classes, all and worst distance, by hierarchical distance from ``whole``.
 
     Values are the closer, the finer the group that they share. Arguments as for ``equal_sql``.
     """
     steps = []
-    for level in range(1, levels + 1):
+    for level in range(1, hierarchy_levels + 1):
         below = "place" if level == 1 else f"level_{level - 1}"
         steps.append(f"""
                 SELECT class, any_value(unit) AS unit, least(sum(greatest(net, 0)), sum(greatest(-net, 0))) * {level} AS cost
                 FROM (SELECT class, unit, level_{level}, {below}, sum(extra) AS net FROM extras GROUP BY ALL)
                 GROUP BY class, level_{level}""")
-    moved = f"SELECT class, sum(cost) / ({UNIT} * {levels}) AS distance FROM ({' UNION ALL '.join(steps)}) GROUP BY class"
-    return _closeness_sql(source, qids, column, spec, levels, moved)
+    moved = f"SELECT class, sum(cost) / ({UNIT} * {hierarchy_levels}) AS distance FROM ({' UNION ALL '.join(steps)}) GROUP BY class"
+    return _closeness_sql(source, qids, column, spec, hierarchy_levels, moved)
 
 
 def _closeness_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int, moved: str) -> str:
@@ -208,7 +208,7 @@ def holder_classes_sql(relation: str, value: str, condition: str, source_values:
     """
 
 
-def one_value_sql(combinations: str, holders: str, value: str) -> str:
+def one_value_sql(combinations: str, holders: str, held_column: str) -> str:
     """Return SQL that counts classes, and their records, in which all persons share one value.
 
     Only persons who have a value count; a class of none is counted too.
@@ -216,11 +216,11 @@ def one_value_sql(combinations: str, holders: str, value: str) -> str:
     Args:
         combinations: The table of the published combinations.
         holders: The table of the persons in each combination.
-        value: The sensitive column's name in that table.
+        held_column: The sensitive column's name in that table.
     """
     return f"""
         WITH pairs AS (
-            SELECT DISTINCT combination, person, {value} AS value FROM {holders} WHERE person <> 0 AND {value} IS NOT NULL
+            SELECT DISTINCT combination, person, {held_column} AS value FROM {holders} WHERE person <> 0 AND {held_column} IS NOT NULL
         ),
         sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
         counted AS (SELECT combination, count(*) AS held FROM pairs GROUP BY combination, value),

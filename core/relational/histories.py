@@ -118,8 +118,8 @@ BYTES_EACH = 80
 """What a choice takes while choices are counted, about."""
 
 
-def number_of_choices(starts: Sequence[Integers], most: int) -> int:
-    """Return the number of choices of at most ``most`` rows of each table, over all persons.
+def estimate_choices(starts: Sequence[Integers], most: int) -> int:
+    """Estimate the choices of up to ``most`` rows of each table, over all persons, at most 2^62.
 
     Args:
         starts: Of each table, shape (persons + 1,), where the rows of each person begin.

@@ -212,7 +212,7 @@ def exact_hierarchy(domain: Domain) -> Hierarchy:
 
 
 def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTable, NDArray[np.unsignedinteger[Any]]]:
-    """Merge the cells of a node that differ in sensitive values only into classes of records.
+    """Merge a node's cells that differ in sensitive values only; return classes and their QID groups.
 
     Args:
         cells: The last axes are those of the sensitive columns, in their order.

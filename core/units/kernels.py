@@ -25,7 +25,7 @@ PersonMarks = NDArray[np.bool_]
 
 @kernel
 def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
-    """Assign numbers from 0 to persons in order of first occurrence.
+    """Assign numbers to persons by first occurrence, by ``places``, all -1; return numbers and digests.
 
     Args:
         digests: Shape (n,).
@@ -51,7 +51,7 @@ def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[Ce
 
 @kernel
 def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, CellNumbers]:
-    """Group values by owner, keeping their order.
+    """Group values by owner, keeping their order; return where each owner's values start, and the values.
 
     Args:
         owners: Shape (n,), from 0; a negative one is left out.
@@ -115,7 +115,7 @@ def _closed(person_cells: CellNumbers, first: np.int64, size: np.int64) -> np.in
 
 @kernel
 def distinct_pairs(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: CellNumbers) -> CellNumbers:
-    """Return the distinct person–cell pairs of persons with two cells or more, person by person.
+    """Return the distinct pairs of persons with two cells or more; count all persons in ``per_cell``.
 
     Persons with one cell can never be counted twice.
 
@@ -141,7 +141,7 @@ def distinct_pairs(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, l
 
 @kernel
 def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers: Classes, last: CellNumbers, repeats: Numbers) -> None:
-    """Count the person–cell pairs of each class whose person the class has already.
+    """Add to ``repeats`` each class's person–cell pairs whose person the class has already.
 
     Args:
         person_cells: Of whole persons.
@@ -166,7 +166,7 @@ def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers
 def merge_person_cells(
     person_cells: CellNumbers, class_of: Classes, wanted: PersonMarks, last: CellNumbers, repeats: Numbers
 ) -> CellNumbers:
-    """Return the distinct pairs of persons and wanted coarser cells.
+    """Return the distinct pairs of persons and wanted coarser cells; count the others in ``repeats``.
 
     Args:
         person_cells: Of whole persons.
@@ -219,7 +219,7 @@ def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNum
 
 @kernel
 def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers: Classes, last: CellNumbers, known: Numbers) -> None:
-    """Count the pairs of each class whose person the class has already, or who is in a cell before it.
+    """Add to ``known`` each class's pairs whose person it has already, or who is in a cell before it.
 
     Args:
         person_cells: Of whole persons.
@@ -245,7 +245,7 @@ def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers:
 
 @kernel
 def count_later(person_cells: CellNumbers, later: Classes) -> None:
-    """Count the persons of each cell for whom it is not the first cell.
+    """Add to ``later`` the persons of each cell for whom it is not the first cell.
 
     ``later``, of shape (cells,), is added to.
     """
@@ -256,7 +256,7 @@ def count_later(person_cells: CellNumbers, later: Classes) -> None:
 
 @kernel
 def add_weights(class_of: Classes, weights: Classes, sums: Classes) -> None:
-    """Add the weights of cells to the weights of their classes.
+    """Add each cell's row of weights to its class's row of ``sums``.
 
     Args:
         class_of: Shape (cells,).
@@ -272,7 +272,7 @@ def add_weights(class_of: Classes, weights: Classes, sums: Classes) -> None:
 def weigh_cells(
     codes: NDArray[np.unsignedinteger[Any]], starts: Numbers, worth: Numbers, weights: Classes, class_of: CellNumbers, sums: Classes
 ) -> None:
-    """Compute the class number of each cell and add its weights to the class, in one pass.
+    """Write each cell's class number to ``class_of`` and add its weights to ``sums``, in one pass.
 
     Args:
         codes: Shape (cells, QIDs), the group of each QID in each cell.

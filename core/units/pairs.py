@@ -113,7 +113,7 @@ ALONE = -1
 
 
 def positions_of_repeated_keys(keys: NDArray[np.int64]) -> tuple[HashTable, int]:
-    """Assign a position to each key that occurs more than once; keys that occur once get ``ALONE``.
+    """Return each key's position among those that repeat, ALONE if it does not, and how many repeat.
 
     Args:
         keys: Shape (n,), none negative.

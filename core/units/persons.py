@@ -49,7 +49,7 @@ class Share(NamedTuple):
 
 
 def share_of(parts: Sequence[Pairs], cells: int) -> Share:
-    """Return a share of the persons with its cells, from person–cell pairs of all chunks.
+    """Count a share's persons per cell, and list the cells of those in several, from pairs of all chunks.
 
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
@@ -63,7 +63,7 @@ def share_of(parts: Sequence[Pairs], cells: int) -> Share:
 
 
 def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cells: int, size: int) -> Share:
-    """Return a share of the persons with its cells, from persons that have numbers already.
+    """Count numbered persons per cell, and list the cells of those in several, as a share.
 
     Args:
         persons: Shape (n,), from 0; a negative number is no person.
@@ -119,12 +119,12 @@ class CellPersons(Unit):
             count_later(person_cells, later)
         return self.per_cell - later
 
-    def count(self, owners: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, classes: int) -> Counts:
         """Return the number of different persons in each class; arguments as for ``Unit``."""
         # What is in no class goes to the last place.
         counts = np.zeros(classes + 1, np.int64)
-        add_numbers(owners.astype(np.int64), self.per_cell, counts)
-        return counts[:classes] - self.count_repeated_pairs(owners, np.append(np.arange(classes), -1), classes)
+        add_numbers(class_of.astype(np.int64), self.per_cell, counts)
+        return counts[:classes] - self.count_repeated_pairs(class_of, np.append(np.arange(classes), -1), classes)
 
     def count_repeated_pairs(self, owners: Integers, numbers: Integers, asked: int) -> Counts:
         """Return the person–cell pairs of each class whose person was counted already, shape (asked,).
@@ -139,18 +139,18 @@ class CellPersons(Unit):
             count_repeated_persons(person_cells, owners, numbers, np.full(asked, -1, np.int32), repeats)
         return repeats
 
-    def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return the number of persons with each sensitive value in each class.
+    def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
+        """Return the persons of each class by sensitive value, given each cell's class (-1: none) and value.
 
         Arguments as for ``Unit``.
 
         A person counts once for each of their values.
         """
-        keys = owners.astype(np.int64) * len(whole) + codes
-        if owners.min(initial=0) < 0:
-            keys[owners < 0] = -1
+        keys = class_of.astype(np.int64) * len(source_counts) + value_of
+        if class_of.min(initial=0) < 0:
+            keys[class_of < 0] = -1
         found, places = np.unique(keys, return_inverse=True)
-        return spread_of_keys(found, self.count(places, len(found)), whole)
+        return spread_of_keys(found, self.count(places, len(found)), source_counts)
 
     def source_value_counts(self, column: str, codes: Integers, size: int) -> Counts:
         """Return the number of source persons with each value of a sensitive column, shape (size,).
@@ -273,19 +273,19 @@ class RowPersons(Unit):
         counts = np.ones(len(self.numbers), np.int64) if self.counts is None else self.counts
         return CellPersons.of([numbered_share(self.numbers, self.row_of_pair, counts, self.of, self.size)])
 
-    def count(self, owners: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, classes: int) -> Counts:
         """Return the number of different persons in each class; arguments as for ``Unit``."""
-        return self.persons.count(owners, classes)
+        return self.persons.count(class_of, classes)
 
-    def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return the number of persons with each sensitive value in each class.
+    def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
+        """Return the persons of each class by sensitive value, given each row's class (-1: none) and value.
 
         Arguments as for ``Unit``.
         """
-        return self.persons.spread(owners, codes, whole)
+        return self.persons.spread(class_of, value_of, source_counts)
 
     def take(self, rows: NDArray[np.intp]) -> RowPersons:
-        """Return the persons of some of the records."""
+        """Return the persons of some of the rows, which must be single records."""
         assert self.rows is None
         return RowPersons.of_records(self.numbers[rows])
 

@@ -50,19 +50,19 @@ class SetTree:
         self._people = np.zeros(FIRST, np.int64)
         self._slots = np.full(4 * FIRST, -1, np.int32)
 
-    def add(self, pairs: Pairs) -> Nodes:
-        """Add persons with their classes; return the end node of each.
+    def add(self, ranked_pairs: Pairs) -> Nodes:
+        """Add persons with their classes, numbered by falling size; return the end node of each.
 
         Args:
-            pairs: Their classes as cells, 0 being the one with most people.
+            ranked_pairs: Their classes as cells, 0 being the one with most people.
 
         Returns:
             Where the path of each person ends, shape (people,).
         """
-        starts = starts_of(pairs.persons)
-        self._make_room(self._size + len(pairs.cells))
+        starts = starts_of(ranked_pairs.persons)
+        self._make_room(self._size + len(ranked_pairs.cells))
         trunk = self._parents, self._classes
-        ends, self._size = _follow(starts, pairs.cells, *trunk, self._slots, self._size)
+        ends, self._size = _follow(starts, ranked_pairs.cells, *trunk, self._slots, self._size)
         np.add.at(self._people, ends, 1)
         return ends
 
@@ -176,7 +176,7 @@ def _settled(parents: Nodes, classes: Nodes, people: Counts, k: int, size: int) 
 
 @kernel
 def withhold(assigned: Nodes, digests: Digests, persons: Digests, classes: Nodes, nowhere: int) -> None:
-    """Set the class of suppressed records to ``nowhere``.
+    """Set ``assigned`` to ``nowhere`` for the records of the given pairs of person and class.
 
     Args:
         assigned: Shape (n,), the class of each record; written to.

@@ -29,28 +29,28 @@ class Unit(ABC):
     adds_up: ClassVar[bool]
 
     @abstractmethod
-    def count(self, owners: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, classes: int) -> Counts:
         """Return the number of units in each class, shape (classes,).
 
         Args:
-            owners: Shape (cells,), the class of each cell; -1 for a cell that is in none.
+            class_of: Shape (cells,), the class of each cell; -1 for a cell that is in none.
             classes: How many classes there are.
         """
 
-    def per_class(self, owners: Integers) -> Counts:
+    def per_class(self, class_of: Integers) -> Counts:
         """Return the number of units in each class, where classes are numbered from 0 without gaps."""
-        return self.count(owners, int(owners.max(initial=-1)) + 1)
+        return self.count(class_of, int(class_of.max(initial=-1)) + 1)
 
     @abstractmethod
-    def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return the number of units with each sensitive value in each class.
+    def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
+        """Return the units of each class by sensitive value, given each cell's class (-1: none) and value.
 
         Units are records, or persons, each once for each of their values.
 
         Args:
-            owners: As for ``count``.
-            codes: Shape (cells,), the value of each cell.
-            whole: Shape (values,), how often each occurs in the whole source.
+            class_of: As for ``count``.
+            value_of: Shape (cells,), the value of each cell.
+            source_counts: Shape (values,), how often each occurs in the whole source.
         """
 
     @abstractmethod
@@ -85,25 +85,25 @@ class Records(Unit):
     adds_up: ClassVar[bool] = True
     per_cell: Counts | None = None
 
-    def count(self, owners: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, classes: int) -> Counts:
         """Return the number of records in each class, shape (classes,); arguments as for ``Unit``."""
-        kept = in_classes(owners)
+        kept = in_classes(class_of)
         # bincount adds weights as floats, exact below 2^53 records.
         weights = None if self.per_cell is None else self.per_cell[kept]
-        return np.bincount(owners[kept], weights=weights, minlength=classes).astype(np.int64, copy=False)
+        return np.bincount(class_of[kept], weights=weights, minlength=classes).astype(np.int64, copy=False)
 
-    def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return the number of records with each sensitive value in each class.
+    def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
+        """Return the records of each class by sensitive value, given each cell's class (-1: none) and value.
 
         Arguments as for ``Unit``.
         """
-        kept = in_classes(owners)
-        keys = owners[kept].astype(np.int64) * len(whole) + codes[kept]
+        kept = in_classes(class_of)
+        keys = class_of[kept].astype(np.int64) * len(source_counts) + value_of[kept]
         if self.per_cell is None:
             found, counts = np.unique(keys, return_counts=True)
-            return spread_of_keys(found, counts, whole)
+            return spread_of_keys(found, counts, source_counts)
         found, counts = sum_by_key(keys, self.per_cell[kept])
-        return spread_of_keys(found, counts, whole)
+        return spread_of_keys(found, counts, source_counts)
 
     def take(self, rows: NDArray[np.intp]) -> Records:
         """Return the records of some of the cells."""

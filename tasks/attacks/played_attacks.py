@@ -125,7 +125,7 @@ def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generat
         sample = plan.sample_of(release.records)
         if release.is_complete:
             shared = columns.ways.get(name) == "shared" and not columns.person
-            yield singled_out_by_value(release, name, plan.job.privacy.k, sample, shared=shared, is_known=known)
+            yield singled_out_by_value(release, name, plan.job.privacy.k, sample, shared=shared, is_published=known)
         yield singled_out_by_both(release, name, sample, random)
     if release.is_complete:
         for names in columns.links:

@@ -65,7 +65,7 @@ def match_level_labels(level: GroupLevel, columns: Sequence[pa.Array]) -> Claime
 
 
 def claimed_spans(claims: Sequence[ClaimedLabels], starred: NDArray[np.bool_]) -> tuple[ClaimPositions, Spans] | None:
-    """Order values so that claimed labels cover neighbours, and return what each label covers.
+    """Order values so that claimed labels cover neighbours; return positions and spans, or None.
 
     Args:
         claims: The labels of each level that they may be of, finest first.

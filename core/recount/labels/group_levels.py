@@ -31,7 +31,7 @@ Row = tuple[str, ...]
 
 
 def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -> list[Row]:
-    """Return the rows of a listed hierarchy (value, then groups from finest to coarsest).
+    """Return a listed hierarchy's rows, value then coarser groups; raise HierarchyError if unreadable.
 
     All rows have the same length.
 
@@ -96,7 +96,7 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 
 def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[Maker]:
-    """Return a function for each level of a hierarchy that computes the level.
+    """Return a function for each level that computes it; raise HierarchyError for values of a wrong type.
 
     Arguments as for ``group_levels``.
     """
@@ -196,7 +196,7 @@ def _year(year: int) -> str:
 
 
 def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Return the levels of a listed hierarchy for the values of a column.
+    """Return the levels of a listed hierarchy; raise HierarchyError for values that it does not list.
 
     A last column of one single label is the level of all, which is left out.
     """

@@ -64,7 +64,7 @@ def number_reader(kind: pa.DataType) -> Ends:
 
 
 def range_of(label: str, ends: Ends) -> Reach | None:
-    """Return the least and greatest number that a label covers; one of them is None at an open end.
+    """Return the ends of the numbers that a label covers, None for an open end; None if it is no range.
 
     None alone for a label that is neither a value nor a range, and for a value without a place on the scale.
     """
@@ -175,7 +175,7 @@ def column_loss(reading: Reading, labels: Sequence[str | None], records: NDArray
 
 
 def exact_column_loss(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
-    """Return the information loss of a column whose values are all published as they are.
+    """Return the loss of a column published as it is: no penalty, but one leaf of all per record.
 
     ``records`` has shape (values,).
     """

@@ -60,10 +60,7 @@ class Spans:
         return np.append(members, self.null) if label in self.nulls else members
 
     def owners(self, size: int) -> NDArray[np.int32] | None:
-        """Return the label that covers each of ``size`` positions, shape (size,), -1 for no label.
-
-        None where one position is covered by several labels.
-        """
+        """Return the label of each of ``size`` positions, -1 for none; None if a position may have several."""
         if self.sets or len(self.nulls):
             return None
         some = np.flatnonzero(self.high > self.low)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.domains import Node
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import ROUNDING, Pricing, objective_of
-from core.relational.histories import BYTES_EACH, class_of_each, combine_profiles, failing_persons, kept_persons, number_of_choices
+from core.relational.histories import BYTES_EACH, class_of_each, combine_profiles, estimate_choices, failing_persons, kept_persons
 from core.relational.kernels import NOWHERE, Lanes, cost_of_lost, digests_of_numbers, digests_of_rows
 from core.relational.search import NodeCost, best_node
 from core.relational.sensitive import TablePromise
@@ -48,7 +48,7 @@ def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[n
         most: Rows of each table that an intruder knows.
     """
     tables = [rows for branch in given.job.tree.branches for rows in _rows_right_below(given, node, branch)]
-    choices = number_of_choices([starts for starts, _ in tables], most)
+    choices = estimate_choices([starts for starts, _ in tables], most)
     if choices * BYTES_EACH > given.job.memory:
         raise HistoryError.too_many_choices(choices, choices * BYTES_EACH)
     of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))

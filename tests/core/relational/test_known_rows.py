@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.relational.histories import kept_persons, number_of_choices
+from core.relational.histories import estimate_choices, kept_persons
 from tests.oracles.relational.histories import rare_choices
 
 KINDS = np.array([[3, 5], [1_000_003, 7], [11, 1_000_033]], np.uint64)
@@ -34,4 +34,4 @@ def test_the_largest_set_without_a_rare_choice_is_kept(persons: list[tuple[int, 
         (some for size in range(len(persons) + 1) for some in combinations(range(len(persons)), size) if is_safe(some)), key=len, default=()
     )
     assert set(largest) == set(np.flatnonzero(kept).tolist())
-    assert number_of_choices([starts for starts, _ in tables], most) >= len(persons)
+    assert estimate_choices([starts for starts, _ in tables], most) >= len(persons)
