@@ -64,7 +64,7 @@ class ColumnProfile:
         negative: Whether a number is less than zero.
         top: Share of the records with the most frequent value, about.
         value_patterns: Patterns of the values that may identify a person.
-        obstacle: Why values of kind ``other`` are neither coarsened nor shared.
+        obstacle: Why values cannot be coarsened; those of kind ``other`` cannot be shared either. Empty if they can.
     """
 
     name: str
@@ -81,7 +81,7 @@ class ColumnProfile:
     negative: bool = False
     top: float = 0.0
     value_patterns: tuple[str, ...] = ()
-    obstacle: str = "of a type that can be neither coarsened nor shared"
+    obstacle: str = ""
 
     @property
     def uniqueness(self) -> float:
@@ -142,7 +142,7 @@ def propose_role(profile: ColumnProfile) -> Proposal:
 
     No column is published whose values name people, and no other column is thrown away.
     """
-    hierarchy, hint = hierarchy_of(profile)
+    hierarchy, hint = (None, "") if profile.obstacle else hierarchy_of(profile)
     named = concept_of(profile.name)
     question: Question | None = None
     if not profile.values:
@@ -152,7 +152,9 @@ def propose_role(profile: ColumnProfile) -> Proposal:
     else:
         role, sure, reason = _by_values(profile, named) or _by_name(profile, named) or _by_counts(profile)
     if role == "quasi_identifier" and hierarchy is None:
-        role, reason = "identifier", f"values of this type cannot be generalised ({reason})"
+        role, reason = (
+            ("withheld", profile.obstacle) if profile.obstacle else ("identifier", f"its values cannot be generalised ({reason})")
+        )
     if sure < UNSURE and profile.values and profile.kind != "other":
         question = "names" if role in {"identifier", "key"} else "text" if role == "withheld" else "outside"
     return Proposal(profile, role, reason, hierarchy, hint, round(sure, 2), named.concept.name if named else "", question)
@@ -165,9 +167,10 @@ def _judged(role: Role, sure: float, reason: str) -> Judged:
 
 def _unfit(profile: ColumnProfile, named: NameReading | None) -> Judged:
     """Return the role of a column whose values can be neither coarsened nor shared: it is not published."""
+    obstacle = profile.obstacle or "of a type that can be neither coarsened nor shared"
     if named is not None and named.concept.role in {"identifier", "key"}:
-        return _judged(named.concept.role, named.confidence, f"{named.concept.name}, by its name; {profile.obstacle}")
-    return _judged("withheld", 0.8, profile.obstacle)
+        return _judged(named.concept.role, named.confidence, f"{named.concept.name}, by its name; {obstacle}")
+    return _judged("withheld", 0.8, obstacle)
 
 
 def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from schemas.job.source import suffix
 from tasks.source.listing import is_hidden
 from tasks.store.database import quote
 
-NOT_FINITE = "holds NaN or infinity, which no bin does; it can be published, by {publish: shared}"
+NOT_FINITE = "others may know it, and it holds NaN or infinity, which no bin does; it can be published, by {publish: shared}"
 MOST_RECORDS = 1_000_000
 """Records that are looked at."""
 KINDS: Mapping[str, Kind] = {
@@ -94,9 +94,10 @@ def profile_columns(
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
     kinds = strictest_kinds(connection, list(types)) if texts else {name: _kind(dtype) for name, dtype in types.items()}
     # A duration is a whole number to DuckDB.
-    obstacles = {**dict.fromkeys(_not_finite(connection, kinds), NOT_FINITE), **unfit}
-    kinds |= dict.fromkeys(obstacles, "other")
-    [counts] = connection.execute(profile_sql(kinds)).fetchall()
+    kinds |= dict.fromkeys(unfit, "other")
+    not_finite = _not_finite(connection, kinds)
+    obstacles = {**dict.fromkeys(not_finite, NOT_FINITE), **unfit}
+    [counts] = connection.execute(profile_sql(kinds, not_finite)).fetchall()
     if not counts[0]:
         return (), 0
     each = [counts[1 + FIGURES * number : 1 + FIGURES * (number + 1)] for number in range(len(kinds))]
@@ -133,12 +134,14 @@ FIGURES = 10
 CODE = "[A-Za-z0-9]{1,8}([.-][A-Za-z0-9]{1,8}){0,2}"
 
 
-def profile_sql(kinds: Mapping[str, Kind]) -> str:
+def profile_sql(kinds: Mapping[str, Kind], not_finite: Collection[str] = ()) -> str:
     """Return the SQL that counts the records and ten figures per column in one scan.
 
-    Figures are in the order of ``ColumnProfile``.
+    Figures are in the order of ``ColumnProfile``. In the columns ``not_finite`` NaN and infinity count as no value, as when a run shares
+    them.
     """
-    return f"SELECT count(*), {', '.join(_figures(quote(name), kind) for name, kind in kinds.items())} FROM source"
+    read = {name: f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END" if name in not_finite else quote(name) for name in kinds}
+    return f"SELECT count(*), {', '.join(_figures(read[name], kind) for name, kind in kinds.items())} FROM source"
 
 
 def _figures(column: str, kind: Kind) -> str:

@@ -42,8 +42,8 @@ WITHHELD: Mapping[str, tuple[pa.Array, str]] = {
     "parts": (column([{"a": 1}, {"a": 2}, {"a": 3}], pa.struct({"a": pa.int64()})), UNPUBLISHABLE),
     "digits": (column([Decimal(1), Decimal(2), Decimal(3)], pa.decimal256(50, 2)), UNPUBLISHABLE),
     "nothing": (pa.nulls(ROWS), "holds nothing"),
-    "ratio": (column([0.5, float("nan"), 2.5], pa.float64()), NOT_FINITE),
-    "rate": (column([0.5, float("inf"), 2.5], pa.float64()), NOT_FINITE),
+    "height": (column([150.5, float("nan"), 172.5], pa.float64()), NOT_FINITE),
+    "weight": (column([70.5, float("inf"), 92.5], pa.float64()), NOT_FINITE),
 }
 AGES = [20 + row % 6 for row in range(ROWS)]
 
@@ -79,7 +79,23 @@ def test_what_is_withheld_for_its_type_is_what_a_run_refuses_to_share(tmp_path: 
 def test_a_number_of_people_stays_an_identifier_whatever_its_type(name: str, role: str) -> None:
     proposal = propose_role(ColumnProfile(name, "other", 100, 0))
     assert (proposal.role, proposal.publish, proposal.question) == (role, None, None)
-    assert proposal.reason.endswith(ColumnProfile(name, "other", 0, 0).obstacle)
+    assert proposal.reason.endswith("of a type that can be neither coarsened nor shared")
+
+
+def test_measures_with_values_that_are_no_numbers_are_shared(tmp_path: Path) -> None:
+    """What others hardly know is published by values of k people; NaN and infinity are then no values."""
+    measures = {"glucose": column([5.5, float("nan"), 7.5], pa.float64()), "score_7": column([0.5, float("-inf"), 2.5], pa.float32())}
+    pq.write_table(pa.table({"age": AGES} | measures), tmp_path / "people.parquet")
+    draft_job(SourceOptions((str(tmp_path / "people.parquet"),)), tmp_path / "job.yaml")
+    job = load_job(tmp_path / "job.yaml")
+    assert job.columns.ways == dict.fromkeys(measures, "shared")
+    assert make_plan(job).records == ROWS
+
+
+@pytest.mark.parametrize(("name", "role"), [("age", "withheld"), ("glucose", "sensitive"), ("patient_id", "identifier")])
+def test_a_column_that_no_bin_takes_is_proposed_by_no_bins(name: str, role: str) -> None:
+    proposal = propose_role(ColumnProfile(name, "double", 100, 90, span=50.0, even=0.1, obstacle=NOT_FINITE))
+    assert (proposal.role, proposal.hierarchy) == (role, None)
 
 
 def test_a_draft_of_several_tables_withholds_them_and_says_why(tmp_path: Path) -> None:
