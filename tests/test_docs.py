@@ -120,6 +120,7 @@ def jobs() -> Iterator[Any]:
     yield job_of(privacy={"k": 5, "l": {"disease": {"recursive": {"c": 2.5, "l": 2}}}, "t": {"disease": {"t": 0.2}}}, memory=512_000_000)
 
 
+@pytest.mark.ci
 def test_the_schema_for_editors_takes_jobs_and_refuses_what_is_none(direct: CommandLine) -> None:
     done = direct("schema", "--to", "job.schema.json")
     assert done.returncode == 0, done.stderr

@@ -242,7 +242,7 @@ def _known_outside(profile: ColumnProfile, named: NameReading) -> Judged:
         return _judged("insensitive", 0.8, f"{called}, with one value only")
     if profile.top >= NEARLY_CONSTANT and sure < SURE:
         return _judged("sensitive", 0.7, f"{called}, but nearly all records have one value")
-    if profile.kind == "text" and profile.uniqueness >= NEARLY_UNIQUE and not _dated(concept) and profile.values >= MANY_RECORDS:
+    if profile.kind == "text" and profile.uniqueness >= NEARLY_UNIQUE and concept not in DATED and profile.values >= MANY_RECORDS:
         return _judged("identifier", 0.7, f"{called}, and nearly every record has a value of its own")
     if concept == "body" and "weight" in words(profile.name) and profile.span > WEIGHTS_SPAN:
         return _judged("weight", 0.8, "a weight that no body has")
@@ -251,9 +251,7 @@ def _known_outside(profile: ColumnProfile, named: NameReading) -> Judged:
     return _judged("quasi_identifier", sure, called)
 
 
-def _dated(concept: str) -> bool:
-    """Return whether a concept is a date."""
-    return concept in {"when something happened", "date of birth", "date of death"}
+DATED = {"when something happened", "date of birth", "date of death"}
 
 
 def _by_counts(profile: ColumnProfile) -> Judged:

@@ -192,7 +192,7 @@ def test_ranks_beyond_two_bytes_are_kept() -> None:
     assert ranks_of(np.array([[0], [1], [size - 1]]), [axis]).tolist() == [[size - 1], [size - 2], [0]]
 
 
-@pytest.mark.few(1, "ci")
+@pytest.mark.ci
 @pytest.mark.parametrize("score", SCORES)
 def test_fewer_cores_cut_where_their_arrays_would_take_more_than_they_may(score: Score) -> None:
     def cores(values: int) -> int:

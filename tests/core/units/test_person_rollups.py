@@ -45,6 +45,7 @@ def test_a_class_has_k_people_or_not(data: st.DataObject, k: int, shares: int) -
         assert told(table, rolled, node, k) == counted(table, node, k)
 
 
+@pytest.mark.ci
 @given(st.data(), st.integers(1, 8), st.integers(0, 30), st.booleans())
 @settings(max_examples=150)
 def test_what_is_kept_on_the_way_changes_nothing(data: st.DataObject, k: int, capacity: int, narrow: bool) -> None:

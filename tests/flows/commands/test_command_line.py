@@ -227,6 +227,7 @@ def test_faults_of_the_job_and_a_missing_source_are_found_before_prefect_is_impo
     assert not (prefect.folder / ".skald").exists()
 
 
+@pytest.mark.ci
 def test_a_small_run_loads_nothing_that_it_does_not_use(direct: CommandLine) -> None:
     people_job(direct.folder, TABLE)
     done, modules = loaded(direct, "run", "job.yaml", "--direct")

@@ -152,7 +152,7 @@ def test_values_of_other_people_are_not_believed(anonymise: Anonymise, tmp_path:
         verify_release(load_job(path), made.folder, kept)
 
 
-@pytest.mark.few(1, "ci")
+@pytest.mark.ci
 @pytest.mark.parametrize("model", ["recursive", "equal"])
 def test_people_who_are_taken_for_one_break_the_promise(anonymise: Anonymise, tmp_path: Path, model: str) -> None:
     """The values of one class all become those of a few people, whose shares are others."""

@@ -106,6 +106,7 @@ def test_what_two_secrets_have_in_common_is_of_the_published_files(anonymise: An
     assert made[0].manifest.release != made[1].manifest.release
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("_own_secrets")
 def test_nothing_published_is_a_digest_that_the_work_folder_goes_by(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(people_job(tmp_path, TABLE, files=3))

@@ -56,6 +56,7 @@ def converted(folder: Path) -> list[str]:
     return [sha256(path.read_bytes()).hexdigest() for path in sorted((folder / ".skald/people/artifacts/converted").glob("*.parquet"))]
 
 
+@pytest.mark.ci
 def test_ranges_become_the_bytes_of_the_whole(bucket: None, anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     put(tmp_path, "notes.csv")
     whole = anonymise(job_in(tmp_path / "whole", "notes.csv"))

@@ -85,6 +85,7 @@ def test_it_ends_with_a_terminal_that_closes(number: int, direct: CommandLine) -
         assert not listens(urlsplit(address).port or 0)
 
 
+@pytest.mark.ci
 def test_it_ends_when_the_shell_of_its_terminal_is_gone(direct: CommandLine) -> None:
     ours, theirs = pty.openpty()
     with started(direct, terminal=theirs) as (shell, address):

@@ -11,6 +11,7 @@ from tests.conftest import Anonymise
 from tests.jobs import people, people_job
 
 
+@pytest.mark.ci
 def test_a_kept_search_is_not_made_again(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = people_job(tmp_path, people(60))
     treatment = "suppression={limit: 0.5, treatment: cell}"
