@@ -14,8 +14,9 @@ from tasks.store.keys import code_of
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c1c1c;background:#fff}"
     "table{border-collapse:collapse;margin:1rem 0}th,td{border:1px solid #ccc;padding:.3rem .7rem;text-align:right}"
-    "th:first-child,td:first-child{text-align:left}"
+    "th:first-child,td:first-child{text-align:left}h1{overflow-wrap:anywhere}.table{overflow-x:auto}"
 )
+VIEWPORT = "<meta name='viewport' content='width=device-width,initial-scale=1'>"
 LIMITS = (
     "k is against whoever knows no more rows than is said: in insensitive and sensitive columns a person may be found all the same.",
     "It is no differential privacy. Sensitive and untreated columns are no part of a history; l and t are of those that the job names.",
@@ -177,7 +178,7 @@ def _page(content: dict[str, Any]) -> str:
     limits = "".join(f"<li>{escape(sentence)}</li>" for sentence in content["limits"])
     title = escape(f"Release {content['release']}")
     return (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style></head>"
-        f"<body><h1>{title}</h1>{paragraphs}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'>{VIEWPORT}<title>{title}</title><style>{STYLE}</style></head>"
+        f"<body><h1>{title}</h1>{paragraphs}<div class='table'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
         f"<p>Mean certainty penalty over all tables: {content['loss']['gcp']:.4f}.</p><h2>Limits</h2><ul>{limits}</ul></body></html>\n"
     )
