@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-from schemas.reading.model import LaterJsonSchema, StrictModel, fault
+from schemas.reading.model import FrozenModel, LaterJsonSchema, StrictModel, fault
 
 AttackName = Literal["singling_out", "linkage", "inference", "membership", "downcoding", "joins"]
 AttackVerdict = Literal["safe", "told", "broken"]
 
 
-class AttackFigures(BaseModel):
+class AttackFigures(FrozenModel):
     """The results of one attack on a release.
 
     Attributes:
@@ -33,8 +33,6 @@ class AttackFigures(BaseModel):
         verdict: ``safe``: the interval holds the control group. ``told``: more, within what the job accepts. ``broken``: more than that.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     name: AttackName
     target: str | None
     knows: str
@@ -49,7 +47,7 @@ class AttackFigures(BaseModel):
     verdict: AttackVerdict
 
 
-class AttackBasis(BaseModel):
+class AttackBasis(FrozenModel):
     """The sample, seed and code version of the attacks on a release.
 
     Attributes:
@@ -58,8 +56,6 @@ class AttackBasis(BaseModel):
         code: Fingerprint of the code of the attacks.
         unplayed: Why attacks were not played, a sentence each.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     sample: int | None
     seed: int

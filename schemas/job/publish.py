@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from schemas.reading.model import ExactDecimal, LaterJsonSchema, StrictModel, fault, plain
+from schemas.reading.model import ExactDecimal, FrozenModel, LaterJsonSchema, StrictModel, fault, plain
 
 Word = Literal["exact", "shared"]
 EXACT: Word = "exact"
@@ -55,7 +55,7 @@ class Publishing(StrictModel):
 Way: TypeAlias = Word | Publishing
 
 
-class ColumnPublication(BaseModel):
+class ColumnPublication(FrozenModel):
     """Form of publication of a column, and its loss.
 
     The figures are of published values, never of a single original value.
@@ -66,8 +66,6 @@ class ColumnPublication(BaseModel):
         error: Mean absolute error where values lie evenly between those that are published; null where there is none, or it would tell of
             the greatest or least values.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     publish: Any
     changed: float

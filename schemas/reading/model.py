@@ -63,10 +63,19 @@ class LaterJsonSchema:
         return self.make()
 
 
-class StrictModel(BaseModel):
+class FrozenModel(BaseModel):
+    """Immutable data of a manifest or an artefact.
+
+    Its validator is built on first use: most commands use few of the models that they import.
+    """
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+
+class StrictModel(FrozenModel):
     """A part of a job: strict types, no unknown keys, immutable, no input in error messages."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
     uncounted: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not determine what a release contains; they stay out of the digest."""

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from schemas.job.attacks import AttackBasis, AttackFigures
 from schemas.job.publish import ColumnPublication
+from schemas.reading.model import FrozenModel
 from schemas.release.evidence import Document, PublishedFile
 from schemas.release.increments import Joined, PersonsOverlap
 
@@ -20,7 +21,7 @@ FORMAT = 3
 """The format of manifests of several tables."""
 
 
-class ReleasedPersons(BaseModel):
+class ReleasedPersons(FrozenModel):
     """Counts of the persons in a release of several tables.
 
     Attributes:
@@ -29,14 +30,12 @@ class ReleasedPersons(BaseModel):
         smallest_class: How many share the history that fewest share.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     source: int | None
     released: int
     smallest_class: int
 
 
-class ReleasedTable(BaseModel):
+class ReleasedTable(FrozenModel):
     """Row counts and levels of one table of a release.
 
     Attributes:
@@ -48,8 +47,6 @@ class ReleasedTable(BaseModel):
         orphans: Rows whose reference finds nobody.
         levels: Level by quasi-identifier; null where rows have labels of several levels.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     records: int | None
     released: int
@@ -64,7 +61,7 @@ class ReleasedTable(BaseModel):
         return self.released if self.records is None else self.records
 
 
-class TablesLoss(BaseModel):
+class TablesLoss(FrozenModel):
     """Losses of a release of several tables.
 
     Attributes:
@@ -72,13 +69,11 @@ class TablesLoss(BaseModel):
         by_table: The same of each table that has quasi-identifiers.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     gcp: float
     by_table: dict[str, float]
 
 
-class TablesManifest(BaseModel):
+class TablesManifest(FrozenModel):
     """Description and measurements of a release of several tables.
 
     Attributes:
@@ -117,8 +112,6 @@ class TablesManifest(BaseModel):
         signed_by: The key of the signature; null where there is none.
         seal: SHA-256 of the manifest's own file without these digits.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     format: int = FORMAT
     release: str

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import METHODS
+from schemas.reading.model import FrozenModel
 from schemas.registry.hierarchies import WidthsHierarchy
 from schemas.release.manifest import Manifest
 
 
-class ClaimedLevels(BaseModel):
+class ClaimedLevels(FrozenModel):
     """Levels by quasi-identifier that a release claims for its labels.
 
     Attributes:
@@ -22,8 +21,6 @@ class ClaimedLevels(BaseModel):
         tops: By quasi-identifier, the last level that there is; those that are not known are left out.
         starred: Whether ``*`` may stand in single cells.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     levels: dict[str, tuple[int, ...]]
     tops: dict[str, int]

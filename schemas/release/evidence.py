@@ -14,16 +14,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
+
+from schemas.reading.model import FrozenModel
 
 
-class PublishedFile(BaseModel):
+class PublishedFile(FrozenModel):
     """A data file of a release: relative path, number of records, SHA-256 in hex, size in bytes.
 
     Manifests of earlier versions say nothing of the bytes.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     rows: int
@@ -31,13 +31,11 @@ class PublishedFile(BaseModel):
     bytes: int | None = None
 
 
-class Document(BaseModel):
+class Document(FrozenModel):
     """A file of a release that is generated from its manifest, such as the report.
 
     It has the path, SHA-256 in hex, the fingerprint of the code that made it, and bytes.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     sha256: str

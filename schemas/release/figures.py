@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from schemas.errors.base import counted, listed
+from schemas.reading.model import FrozenModel
 
 
 def tellable(count: int, k: int, *totals: int) -> bool:
@@ -48,20 +47,18 @@ def reported_sentence(count: int, k: int) -> str:
     return f"at most {told:,}" if told == k else f"{told:,}"
 
 
-class Round(BaseModel):
+class Round(FrozenModel):
     """A further pass of local transformation: its node, published records and classes.
 
     The classes are counted before equal labels are merged.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     node: tuple[int, ...]
     records: int
     classes: int
 
 
-class Remainder(BaseModel):
+class Remainder(FrozenModel):
     """Treatment of the records that fail at the global node, if not simply dropped or masked.
 
     Attributes:
@@ -74,8 +71,6 @@ class Remainder(BaseModel):
         withheld: By QID, the values ``*`` in the release, whether a star or a level made them.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     records: int
     dm_star: int
     rounds: tuple[Round, ...]
@@ -85,7 +80,7 @@ class Remainder(BaseModel):
     withheld: dict[str, int]
 
 
-class RepeatedColumn(BaseModel):
+class RepeatedColumn(FrozenModel):
     """Records per value of an identifier whose values repeat.
 
     Attributes:
@@ -93,8 +88,6 @@ class RepeatedColumn(BaseModel):
         most: Records of the value that has most, at least; None in a release.
         share: Share of the values that were looked at: 1 if all, and both figures are exact; else the mean is right to a percent or so.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     mean: float | None = None
     most: int | None = None
@@ -121,7 +114,7 @@ def repeating_identifiers_sentence(repeats: Mapping[str, RepeatedColumn]) -> str
     )
 
 
-class PopulationRisk(BaseModel):
+class PopulationRisk(FrozenModel):
     """Re-identification risk measured in the population.
 
     The intruder knows that a person is in the population, and not whether the person is in the data.
@@ -135,8 +128,6 @@ class PopulationRisk(BaseModel):
         marketer: Share of the records that a marketer is expected to match rightly.
         lacking: Classes that have more records than the population has rows for them: it does not hold everybody who is in the data.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     records: int
     k_map: int
@@ -159,7 +150,7 @@ def population_sentences(found: PopulationRisk | None) -> tuple[str, ...]:
     return told, f"Classes with more records than the population has rows for them: {found.lacking:,}. It does not hold everybody."
 
 
-class PassedColumn(BaseModel):
+class PassedColumn(FrozenModel):
     """A column that is published unchanged, and whether it looks identifying.
 
     A null is no value of it.
@@ -171,8 +162,6 @@ class PassedColumn(BaseModel):
         looked_at: Distinct values that were looked at for what they might be: all, or as many with the smallest digests.
         reasons: What they look like that tells who somebody is, as in ``e-mail addresses``; empty if nothing was found.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     distinct: int
     unique_records: int
@@ -213,7 +202,7 @@ KINDS: Mapping[Kind, str] = {"insensitive": "untreated columns", "sensitive": "s
 """The columns that are counted together, with their name in a sentence."""
 
 
-class Together(BaseModel):
+class Together(FrozenModel):
     """Records or persons that stand out by the combination of several published columns.
 
     They are counted in the written files and in the unit of k. A count from 1 to k - 1 is reported as k.
@@ -225,8 +214,6 @@ class Together(BaseModel):
         unit: What is counted.
         all: How many of these the files have.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     unique_records: int
     below_k: int

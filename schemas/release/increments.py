@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from schemas.errors.base import counted, listed
+from schemas.reading.model import FrozenModel
 from schemas.release.figures import reported_count, tellable
 
 
-class SourceDigest(BaseModel):
+class SourceDigest(FrozenModel):
     """Keyed digest and record count of a source file, without its name.
 
     Attributes:
@@ -19,13 +20,11 @@ class SourceDigest(BaseModel):
             of several files where k counts people, of whom one may have all the records of a file.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     digest: str
     records: int | None = None
 
 
-class Increment(BaseModel):
+class Increment(FrozenModel):
     """Changes of the source since the last release, and the counts that were reused.
 
     Attributes:
@@ -37,8 +36,6 @@ class Increment(BaseModel):
             others there are, and these may be of fewer than k.
         histograms_reused: Chunks whose cells were not counted again, with ``histograms_records`` records; None likewise.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     since: str | None
     unchanged: int = 0
@@ -67,7 +64,7 @@ class Increment(BaseModel):
         return tuple(told)
 
 
-class Overlap(BaseModel):
+class Overlap(FrozenModel):
     """Another release with some of the same records, and the risk when a reader has both releases.
 
     Attributes:
@@ -88,7 +85,6 @@ class Overlap(BaseModel):
             It is not published.
     """
 
-    model_config = ConfigDict(frozen=True)
     counts: ClassVar[str] = "record"
     """What is counted in both, or in either alone."""
 
@@ -210,7 +206,7 @@ _ALIKE = {
 }
 
 
-class Joined(BaseModel):
+class Joined(FrozenModel):
     """Joint disclosure of all releases that share pseudonyms of the given columns.
 
     The columns name a person, alone or together.
@@ -225,8 +221,6 @@ class Joined(BaseModel):
         smallest: How many people share the set that fewest share; 0 where nobody is in several releases.
         unmeasured: Why this was not counted, or not of all releases, as the end of a sentence; a figure that was not counted is None.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     columns: tuple[str, ...]
     releases: int

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from schemas.job.attacks import AttackBasis, AttackFigures
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication
+from schemas.reading.model import FrozenModel
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.release.evidence import Document, PublishedFile
 from schemas.release.figures import Kind, PassedColumn, PopulationRisk, Remainder, RepeatedColumn, Together
@@ -21,7 +20,7 @@ FORMAT = 2
 """The format of manifests: since 2 they list every other file of their release, and bear a digest of themselves."""
 
 
-class Persons(BaseModel):
+class Persons(FrozenModel):
     """Counts of the persons in a release.
 
     Attributes:
@@ -36,8 +35,6 @@ class Persons(BaseModel):
             them, or fewer than k persons lost any.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     columns: tuple[str, ...]
     source: int | None
     released: int
@@ -47,7 +44,7 @@ class Persons(BaseModel):
     withheld: int | None = None
 
 
-class Linked(BaseModel):
+class Linked(FrozenModel):
     """Risk by pseudonyms that link the records of a person.
 
     It counts the sets of all combinations that a person's records are in.
@@ -62,8 +59,6 @@ class Linked(BaseModel):
         accepted: Whether the job accepts that some are below k (``columns.linkable``).
     """
 
-    model_config = ConfigDict(frozen=True)
-
     columns: tuple[str, ...]
     people: int
     sets: int
@@ -73,20 +68,18 @@ class Linked(BaseModel):
     accepted: bool
 
 
-class OneValue(BaseModel):
+class OneValue(FrozenModel):
     """Classes in which all known values of a sensitive column are equal.
 
     A null is no value. It has the classes, their records, and their fraction of all records.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     classes: int
     records: int
     share: float
 
 
-class Manifest(BaseModel):
+class Manifest(FrozenModel):
     """Description and measurements of a release, with counts, names and digests.
 
     It never holds a cell value.
@@ -154,8 +147,6 @@ class Manifest(BaseModel):
             turned them off, or an earlier version made the release.
         seal: SHA-256 of the manifest's own file without these digits.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     format: int = 1
     passthrough_together: Together | None = None

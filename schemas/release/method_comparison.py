@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from schemas.reading.model import FrozenModel
 from schemas.release.figures import RepeatedColumn
 
 
-class _Part(BaseModel):
+class _Part(FrozenModel):
     """Base class of the parts of a comparison."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class Figures(_Part):

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from schemas.job.attacks import AttackFigures
 from schemas.job.publish import ColumnPublication
+from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn, RepeatedColumn, Together
 from schemas.release.manifest import Persons
 from schemas.release.terms import Band, LatticeFigures
 
 
-class _Part(BaseModel):
+class _Part(FrozenModel):
     """Base class of the parts of a report."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class RequestedTerms(_Part):

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from schemas.job.attacks import AttackFigures
+from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.increments import Overlap
 
@@ -19,13 +18,11 @@ NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
 """What it says where there are no levels to choose."""
 
 
-class Band(BaseModel):
+class Band(FrozenModel):
     """Number of classes of ``least`` to ``most`` records, and of their records.
 
     ``most`` is None in the last band. Where persons are named, all of these are persons, who count once in each of their classes.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     least: int
     most: int | None
@@ -33,7 +30,7 @@ class Band(BaseModel):
     records: int
 
 
-class QidTerms(BaseModel):
+class QidTerms(FrozenModel):
     """One quasi-identifier in a manifest.
 
     Attributes:
@@ -43,15 +40,13 @@ class QidTerms(BaseModel):
         published: The level that is published, in words.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     name: str
     columns: tuple[str, ...]
     hierarchy: str
     published: str
 
 
-class Terms(BaseModel):
+class Terms(FrozenModel):
     """Settings that a job requested, without its privacy models.
 
     Attributes:
@@ -66,8 +61,6 @@ class Terms(BaseModel):
         tries_next: Whether another cut is tried where l or t refuse the best one (``method.refused: next``).
         source: What the source is, as in ``CSV files``; empty in older releases.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     limit: str
     treatment: str
@@ -84,7 +77,7 @@ class Terms(BaseModel):
     accept_untreated: bool = False
 
 
-class LatticeFigures(BaseModel):
+class LatticeFigures(FrozenModel):
     """Data for a picture of the searched lattice.
 
     Attributes:
@@ -94,15 +87,13 @@ class LatticeFigures(BaseModel):
         whole: Whether these are all nodes.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     levels: tuple[int, ...]
     heights: dict[str, tuple[int, ...]]
     nodes: dict[str, str]
     whole: bool
 
 
-class Unreported(BaseModel):
+class Unreported(FrozenModel):
     """Results of a run that its release does not disclose.
 
     They are for the person who runs the job and has the source, and stay in the work folder.
@@ -124,8 +115,6 @@ class Unreported(BaseModel):
         attacks: What attacks on people of the source came to.
         least_stars: How many stars records cannot do without at the levels where they are starred; None if that is not known.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     release: str
     search: dict[str, int | float | list[int] | list[list[int]]]

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from core.composition.pseudonym_sets import OLD, all_releases_sql, joined_people_sql, keyed_disclosures_sql, remaining_pseudonyms_sql
 from schemas.errors.base import StorageError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.release.increments import Joined
 from tasks.composition.registry import Registered, ReleaseRegistry
@@ -51,7 +52,7 @@ class Disclosed(NamedTuple):
     owners: Artifact | None
 
 
-class Head(BaseModel):
+class Head(FrozenModel):
     """Header of a family's index: its file, its releases and their least k.
 
     Attributes:
@@ -62,8 +63,6 @@ class Head(BaseModel):
         releases: The releases that it holds.
         k: The smallest k that they promise.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     format: int
     family: str

@@ -18,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from core.composition.contents import Sketch
 from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
 from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from tasks.composition.release_history import MOST_RELEASES, count_releases_since, forget_older, oldest_release_kept
 from tasks.counting.contents import Sketches
 from tasks.release.manifest import read_manifest
@@ -43,7 +44,7 @@ FORMAT = 1
 _DIGITS = 16
 
 
-class Registered(BaseModel):
+class Registered(FrozenModel):
     """Registry entry of a release.
 
     Attributes:
@@ -67,7 +68,7 @@ class Registered(BaseModel):
         families: Families of its pseudonyms; None in older entries.
     """
 
-    model_config = ConfigDict(frozen=True, validate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     format: int
     release: str

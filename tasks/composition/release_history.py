@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from schemas.job.job import Job, hierarchies_of, privacy_content
+from schemas.reading.model import FrozenModel
 from schemas.release.manifest import Manifest
 from tasks.counting.domains import axis_names
 from tasks.engine.calls import artifacts_of
@@ -35,17 +36,15 @@ Kinds = tuple[tuple[str, str], ...]
 """Names of columns, each with the kind of its values."""
 
 
-class Recoded(BaseModel):
+class Recoded(FrozenModel):
     """Artefacts of a release's recoding: its domain table and its recoding of cells."""
-
-    model_config = ConfigDict(frozen=True)
 
     domain: Artifact
     recoding: RecodingArtifacts
     intervals: Literal["text", "bounds"]
 
 
-class Entry(BaseModel):
+class Entry(FrozenModel):
     """History entry of one release.
 
     Attributes:
@@ -66,8 +65,6 @@ class Entry(BaseModel):
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
         seal: The seal of its manifest, its SHA-256; a release that was changed or made anew no longer matches it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     release: str
     files: tuple[tuple[str, str, int], ...]

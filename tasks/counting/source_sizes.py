@@ -14,7 +14,6 @@ from typing import NamedTuple, Self
 import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import PackedWords, single_word
 from core.columns.domains import Node
@@ -24,6 +23,7 @@ from core.histograms.projections import BYTES_PER_ROW, SMALL, Combinations
 from core.privacy.risk import ClassSizes, Figures, risk_of
 from core.units.unit import Records, Unit
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding
 from tasks.counting.histograms import HISTOGRAM, RootTable, add_histograms, bundled_histograms, fingerprints
@@ -44,10 +44,8 @@ SHARE = 4
 """Which part of the memory the cells of all chunks may take while combinations are counted."""
 
 
-class Sizes(BaseModel):
+class Sizes(FrozenModel):
     """Numbers of combinations of QID values by size, in records or in persons."""
-
-    model_config = ConfigDict(frozen=True)
 
     sizes: tuple[int, ...] = ()
     classes: tuple[int, ...] = ()

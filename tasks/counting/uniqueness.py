@@ -12,11 +12,11 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
 
 from core.histograms.cells import packing_of
 from core.privacy.risk import Figures
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from tasks.counting.chunk_histograms import read_pairs
 from tasks.counting.coding import Coding, DomainTable, cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.source_sizes import SIZES, CellFiles, Sizes, qid_words, read_sizes
@@ -57,7 +57,7 @@ MOST_CELLS = 20_000_000
 """Combinations beyond which to add them up once for each quasi-identifier would take minutes."""
 
 
-class Exposed(BaseModel):
+class Exposed(FrozenModel):
     """Numbers of unique records, and of records in classes smaller than k.
 
     Where persons are named, these are persons who have such a record.
@@ -68,23 +68,19 @@ class Exposed(BaseModel):
         records: Where persons are named, the records in these classes; None where ``below_k`` are records.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     unique: int
     below_k: int
     records: int | None = None
 
 
-class CountedPersons(BaseModel):
+class CountedPersons(FrozenModel):
     """Number of persons, and the most records of one person."""
-
-    model_config = ConfigDict(frozen=True)
 
     persons: int
     most_records: int
 
 
-class Contributors(BaseModel):
+class Contributors(FrozenModel):
     """Exposed records with all quasi-identifiers, and without each of them.
 
     Attributes:
@@ -92,8 +88,6 @@ class Contributors(BaseModel):
         without: By quasi-identifier, those that still do without it; empty where that was not counted.
         persons: Of the source; None where no person is named.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     whole: Exposed
     without: dict[str, Exposed]

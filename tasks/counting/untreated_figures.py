@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
 
 from core.formats.samples import MOST_SAMPLED_VALUES, ValueCounter, digest_totals, distinct_digests
 from core.formats.value_patterns import identifying_patterns
 from core.units.digests import Digests
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn
 from tasks.source.chunks import Chunk
 from tasks.source.reading import long_texts, opened, read_chunk
@@ -127,15 +127,13 @@ FEW_FILES, BYTES_PER_VALUE = 64, 60
 where it fits."""
 
 
-class ColumnInspection(BaseModel):
+class ColumnInspection(FrozenModel):
     """Figures of untreated columns, and the bytes of their texts.
 
     Attributes:
         columns: Figures by column.
         bytes: Bytes of all values of each text column.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     columns: dict[str, PassedColumn] = {}
     bytes: dict[str, int] = {}

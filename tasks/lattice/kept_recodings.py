@@ -10,24 +10,23 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from core.local_suppression.recoding import read_stages
 from core.recoding.recoding import Recoding, read_recoding, recoding_tables
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding
 from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_undeclared_table
 
 
-class RecodingArtifacts(BaseModel):
+class RecodingArtifacts(FrozenModel):
     """Stored artefacts of a recoding: outcome (JSON), cells, classes and later stages (Parquet).
 
     Where linked records are withheld from their classes, ``withheld`` holds persons and classes.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     outcome: Artifact
     cells: Artifact

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from core.columns.domains import Node
 from core.hierarchies.hierarchy import check_recounted, check_static
@@ -21,6 +21,7 @@ from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import full_domain
+from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.histograms import ChunkSums, fingerprints, has_given_node, load_histogram, sums_of_chunks
 from tasks.counting.person_cells import PersonsOfSource, persons_of
@@ -85,7 +86,7 @@ def map_json(drawn: LatticeMap) -> bytes:
     return _MAP_JSON.dump_json(drawn, indent=2)
 
 
-class Outcome(BaseModel):
+class Outcome(FrozenModel):
     """The publishable figures of a lattice search and its recoding.
 
     Attributes:
@@ -107,8 +108,6 @@ class Outcome(BaseModel):
         people: Persons of the source, and records of the one who has most; None where no person is named.
         linked: Nodes that were tried so that k people share each set of classes; 0 where the best node did it without suppressing more.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     node: Node
     root: Node

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import PackedWords
 from core.histograms.cells import packing_of
@@ -22,6 +21,7 @@ from core.mondrian.ranks import ranks_of_columns
 from core.units.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from schemas.tables import chunk_histogram_types
 from tasks.counting.chunk_histograms import cell_table, write_pairs
 from tasks.counting.coding import CellCoder, Coding, DomainTable
@@ -157,13 +157,11 @@ class PartReading(DomainTable):
         return ContentReading(self.job, self.source.columns, self.store, digested_by(self.job, self.source.payload))
 
 
-class Parted(BaseModel):
+class Parted(FrozenModel):
     """Artefacts of a chunk divided by leaf: its records, its counts, and its person–leaf pairs.
 
     The pairs are None where no person is named.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     run: Artifact
     leaf_counts: Artifact

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from core.mondrian.fragments import CutTree, Group, merge_thin
 from core.privacy.models import Spread
@@ -18,6 +17,7 @@ from core.units.digests import NOBODY, Digests
 from core.units.unit import Records, Unit
 from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
 from tasks.counting.person_cells import Numbers, PersonsOfCells, reader_of_array, reader_of_artifact, shared_persons, shares_of
@@ -29,15 +29,13 @@ from tasks.store.tables import read_table
 PEOPLE, MERGED = StepCode("people of leaves", __name__), StepCode("merged leaves", __name__)
 
 
-class Merged(BaseModel):
+class Merged(FrozenModel):
     """Groups of leaves that make fragments.
 
     Attributes:
         groups: The leaves of each.
         people: Persons of the source, and records of the one who has most; None where no person is named.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     groups: list[Group]
     people: tuple[int, int] | None

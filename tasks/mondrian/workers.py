@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import ipc
-from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import PackedWords, positions_among, single_word
 from core.histograms.cells import packing_of
@@ -29,6 +28,7 @@ from core.units.persons import RowPersons, unit_of_records
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.record_methods import MondrianMethod
+from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.contents import contents_columns, digested_by
 from tasks.counting.source_sizes import Sizes, sizes_of_words
@@ -44,7 +44,7 @@ from tasks.writing.people import people_table, write_fragment_members, write_peo
 from tasks.writing.rewriting import additional_columns, write_class_records, write_output_file
 
 
-class FragmentLosses(BaseModel):
+class FragmentLosses(FrozenModel):
     """Losses and figures of a fragment, summed over its records.
 
     They add up over fragments (papers/distributed-mondrian.txt, section 6).
@@ -57,8 +57,6 @@ class FragmentLosses(BaseModel):
         before: Class sizes of its records as they are.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     losses: dict[str, int | float]
     penalties: dict[str, float]
     files: int
@@ -66,13 +64,11 @@ class FragmentLosses(BaseModel):
     before: Sizes = Sizes()
 
 
-class FragmentArtifacts(BaseModel):
+class FragmentArtifacts(FrozenModel):
     """The artefacts of an anonymised fragment: losses (JSON), release files, and classes of its records.
 
     Where persons are named, it also has the persons of each class.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     losses: Artifact
     files: list[Artifact]

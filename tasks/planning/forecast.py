@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import PackedWords
 from core.columns.domains import Domain, Node
@@ -30,6 +29,7 @@ from core.units.class_table import table_at, without_sensitive
 from core.units.losses import certainty_penalty
 from schemas.job.job import Job
 from schemas.job.record_methods import MondrianMethod
+from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, cells_in_source_coding
 from tasks.lattice.promises import promise_of, searched_axes
 from tasks.mondrian.cells import cutting_of
@@ -46,7 +46,7 @@ WRITE: dict[Way, str] = {
 SAMPLES, MOST_CELLS, EFFORT = 3, 10_000, 500
 
 
-class Expected(BaseModel):
+class Expected(FrozenModel):
     """The expected loss of one method.
 
     Attributes:
@@ -55,14 +55,12 @@ class Expected(BaseModel):
         error: How far the samples are from that at most.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     way: Way
     gcp: float
     error: float
 
 
-class Forecast(BaseModel):
+class Forecast(FrozenModel):
     """The expected losses of several methods, by k alone.
 
     Attributes:
@@ -70,8 +68,6 @@ class Forecast(BaseModel):
         whole: Whether all records were taken.
         ways: One entry per way, in a fixed order.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     records: int
     whole: bool

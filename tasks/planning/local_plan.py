@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from core.lattice.lattice import most_cells
 from core.mondrian.recoding import Codes
 from schemas.job.job import Job
 from schemas.job.record_methods import MondrianMethod
+from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding
 from tasks.engine.runs import Run
 from tasks.mondrian import cells as mondrian
@@ -27,7 +27,7 @@ from tasks.store.store import Artifact
 ENOUGH = 100_000
 
 
-class LocalPlan(BaseModel):
+class LocalPlan(FrozenModel):
     """The plan of a run of Mondrian or of a record method.
 
     Attributes:
@@ -43,8 +43,6 @@ class LocalPlan(BaseModel):
         needed: Bytes that all rows at once would take, about.
         advice: What to write where classes of the sampled records stay whole because l or t refuse cuts; None if none stay so.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     rows: Literal["cells", "records"]
     most_rows: int

@@ -5,8 +5,6 @@ The artefacts of the job's run are used, and only what is missing is counted.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from core.charts.chart import DARK_STYLE, ChartStyle
 from core.charts.scatter import ChartPoint, scatter_chart
 from core.hierarchies.hierarchy import Hierarchy
@@ -18,6 +16,7 @@ from core.lattice.search import Search
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod, full_domain
+from schemas.reading.model import FrozenModel
 from schemas.registry.hierarchies import HierarchySpec
 from schemas.registry.hierarchy_kinds import entry_of
 from tasks.counting.chunk_histograms import count_histograms, count_pairs
@@ -37,10 +36,8 @@ TEMPLATE = "front.html"
 OPTIMAL, SEEN = ChartStyle(0), ChartStyle(1, quiet=True)
 
 
-class ShownNode(BaseModel):
+class ShownNode(FrozenModel):
     """A node on the page: its figures, and the level of each QID in words."""
-
-    model_config = ConfigDict(frozen=True)
 
     node: list[int]
     gcp: float
@@ -51,10 +48,8 @@ class ShownNode(BaseModel):
     steps: list[str]
 
 
-class ParetoFront(BaseModel):
+class ParetoFront(FrozenModel):
     """The figures of the page, without values of the data."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     records: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from core.columns.domains import Node
 from core.lattice.lattice import Lattice, bins, most_cells
@@ -14,6 +14,7 @@ from schemas.job.job import Job
 from schemas.job.method import METHODS, OBJECTIVES, SkaldMethod
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.job.publish import treatment_sentence
+from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.manifest import Manifest, pseudonym_sentence
 from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms, count_pairs
@@ -77,7 +78,7 @@ def _too_many(cells: int) -> str:
     return f"{cells:,} combinations, or about so many, are too many to add up, so how unique records are is not known."
 
 
-class PlannedQid(BaseModel):
+class PlannedQid(FrozenModel):
     """The plan of one quasi-identifier.
 
     Attributes:
@@ -88,8 +89,6 @@ class PlannedQid(BaseModel):
         without: Records exposed without the column, where they were counted.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     name: str
     values: int
     nulls: int
@@ -98,7 +97,7 @@ class PlannedQid(BaseModel):
     without: Exposed | None = None
 
 
-class Plan(BaseModel):
+class Plan(FrozenModel):
     """The plan of a run.
 
     Attributes:
@@ -131,7 +130,7 @@ class Plan(BaseModel):
         warnings: What the job's settings give away, in sentences.
     """
 
-    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
+    model_config = ConfigDict(serialize_by_alias=True)
 
     release: str
     exists: bool

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
-from pydantic import BaseModel, ConfigDict
 
 from core.columns.column_types import to_working_type, working_type
 from core.formats.spreadsheets import csv_header, escaped_csv_sql
@@ -27,6 +26,7 @@ from core.hierarchies.levels import as_text
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import ObjectStoreError, OutputError
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from schemas.release.evidence import MANIFEST, PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
@@ -265,15 +265,13 @@ def bucket_without_release(job: Job, release: str) -> Bucket:
 DELIVERED, EXAMPLES = StepCode("delivered", __name__), StepCode("examples", __name__)
 
 
-class Delivery(BaseModel):
+class Delivery(FrozenModel):
     """Data files that a task put into a bucket.
 
     Attributes:
         files: The files.
         types: DuckDB's types of their columns, where the format has none.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     files: tuple[PublishedFile, ...]
     types: dict[str, str]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
+from schemas.reading.model import FrozenModel
 from tasks.counting.source_sizes import Sizes
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.store.store import Store
 
 
-class LocalOutcome(BaseModel):
+class LocalOutcome(FrozenModel):
     """The publishable figures of an algorithm's recoding.
 
     Attributes:
@@ -21,8 +20,6 @@ class LocalOutcome(BaseModel):
         before: Class sizes of the source as it is.
         people: Persons of the source, and records of the one who has most; None where no person is named.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     suppressed: int
     masked: int

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from core.recount.shares import share_sql
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from schemas.release.manifest import published_qids
 from tasks.recount.people import PeopleFiles, read_people
 from tasks.recount.rows import types_of
@@ -24,7 +25,7 @@ Keep = Callable[[int, Callable[[Path], int]], Artifact]
 """Keeps a table of a share: its number, and what writes it."""
 
 
-class DividedRelease(BaseModel):
+class DividedRelease(FrozenModel):
     """A part of the data files, divided into shares by class.
 
     Attributes:
@@ -34,8 +35,6 @@ class DividedRelease(BaseModel):
         types: DuckDB's types of its columns.
         faults: What is wrong with its columns; then nothing was set apart.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     shares: tuple[Artifact, ...] = ()
     records: int = 0
@@ -54,7 +53,7 @@ def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, s
     return DividedRelease(shares=made, records=sum(one.rows for one in made), types=types)
 
 
-class DividedMembers(BaseModel):
+class DividedMembers(FrozenModel):
     """The persons of classes, divided into shares.
 
     Attributes:
@@ -62,8 +61,6 @@ class DividedMembers(BaseModel):
         persons: By number of another share, of persons, how many records each of them has.
         classes: By number of the first kind of share, what its classes publish; nothing where another part's task has them.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     people: tuple[Artifact, ...]
     persons: tuple[Artifact, ...]

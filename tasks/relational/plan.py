@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from core.relational.histories import failing_persons
 from schemas.job.publish import EXACT, treatment_sentence
+from schemas.reading.model import FrozenModel
 from schemas.relational.table_jobs import unit_key_words
 from schemas.relational.tables_job import TablesJob
 from tasks.publication.target import job_target
@@ -17,7 +16,7 @@ from tasks.relational.making.reading import carry_rows, open_tables, read_tables
 from tasks.relational.publication import tables_release_id
 
 
-class PlannedTable(BaseModel):
+class PlannedTable(FrozenModel):
     """The plan of one table.
 
     Attributes:
@@ -28,8 +27,6 @@ class PlannedTable(BaseModel):
         published: How columns would be published that are no quasi-identifiers, in words, by column.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     rows: int
     files: int
     hangs_from: str | None
@@ -37,7 +34,7 @@ class PlannedTable(BaseModel):
     published: dict[str, str]
 
 
-class TablesPlan(BaseModel):
+class TablesPlan(FrozenModel):
     """The plan of a run of several tables.
 
     Attributes:
@@ -53,8 +50,6 @@ class TablesPlan(BaseModel):
         memory: Bytes.
         pseudonyms: What the unit's key would be published as, in words, where its pseudonyms are those of other releases too.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     release: str
     exists: bool

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from core.columns.column_types import merge_schemas, plain_type, to_working_type, working_type
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from tasks.source.listing import Stat, scan_address
 from tasks.source.locations import Partition, relation
 from tasks.store.keys import fingerprint_of
@@ -31,7 +32,7 @@ FORMS, PAGE = 4, 1 << 20
 """In how many forms a reader holds a page of a column, about, and the bytes of one."""
 
 
-class SourceFile(BaseModel):
+class SourceFile(FrozenModel):
     """One file of the source, as Parquet.
 
     Attributes:
@@ -53,7 +54,7 @@ class SourceFile(BaseModel):
         publish: By column that is published otherwise than it is, where it stands what is published of its values, and the digest of that.
     """
 
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     name: str
     path: Path | None
@@ -81,10 +82,8 @@ class SourceFile(BaseModel):
         return str(self.path) if self.path else scan_address(self.name, self.stat or ())
 
 
-class Piece(BaseModel):
+class Piece(FrozenModel):
     """A range of rows of one file."""
-
-    model_config = ConfigDict(frozen=True)
 
     file: SourceFile
     first: int
@@ -109,10 +108,8 @@ class Piece(BaseModel):
         )
 
 
-class Chunk(BaseModel):
+class Chunk(FrozenModel):
     """Records that one step reads at once: rows of one file, or several small files."""
-
-    model_config = ConfigDict(frozen=True)
 
     pieces: tuple[Piece, ...]
 
@@ -159,7 +156,7 @@ class Chunk(BaseModel):
         return Chunk(pieces=tuple(pieces))
 
 
-class ChunkedSource(BaseModel):
+class ChunkedSource(FrozenModel):
     """All files of a job's source, with the types of their published columns.
 
     Attributes:
@@ -177,7 +174,7 @@ class ChunkedSource(BaseModel):
         withheld: Records that are not in the files because the job bounds those of a person, and of how many persons.
     """
 
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     files: tuple[SourceFile, ...]
     chunks: tuple[Chunk, ...]

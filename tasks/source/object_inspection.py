@@ -19,13 +19,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
 
 from core.formats.record_ends import ScannedRange, record_starts, records_of, scan_range
 from schemas.errors.base import SourceError, StorageError
 from schemas.job.formats import CSV, FORMATS
 from schemas.job.job import Job
 from schemas.job.source import UTF8
+from schemas.reading.model import FrozenModel
 from schemas.registry.treatment_kinds import treatment_kind
 from tasks.engine.calls import Call, tasks_for
 from tasks.engine.guard import Result
@@ -44,7 +44,7 @@ from tasks.store.store import Artifact, Store
 LOOKS, DIGESTS = StepCode("looks", __name__), StepCode("digested", "tasks.source.listing")
 
 
-class ObjectInspection(BaseModel):
+class ObjectInspection(FrozenModel):
     """Digest, columns and row groups that a task found in an object.
 
     Attributes:
@@ -58,8 +58,6 @@ class ObjectInspection(BaseModel):
         long: As `Footer` has it.
         plain: As `Footer` has it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     digest: str
     content: str | None

@@ -19,9 +19,10 @@ from pathlib import Path, PurePosixPath
 from threading import RLock
 from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from schemas.errors.folders import WorkError
+from schemas.reading.model import FrozenModel
 from tasks.store.files import clear_parts, file_digest, private_folder, write_atomically
 from tasks.store.keys import Key, key_in_name
 from tasks.store.place import Bucket, FolderPlace
@@ -32,7 +33,7 @@ RELEASES, RECORD = "releases", ".record"
 """The folder beside those of steps in which it is noted what each release was made of, and the suffix of records."""
 
 
-class Artifact(BaseModel):
+class Artifact(FrozenModel):
     """A reference to one file of the store; steps pass it on instead of a table.
 
     Attributes:
@@ -44,7 +45,7 @@ class Artifact(BaseModel):
         sha256: Digest of the file, in hex.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
     step: str
     key: Key

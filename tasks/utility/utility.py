@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from core.columns.numbers import as_numbers
 from core.evaluation.accuracy import (
@@ -28,6 +27,7 @@ from core.recount.groups import without_spellings_sql
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication
+from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.release.files import data_files, layout_of, relation_of
@@ -45,7 +45,7 @@ WIDTHS = (2, 3)
 """Numbers of QIDs in one count query."""
 
 
-class ColumnUtility(BaseModel):
+class ColumnUtility(FrozenModel):
     """The loss of one QID.
 
     Attributes:
@@ -54,17 +54,13 @@ class ColumnUtility(BaseModel):
         association: Mean change of Cramér's V with the other QIDs and the sensitive columns.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     generalised: float
     marginal: float
     association: float = 0.0
 
 
-class QueryErrors(BaseModel):
+class QueryErrors(FrozenModel):
     """Relative errors of random count queries; a count below ``sanity`` records is divided by that."""
-
-    model_config = ConfigDict(frozen=True)
 
     queries: int
     seed: int
@@ -73,7 +69,7 @@ class QueryErrors(BaseModel):
     median: float
 
 
-class Accuracy(BaseModel):
+class Accuracy(FrozenModel):
     """Shares of source records whose ``target`` classifiers predict correctly from the QIDs.
 
     Attributes:
@@ -87,8 +83,6 @@ class Accuracy(BaseModel):
         release_records: The same of the release.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     target: str
     source: float
     release: float
@@ -99,7 +93,7 @@ class Accuracy(BaseModel):
     release_records: int
 
 
-class Utility(BaseModel):
+class Utility(FrozenModel):
     """The utility of a release; figures only.
 
     Attributes:
@@ -115,8 +109,6 @@ class Utility(BaseModel):
         classifier: Accuracy of predicting a column.
         published: Losses of columns that are published with changed values, by the manifest.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     release: str
     records: int

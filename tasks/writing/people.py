@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from core.units.digests import Digests, digests_of
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
 from tasks.store.store import Artifact
@@ -125,7 +125,7 @@ def write_people(path: Path, table: pa.Table) -> int:
     return len(table)
 
 
-class Part(BaseModel):
+class Part(FrozenModel):
     """Records of a release with their classes, of one chunk or fragment.
 
     Attributes:
@@ -135,8 +135,6 @@ class Part(BaseModel):
         sets: Table of ``column`` (the number of a value's digest), ``digest`` and ``value``, where a digest stands for several values of a
             person; None where each stands for a single value.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     files: tuple[tuple[str, int], ...]
     members: Artifact

@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from core.composition.contents import contents_of
 from core.recoding.recoding import SUPPRESSED, Assigner, take_labels
 from core.recoding.release_order import assign_files, first_files, in_canonical_order
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
+from schemas.reading.model import FrozenModel
 from schemas.release.manifest import MASK
 from tasks.counting.coding import CellCoder, DomainTable
 from tasks.engine.runs import Run
@@ -156,10 +156,8 @@ BYTES_OF_VALUE = 16
 """Bytes that a value of a column takes as the records of a file are put in order: measured of nulls, which take least in the source."""
 
 
-class ChunkPosition(BaseModel):
+class ChunkPosition(FrozenModel):
     """A chunk and its number in the source, which distinguishes chunks of equal content."""
-
-    model_config = ConfigDict(frozen=True)
 
     chunk: Chunk
     number: int

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import ipc
-from pydantic import BaseModel, ConfigDict
 
+from schemas.reading.model import FrozenModel
 from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, each_alone
 from tasks.store.step import FilesStep
@@ -72,10 +72,8 @@ class PartRanges:
     store: Store
 
 
-class PartGroup(BaseModel):
+class PartGroup(FrozenModel):
     """The shuffle parts of the runs of some neighbouring chunks."""
-
-    model_config = ConfigDict(frozen=True)
 
     shuffle_parts: tuple[Artifact, ...]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from core.columns.domains import Node
 from core.lattice.lattice import LARGEST, Lattice
@@ -21,6 +20,7 @@ from core.relational.search import NodeCost, best_node
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from schemas.job.job import privacy_content
+from schemas.reading.model import FrozenModel
 from tasks.engine.steps import one
 from tasks.relational.making.profiles import (
     BranchNode,
@@ -76,7 +76,7 @@ def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tup
     return found
 
 
-class TablesOutcome(BaseModel):
+class TablesOutcome(FrozenModel):
     """The best node found by the search, with its loss and suppressed persons.
 
     Attributes:
@@ -87,8 +87,6 @@ class TablesOutcome(BaseModel):
         nodes: See ``loss``.
         classes: Classes of persons, where these were made and no levels chosen.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     node: Node
     failing: int
