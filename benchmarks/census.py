@@ -1,4 +1,6 @@
-"""What branch and bound finds in lattices that no memory holds, beside a search in the manner of Lightning with as many roll-ups.
+"""Branch and bound in lattices too large for memory, compared with a search like Lightning.
+
+Both searches do the same number of roll-ups.
 
     python -m benchmarks.census [--qids 9,12,15] [--efforts 1000,10000] [--k 10] [--limit 0.01] [--objective dm_star]
 
@@ -102,7 +104,10 @@ def alone(way: str, qids: str, effort: str) -> dict[str, Any]:
 
 
 def measured(asked: argparse.Namespace, source: Path) -> dict[str, Any]:
-    """Run one search and return its figures; compiling and reading are not in them, but the memory of both is."""
+    """Run one search and return its figures.
+
+    Times leave out compiling and reading; the memory of both is counted.
+    """
     root, hierarchies, domains = counted(source, int(asked.qids))
     model, most = Promise(asked.k), floor(asked.limit * root.records)
     prices = prices_of(asked.objective, hierarchies, domains, left=root)
@@ -125,7 +130,10 @@ def measured(asked: argparse.Namespace, source: Path) -> dict[str, Any]:
 
 
 def counted(source: Path, qids: int) -> tuple[Histogram, list[Hierarchy], Sequence[Domain]]:
-    """Count the cells of the finest node of the first so many QIDs; return them with their hierarchies and domains."""
+    """Count the cells of the finest node of the first so many QIDs.
+
+    Return them with their hierarchies and domains.
+    """
     table = pq.read_table(source, columns=list(QIDS)[:qids]).combine_chunks()
     counter = DomainCounter(table.schema.types)
     for batch in table.to_batches():

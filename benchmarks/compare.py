@@ -1,4 +1,6 @@
-"""The SKALD paper's experiment: one node for all chunks beside a node for each chunk alone (papers/skald.txt, V, Table III and Fig. 3).
+"""The SKALD paper's experiment: one node for all chunks, or a node for each chunk alone.
+
+See papers/skald.txt, V, Table III and Fig. 3.
 
     python -m benchmarks.compare [--chunks 1,5,25] [--chunk-rows 1000000] [--k 10,50,250,1000] [--limit 0.01]
 
@@ -116,7 +118,10 @@ def compared(folder: Path, counts: Sequence[int], ks: Sequence[int], limit: str)
 
 
 def _released(job_folder: Path, place: Path, files: Sequence[Path], k: int, limit: str) -> tuple[int, skald.Published | None]:
-    """Anonymise some files in a folder of their own; return how many records they have, and the release if there is one."""
+    """Anonymise some files in a folder of their own.
+
+    Return how many records they have, and the release if there is one.
+    """
     place.mkdir(parents=True, exist_ok=True)
     job = yaml.safe_load((job_folder / "medical.yaml").read_text())
     shutil.copytree(job_folder / "hierarchies", place / "hierarchies", dirs_exist_ok=True)
@@ -140,7 +145,9 @@ def _released(job_folder: Path, place: Path, files: Sequence[Path], k: int, limi
 
 
 def _pin_code_bins(widths: Sequence[int]) -> str:
-    """Return the bins of neighbouring PIN codes as a hierarchy file, so that a bin has the same label in all chunks.
+    """Return the bins of neighbouring PIN codes as a hierarchy file.
+
+    A bin thus has the same label in all chunks.
 
     With ``encode`` the label of a bin ends at the values that a chunk has.
     """

@@ -1,4 +1,6 @@
-"""What shared end points of ranges cost in GCP, and how many values of single people stand at ends without them.
+"""The cost in GCP of shared end points of ranges.
+
+Without them values of single people stand at ends; these are counted.
 
     python -m benchmarks.endpoints [--k 10] [--rows 100000] [--methods mondrian,rayden] [--data ../shared/data]
 
@@ -33,7 +35,10 @@ RANGES = [name for name, entry in METHODS.items() if not entry.one_level]
 
 
 class Measured(NamedTuple):
-    """GCP of what is published and of what classes hold, and the share of values of one person that are ends; None if there are none."""
+    """GCP as published and of the classes, and the share of one person's values that are range ends.
+
+    The share is None if no value belongs to one person.
+    """
 
     gcp: float
     held: float
@@ -69,7 +74,10 @@ def _share(told: float | None) -> str:
 
 
 def incomes(folder: Path, rows: int = 30_000) -> Path:
-    """Write a job about people whose income has a heavy tail: most incomes above a few thousand are one person's alone."""
+    """Write a job about people whose income has a heavy tail.
+
+    Most incomes above a few thousand are one person's alone.
+    """
     folder.mkdir()
     random = np.random.default_rng(7)
     income = np.round(np.exp(random.normal(10.3, 1.1, rows))).astype(np.int64)

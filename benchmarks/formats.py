@@ -1,4 +1,4 @@
-"""What every way in and out costs: a source read as Parquet, a release written in a format, beside DuckDB doing the plain conversion.
+"""The cost of every format of sources and releases, compared with a plain conversion by DuckDB.
 
     python -m benchmarks.formats [--rows 1000000]
 

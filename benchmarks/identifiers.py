@@ -1,4 +1,6 @@
-"""What pseudonyms cost per million distinct values: CPU seconds, peak memory, and how many times a bare SHA-256 of the same values.
+"""The cost of pseudonyms per million distinct values.
+
+Shown are CPU seconds, peak memory, and the ratio to a bare SHA-256 of the same values.
 
     python -m benchmarks.identifiers [--values 1000000]
 

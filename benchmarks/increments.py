@@ -1,4 +1,6 @@
-"""What tomorrow's run costs: the same folder with one file more, beside a run that knows nothing of yesterday.
+"""The cost of the next run over a folder with one more file.
+
+It is compared with a run that has nothing of the run before.
 
     python -m benchmarks.increments [--files 5] [--rows 200000] [--memory 1GB] [--data FOLDER]
 
@@ -68,7 +70,10 @@ SEVERAL = {
 
 
 def several(file: Path, memory: str, data: Path) -> list[str]:
-    """Print what releases of a file tell together that changes in place; return those that were not held against the first one."""
+    """Print what releases of a file that changes in place disclose together.
+
+    Return those that were not compared with the first one.
+    """
     table, missed = pq.read_table(file), []
     print(f"\n{'run':<34}{'records':>12}{'CPU s':>8}{'compared':>10}{'peak MB':>9}{'shared':>12}{'at risk':>12}")
     with tempfile.TemporaryDirectory(dir=data) as name:

@@ -1,4 +1,6 @@
-"""What it costs that k people share the set of combinations which all records of one of them are in, on visits of made patients.
+"""The cost of ``method.linked: keep`` on visits of synthetic patients.
+
+With it, k people share the set of combinations that all records of one of them are in.
 
     python -m benchmarks.linked [--rows 1000000] [--k 10] [--limits 0,0.05,0.2]
 

@@ -1,4 +1,6 @@
-"""What stars and rounds save against dropping the records that fail, on Adult and on Census-Income (KDD).
+"""What suppressed cells and further passes save, compared with dropping the records that fail.
+
+The data are Adult and Census-Income (KDD).
 
     python -m benchmarks.local_suppression [--k 10] [--limit 0.05] [--objectives dm_star,gcp] [--qids 6] [--rows 1000000]
 
@@ -92,7 +94,10 @@ def adult(folder: Path, data: Path) -> Path:
 
 
 def census(folder: Path, data: Path, qids: int) -> Path:
-    """Write the job of Census-Income, with the hierarchies of ``benchmarks.census``; the other columns are left out."""
+    """Write the job of Census-Income with the hierarchies of ``benchmarks.census``.
+
+    The other columns are left out.
+    """
     source = data / "census_kdd.parquet"
     if not source.is_file():
         sys.exit(f"'{source}' is not there. Put the Census-Income (KDD) data there as Parquet, or name its folder by --data.")

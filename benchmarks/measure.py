@@ -18,7 +18,10 @@ INTERVAL = 0.01
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU seconds (user and system, children included), wall seconds, and the largest resident size of the process tree in bytes."""
+    """CPU seconds, wall seconds, and the largest resident size of the process tree in bytes.
+
+    CPU is user and system time, with that of children.
+    """
 
     cpu: float
     wall: float
@@ -48,7 +51,10 @@ def measure(command: Sequence[str], folder: Path, **environment: str) -> Cost:
 
 
 def _watch(pid: int, peaks: list[int]) -> None:
-    """Sample the resident size of the tree; a process's own high-water mark catches what falls between two samples."""
+    """Sample the resident size of the tree.
+
+    A process's own high-water mark catches what falls between two samples.
+    """
     try:
         root = psutil.Process(pid)
         while root.is_running() and root.status() != psutil.STATUS_ZOMBIE:

@@ -1,4 +1,6 @@
-"""What a release tells somebody who knows all quasi-identifiers and how SKALD chooses: the minimality attack on every treatment and method.
+"""The minimality attack on every treatment and method of a release.
+
+The attacker has all quasi-identifiers and the rules by which SKALD chooses.
 
     python -m benchmarks.minimality [--tables 10] [--people 6] [--seed 0] [--adult [--data FOLDER]]
 
@@ -97,7 +99,10 @@ def main() -> None:
 
 
 def costs(data: Path) -> None:
-    """Print what two different values in every class cost on Adult, each a run from the source to the verified release."""
+    """Print the cost of two different values in every class on Adult.
+
+    Each is a run from the source to the verified release.
+    """
     print(f"{'':<44}{'classes':>9}{'suppressed':>12}{'for l':>8}{'GCP':>8}")
     with tempfile.TemporaryDirectory() as folder:
         job = adult(Path(folder), data)
@@ -176,7 +181,7 @@ def played(asked: Asked, tables: int, size: int, seed: int, play: Play, *, perso
 
 
 def levelled(asked: Asked, tables: int, size: int, seed: int, treatment: Any, rounds: int) -> Found:
-    """Play the attack against method skald, with levels that are known and with levels that are searched for."""
+    """Play the attack against method skald, with fixed levels and with searched ones."""
     found = Found(levels=0)
     for number in range(tables):
         people, values = drawn(asked, size, seed + number, persons=False)

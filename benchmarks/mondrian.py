@@ -1,4 +1,6 @@
-"""Mondrian: the tables of papers/distributed-mondrian.txt (Fig. 10 and 11), speed against a plain recursion, and utility by score.
+"""Mondrian: tables of papers/distributed-mondrian.txt (Fig. 10 and 11), speed, and utility by score.
+
+Speed is compared with that of a plain recursion.
 
     python -m benchmarks.mondrian fig11 [--runs 5]     DP and NCP, centralised and distributed, under both definitions of NCP
     python -m benchmarks.mondrian fig10                seconds by number of workers
@@ -53,7 +55,10 @@ Losses = dict[str, int | float]
 
 @dataclass(frozen=True)
 class Table:
-    """Coded records: shape (n, QIDs), or with the sensitive column as the last one; how they are cut, and in which order by NCP."""
+    """Coded records: shape (n, QIDs), or with the sensitive column as the last one.
+
+    It also has how they are cut, and in which order by NCP.
+    """
 
     codes: NDArray[Any]
     cutting: Cutting
@@ -115,7 +120,10 @@ def asked(table: Table, k: int, diversity: int = 0, **changes: Any) -> Table:
 
 
 def costs(table: Table, rows: NDArray[np.intp]) -> Losses:
-    """Losses of one fragment; besides the product's, ranges over the number of values in the domain: Fig. 11's centralised column."""
+    """Return the losses of one fragment.
+
+    Besides the product's there are ranges over the number of values in the domain: Fig. 11's centralised column.
+    """
     codes, weights = table.codes[rows], np.ones(len(rows), np.int64)
     published = publish(table.cutting, codes, weights, table.cutting.cut(codes, weights))
     spans = {axis.qid: float(np.ptp(axis.numbers)) / axis.size for axis in table.cutting.axes if axis.numbers is not None}

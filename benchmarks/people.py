@@ -1,4 +1,6 @@
-"""What it costs that k counts people and not records, with every method, on visits of a quarter as many people.
+"""The cost of counting people instead of records, with every method.
+
+The data are visits of a quarter as many people.
 
     python -m benchmarks.people [--rows 1000000] [--small 100000] [--memory 1GB]
 

@@ -1,4 +1,6 @@
-"""Compares ``skald verify`` with pycanon 1.3 on small releases: k, distinct, entropy and recursive (c,l)-diversity, and t-closeness.
+"""Comparison of ``skald verify`` with pycanon 1.3 on small releases.
+
+Compared are k, distinct, entropy and recursive (c,l)-diversity, and t-closeness.
 
     python -m benchmarks.pycanon_differential --python OTHER/bin/python [--rows 2000] [--releases 6]
 

@@ -1,4 +1,6 @@
-"""The experiments of papers/rayden.txt and more: losses by k on Adult, outliers at n = 10,000, and the time that 1 M records take.
+"""The experiments of papers/rayden.txt and more.
+
+They are losses by k on Adult, outliers at n = 10,000, and the time that 1 M records take.
 
     python -m benchmarks.rayden ADULT [--medical FILE] [--scale] [--pictures FOLDER]
 
@@ -104,7 +106,10 @@ Method = Callable[[Table, int], Row]
 
 
 def labelled(table: Table, k: int, classes: NDArray[np.int32], started: float) -> Row:
-    """DM and C_avg of the algorithm's partitions; GCP of published labels, of published sets; suppressed records; CPU seconds."""
+    """Return DM and C_avg, GCP of labels and of sets, suppressed records, and CPU seconds.
+
+    DM and C_avg are those of the algorithm's partitions; labels and sets are the published ones.
+    """
     recoded = recode_records(table.codes, classes, table.domains, table.hierarchies, ClassPublication(k, style=Style()))
     spent = time.process_time() - started
     loss = recoded.loss
@@ -241,7 +246,10 @@ NAMES = {
 
 
 def speed(table: Table, title: str, k: int = 10) -> Iterator[tuple[str, float, str]]:
-    """The CPU seconds of every method that recodes single records: its name, what it took, and a line of the table."""
+    """Yield the CPU seconds of every method that recodes single records.
+
+    Each has its name, what it took, and a line of the table.
+    """
     yield "", 0.0, f"\n{title}, {len(table.codes):,} records, k = {k}\n\n{'method':<21}{'CPU s':>8}{'GCP':>8}{'C_avg':>8}"
     for name, method in METHODS.items():
         if method is not full_domain:

@@ -1,4 +1,6 @@
-"""What a run costs as the data grow to the paper's size, beside a plain DuckDB copy of the same columns.
+"""The cost of a run as the data grow to the paper's size.
+
+It is compared with a plain DuckDB copy of the same columns.
 
     python -m benchmarks.scale [--rows 125000000] [--memory 1GB] [--prefect] [--roots 3 24] [--objective gcp] [--data FOLDER]
 
@@ -94,7 +96,7 @@ def copied(files: list[Path], memory: str) -> Cost:
 
 
 def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int | str) -> tuple[Cost, dict[str, Any]]:
-    """Measure one run of the medical job from nothing to a published release and return its manifest, with all of its search."""
+    """Measure one complete run of the medical job; return its manifest with all of its search."""
     with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as name:
         folder = Path(name)
         shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")

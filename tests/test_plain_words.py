@@ -208,3 +208,27 @@ def test_modules_classes_and_functions_have_names_of_the_field(floor: str) -> No
         names = [node.name for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         found += [f"{path.relative_to(ROOT)}: {name}" for name in map(spelt, (path.stem, *names)) if private.search(name)]
     assert found == []
+
+
+LONGEST_FIRST_LINE = 100
+
+
+def long_first_lines(module: ast.Module) -> list[str]:
+    """Return the first lines of docstrings that are too long for one plain sentence."""
+    nodes = [node for node in ast.walk(module) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
+    lines = [(ast.get_docstring(node, clean=False) or "").lstrip().split("\n", 1)[0] for node in nodes]
+    return [line for line in lines if len(line) > LONGEST_FIRST_LINE]
+
+
+@pytest.mark.parametrize("folder", ["schemas", "core", "tasks", "flows", "data", "deployments", "benchmarks"])
+def test_docstrings_begin_with_a_short_line(folder: str) -> None:
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    assert paths
+    assert not [f"{path.relative_to(ROOT)}: {line}" for path in paths for line in long_first_lines(tree(path))]
+
+
+def test_a_long_first_line_is_found_wherever_it_stands() -> None:
+    long, short = "x" * (LONGEST_FIRST_LINE + 1), "x" * LONGEST_FIRST_LINE
+    code = '"""{0}"""\nclass A:\n    """{0}"""\n    def f(self):\n        """{0}"""\nasync def g():\n    """{0}\n\n    More.\n    """\n'
+    assert long_first_lines(ast.parse(code.format(long))) == [long] * 4
+    assert long_first_lines(ast.parse(code.format(f"{short}\n\n{long}"))) == []

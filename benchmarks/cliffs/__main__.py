@@ -1,4 +1,6 @@
-"""CPU against everything that a table or a job may have much of, so that a cliff is seen: what costs far more than what lies beside it.
+"""CPU against everything that a table or a job may have much of.
+
+This shows cliffs: values of an axis that cost far more than their neighbours.
 
     python -m benchmarks.cliffs [--axis qids values …] [--method skald mondrian] [--rows 200000] [--most 1000000] [--minutes 5]
 

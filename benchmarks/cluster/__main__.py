@@ -1,4 +1,6 @@
-"""What a run on Dask costs the process of the flow and the workers apart, with source and target in a bucket, as the data grow.
+"""The cost of a run on Dask as the data grow, for the process of the flow and for the workers.
+
+Source and target are in a bucket.
 
     python -m benchmarks.cluster [--rows 250000 1000000 4000000] [--workers 2] [--memory 1GB] [--data FOLDER]
 
@@ -81,7 +83,7 @@ def prepare(folder: Path, rows: int) -> list[Path]:
 
 
 def run(memory: str, source: list[str], target: str, mode: list[str], environment: dict[str, str]) -> tuple[Any, dict[str, Any]]:
-    """Measure one run from nothing to a published release; return its manifest where the release is on this machine."""
+    """Measure one complete run; return its manifest where the release is on this machine."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")

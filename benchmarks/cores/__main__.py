@@ -1,4 +1,4 @@
-"""What further cores and threads are good for: wall beside CPU, and how much of a run has too few threads that could work.
+"""The use of further cores and threads: wall next to CPU time, and the share of too few threads.
 
     python -m benchmarks.cores [--rows 1000000 5000000] [--threads 2 4 8 16] [--memory 1GB] [--set KEY=VALUE …]
 

@@ -1,4 +1,4 @@
-"""The figures behind docs/decisions: what was compared when a way was chosen, measured again on this machine.
+"""The figures behind docs/decisions: the compared choices, measured again on this machine.
 
     python -m benchmarks.decisions counting [--rows 1000000]   cells of records, and roll-ups of cells: DuckDB, NumPy, compiled loops
     python -m benchmarks.decisions bitmaps                     how often a HyperLogLog says too many cells, and how often shared marks do
@@ -222,7 +222,10 @@ def optimum(given: argparse.Namespace) -> None:
 
 
 def persons(given: argparse.Namespace) -> None:
-    """Visits of people: the quasi-identifiers of a person's visits are the same but for the BMI, which moves by up to 0.3."""
+    """Print what classes of visits hold, in people, if k counts records.
+
+    The quasi-identifiers of a person's visits are the same but for the BMI, which moves by up to 0.3.
+    """
     table, k = made("medical", given), 10
     random = np.random.default_rng(0)
     who = np.repeat(np.arange(PEOPLE), random.geometric(1 / VISITS, PEOPLE))
@@ -246,7 +249,10 @@ def persons(given: argparse.Namespace) -> None:
 
 
 def repeats(_: argparse.Namespace) -> None:
-    """Identifiers of a million records: people who come four times on average, and one of a person in each record."""
+    """Print duplicates per identifier, estimated and counted, of a million records.
+
+    The values are those of people who come four times on average, then one for each record.
+    """
     records = 1_000_000
     random = np.random.default_rng(0)
     for whose in (random.integers(0, records // 4, records), np.arange(records)):

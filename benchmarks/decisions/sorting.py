@@ -1,4 +1,4 @@
-"""What it costs to put whole numbers in order: by the libraries at hand, which compare, and digit by digit."""
+"""The cost of sorting whole numbers: by libraries, which compare, and digit by digit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _cells(cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def _nanoseconds(work: Callable[[], Any], numbers: int) -> float:
-    """Return the least of several tries, which is what a machine that does something else beside disturbs least."""
+    """Return the least of several tries, which other work of the machine disturbs least."""
     tries = []
     for _ in range(max(3, TRIED // numbers)):
         start = time.process_time()

@@ -1,4 +1,7 @@
-"""How much of the code a job of method skald runs: functions, files, packages, and frames above the statement that decides."""
+"""How much of the code a job of method skald runs.
+
+Counted are functions, files, packages, and frames above the statement that decides.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class Trace:
 
 
 def part(code: CodeType) -> str:
-    """Return the file of a code object below the project's folder, or nothing where it is not the product's."""
+    """Return the file of a code object below the project's folder; empty if it is not the product's."""
     return _below(code.co_filename)
 
 
@@ -90,7 +93,10 @@ def traced(job: Path) -> Trace:
 
 
 def walk(given: argparse.Namespace) -> None:
-    """Print the functions, files and packages of a traced job, and its deepest stack above the deciding statement."""
+    """Print the functions, files and packages of a traced job.
+
+    Print also its deepest stack above the deciding statement.
+    """
     with tempfile.TemporaryDirectory() as folder:
         trace = traced(make_patients(Path(folder), min(given.rows[0], 20_000)))
     files = trace.files

@@ -72,7 +72,10 @@ def _share(value: float | None) -> str:
 
 
 def drawn(rows: int, clusters: int, k: int, seed: int) -> Records:
-    """Draw records: where they lie, and values that are 0 but for one in about three k of each column, up to 2^16."""
+    """Draw records: their positions, and their values.
+
+    Values are 0 but for one in about three k of each column, up to 2^16.
+    """
     random = np.random.default_rng(seed)
     records = {"place": random.integers(0, clusters, rows) * APART + random.integers(0, SPREAD, rows)}
     for name in TAILS:
@@ -130,7 +133,10 @@ def attacked(people: Records, others: Records, labels: pl.DataFrame) -> Played:
 
 
 def inside(records: Records, order: NDArray[np.int64], ranges: dict[str, Range]) -> NDArray[np.int64]:
-    """Return which records fit all labels of a class; ``order`` sorts them by place, so that few are looked at."""
+    """Return which records fit all labels of a class.
+
+    ``order`` sorts them by position, so that few are looked at.
+    """
     places = records["place"]
     low, high = ranges["place"]
     first, last = np.searchsorted(places, low, "left", sorter=order), np.searchsorted(places, high, "right", sorter=order)

@@ -1,4 +1,6 @@
-"""What the same records cost in one file and in many, beside a plain copy of the one file by PyArrow on one thread.
+"""The cost of the same records in one file and in many.
+
+It is compared with a plain copy of the one file by PyArrow on one thread.
 
     python -m benchmarks.files [--rows 1000000] [--files 1 100 1000] [--memory 1GB] [--data FOLDER]
 

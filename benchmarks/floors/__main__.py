@@ -1,4 +1,6 @@
-"""Whole runs beside the cheapest copy of the same columns: PyArrow on one thread, DuckDB and Polars, all three measured.
+"""Complete runs compared with the cheapest of three copies of the same columns.
+
+The copies are by PyArrow on one thread, DuckDB and Polars; all three are measured.
 
     python -m benchmarks.floors [--rows 1000000 25000000] [--methods skald mondrian] [--memory 1GB] [--runs 1] [--data FOLDER]
 

@@ -1,4 +1,6 @@
-"""``python -m benchmarks.intruder``: plays attacks on releases of made data, and prints what the attacker gets.
+"""``python -m benchmarks.intruder``: play attacks on releases of synthetic data.
+
+It prints what the attacker gets.
 
 Each attack knows what it may: the release with manifest and report, the job, how the methods choose, earlier releases, and, where it says
 so, the quasi-identifiers of people. It prints what it got from version 0.1.0 and what it gets now.

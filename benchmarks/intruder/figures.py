@@ -1,4 +1,4 @@
-"""Attacks on figures: what manifest and report of a release tell beyond its labels, or of fewer people than k."""
+"""Attacks on figures: what manifest and report disclose beyond labels, or of fewer people than k."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ def _penalty(labels: Counter[str], least: int, most: int, suppressed: int, recor
 
 
 def oldest(folder: Path) -> str:
-    """Looks for the oldest age behind ``>= 90``: the one by which the penalty of the column is the one that is told."""
+    """Look for the oldest age behind ``>= 90``.
+
+    It is the one for which the penalty of the column is the published one.
+    """
     _people(folder)
     said = run(folder, _job()).manifest
     labels = _labels(folder, "age")
@@ -94,7 +97,10 @@ def richest(folder: Path) -> str:
 
 
 def diagnosis(folder: Path) -> str:
-    """Looks for the diagnosis of the one suppressed person: the one by which the worst distance is the one that is told."""
+    """Look for the diagnosis of the one suppressed person.
+
+    It is the one for which the worst distance is the published one.
+    """
     _people(folder)
     said = run(folder, _job(privacy={"k": 5, "t": {"dx": {"t": 0.5}}})).manifest
     release = folder / "releases/job" / (folder / "releases/job/CURRENT").read_text().strip()
@@ -128,7 +134,10 @@ def alone(folder: Path) -> str:
 
 
 def added(folder: Path) -> str:
-    """Looks for how many people came in the night, when they are fewer than k: by what was counted before, and what there is."""
+    """Look for how many people a night added, when they are fewer than k.
+
+    The attacker compares the earlier counts with the present ones.
+    """
     (folder / "nights").mkdir()
     random = np.random.default_rng(2)
     job = _job(

@@ -1,4 +1,4 @@
-"""Records that get lost, and numbers that end a run: what a source holds and what a release says of it."""
+"""Records that get lost and numbers that end a run: a source next to what its release reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attacks on several releases of the same people: each is kept by itself, and they are laid side by side."""
+"""Attacks on several releases of the same people: each is safe by itself, and they are joined."""
 
 from __future__ import annotations
 
@@ -84,7 +84,10 @@ def _crossing(folder: Path) -> str:
 
 
 def _alone(frames: Sequence[pl.DataFrame], key: str, k: int) -> tuple[int, int, int]:
-    """Return how many pseudonyms several releases share, how many of these fewer than k are like, and how many are alone."""
+    """Return how many pseudonyms releases share, how many of these are rare, and how many unique.
+
+    A rare one has the same contents in these releases as fewer than k.
+    """
     sets: dict[Hashable, list[Hashable]] = defaultdict(list)
     for number, frame in enumerate(frames):
         others = [name for name in frame.columns if name != key]

@@ -1,4 +1,4 @@
-"""Files that take the machine: a few kilobytes that unpack to gigabytes, and entries of a release's folder that have no end."""
+"""Small files that exhaust the machine: archives that unpack to gigabytes, and endless entries."""
 
 from __future__ import annotations
 

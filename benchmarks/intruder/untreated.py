@@ -1,4 +1,4 @@
-"""Attacks by what a release does not count: visits that a draft takes for people, and columns that are published as they are."""
+"""Attacks by what a release does not count: visits of the same people, and unchanged columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ PERSONS, VISITS, RECORDS = 60, 30, 4
 
 
 def _visits(folder: Path) -> pa.Table:
-    """Write records of visits of people whose age and postcode stay the same; the attacker knows these of everybody."""
+    """Write visits of people whose age and postcode stay the same.
+
+    The attacker has these of everybody.
+    """
     random = np.random.default_rng(1)
     person = np.repeat(np.arange(PERSONS), VISITS * RECORDS)
     table = pa.table(
@@ -41,7 +44,7 @@ def _bounds(label: object) -> tuple[int, int]:
 
 
 def draft_of_visits(folder: Path) -> str:
-    """Run a draft as it is and counts for how many records fewer than k people fit what is published of them."""
+    """Run a draft unedited and count the records whose published values fewer than k people fit."""
     table = _visits(folder)
     skald(folder, "init", "visits", "--out", "job.yaml")
     ended = skald(folder, "run", "job.yaml", "--direct")
@@ -61,7 +64,7 @@ def draft_of_visits(folder: Path) -> str:
 
 
 def all_untreated(folder: Path) -> str:
-    """Publish laboratory values as the rest, and counts the records that whoever knows all of them finds alone."""
+    """Publish laboratory values unchanged and count the records that these values single out."""
     random, rows = np.random.default_rng(2), 20_000
     columns = {"age": random.integers(20, 80, rows), "sex": random.choice(["f", "m"], rows), "dx": random.choice(list("abcdef"), rows)}
     values = {f"lab_{number}": np.round(random.normal(100, 15, rows), 1) for number in range(8)}

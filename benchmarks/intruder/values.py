@@ -1,4 +1,7 @@
-"""People who have several values: whoever knows that somebody is in a class wants to know a value for certain."""
+"""Attacks on people who have several values.
+
+The attacker has somebody's class and wants to learn a value for certain.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Attacks on the verification: somebody who has job, source and secret changes a release, and what ``skald verify`` then says of it."""
+"""Attacks on the verification: a release is changed, and ``skald verify`` is asked about it.
+
+The attacker has the job, the source and the secret.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,10 @@ def _verified(folder: Path) -> Ended:
 
 
 def _fewer_people(folder: Path) -> str:
-    """Take all records of three people of one class away, so that seven are left of ten, and makes the rest anew."""
+    """Remove all records of three people of one class, and change the manifest to match.
+
+    Seven people are left of ten.
+    """
     _stays(folder)
     run(folder, _job(person="patient") | {"method": {"name": "skald", "node": [0]}}, **SECRET)
     shutil.rmtree(folder / ".skald")

@@ -1,4 +1,6 @@
-"""k-member clustering beside Mondrian's ``score: ncp``: loss, CPU, what effort buys, a lower bound, and the best partitions of few records.
+"""k-member clustering compared with Mondrian's ``score: ncp``.
+
+Compared are loss, CPU, what effort buys, a lower bound, and the best partitions of few records.
 
     python -m benchmarks.kmember [--adult DIR] [--rows 100000] [--k 5 10 25 50 100] [--efforts 1 2 4 8]
     python -m benchmarks.kmember exact [--tables 40]
@@ -134,7 +136,10 @@ def clustered(table: Table, k: int, effort: int) -> NDArray[np.int32]:
 
 
 def bound(table: Table, k: int) -> float:
-    """Return the mean over some records of what they pay with their (k - 1)th nearest, by the labels of both, over the columns."""
+    """Return the mean of what some records pay with their (k - 1)th nearest, by the labels of both.
+
+    It is the mean over the columns too.
+    """
     prices, places, _ = label_prices(labels(table))
     columns = np.ascontiguousarray(np.column_stack([place[table.codes[:, qid]] for qid, place in enumerate(places)]))
     # Published labels alone: values that are held are not counted.

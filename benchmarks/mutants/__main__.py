@@ -1,4 +1,4 @@
-"""``python -m benchmarks.mutants``: puts faults into the code, one at a time, and counts those that a test notices.
+"""``python -m benchmarks.mutants``: put single faults into the code and count those a test notices.
 
 A sample of places in the recount, the writing, privacy, persons, composition and the search, as many of each kind of fault.
 First the tests run once, and it is noted which reach which functions. This takes some minutes, is kept in ``.cache/mutants``, and is

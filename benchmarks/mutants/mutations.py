@@ -1,4 +1,4 @@
-"""Small faults that can be put into a module: each changes one place of its code, as somebody who is not careful would write it."""
+"""Small faults for a module: each changes one place of its code, as a careless author would."""
 
 from __future__ import annotations
 

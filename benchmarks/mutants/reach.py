@@ -1,4 +1,6 @@
-"""Which tests reach which function: measured once for a state of the code, so that a trial runs the few tests that can notice its fault.
+"""Which tests reach which function, measured once for a state of the code.
+
+A trial then runs only the few tests that can notice its fault.
 
 A copy of the repository notes each call of a function of ours. Loops that numba compiles note nothing: noting would compile them anew.
 What was measured is kept until a function comes or goes; where files of tests change, they alone are measured again.
@@ -118,7 +120,9 @@ def kernels(tree: ast.Module) -> set[str]:
 
 
 def callers(sources: Mapping[str, str], path: str, function: str) -> set[str]:
-    """Return the noted functions above one that notes nothing: of its module and of those that import it, by the name that they use.
+    """Return the functions whose calls are noted and that lead to one whose calls are not.
+
+    They are of its module and of those that import it, by the name that they use.
 
     Args:
         sources: The text of each module that may call it, by path.
@@ -155,7 +159,10 @@ def tests_of(reaches: Sequence[Reach]) -> Mapping[str, Sequence[Reach]]:
 
 
 def _measured(copy: Path, tests: Sequence[str], marks: str, processes: int) -> list[list[object]]:
-    """Run tests in a copy, of no other use afterwards, whose modules note calls; return a line for each test that passed."""
+    """Run tests in a copy whose modules note calls; return a line for each test that passed.
+
+    The copy is of no other use from then on.
+    """
     for path in modules(copy):
         place = copy / path
         place.write_text(noting(place.read_text("utf-8"), path), "utf-8")
@@ -173,7 +180,9 @@ def _measured(copy: Path, tests: Sequence[str], marks: str, processes: int) -> l
 
 
 def _names_of(root: Path) -> str:
-    """Return the digest of the names of all functions: as long as they stay, what is reached stays nearly as it is.
+    """Return the digest of the names of all functions.
+
+    As long as they stay, what is reached stays nearly as it is.
 
     Where it does not, a test is not asked, and a fault that it would notice counts as one that nobody notices.
     """

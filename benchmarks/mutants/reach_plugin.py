@@ -1,4 +1,7 @@
-"""What pytest does in a copy whose functions note that they are called: it writes what each test has reached, and what it cost."""
+"""A pytest plug-in that writes what each test has reached and what it cost.
+
+It runs in a copy of the repository whose functions note that they are called.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tries faults in a copy of the repository, in two sessions of pytest: one with compiled loops, one in which they are plain Python."""
+"""Trials of faults in a copy of the repository, in two sessions of pytest.
+
+One session has compiled loops; in the other these are plain Python.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ class Verdict(NamedTuple):
 
 
 class Asked:
-    """Which tests are asked about a fault: those that reach its function, nearest first, for so many CPU seconds.
+    """The tests of a fault: those that reach its function, nearest first, for so many CPU seconds.
 
     Of a function that numba compiles it is known who calls it.
 
@@ -64,7 +67,10 @@ class Asked:
         )
 
     def tests(self, mutant: Mutant) -> list[Reach]:
-        """Return the tests of a fault, file by file: those that import its module, those nearest to it, the others; cheap ones first."""
+        """Return the tests of a fault, file by file, cheap ones first.
+
+        Those that import its module come first, then those nearest to it, then the others.
+        """
         noted = not kernels(ast.parse(self._sources[mutant.path]))
         at = {f"{mutant.path}:{mutant.function}"} if noted else callers(self._sources, mutant.path, mutant.function)
         found = {test for one in at for test in self._tests.get(one, ())}

@@ -1,4 +1,6 @@
-"""What a night costs however many came before it: a job that runs every night over a table of people that grows and changes.
+"""The cost of a nightly job as the number of earlier nights grows.
+
+Its source is a table of people that grows and changes.
 
     python -m benchmarks.nights [--full] [--people 2000] [--nights 12] [--equal]
 

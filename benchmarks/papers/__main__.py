@@ -1,4 +1,6 @@
-"""Every table and figure of the four papers next to what is measured here: writes the parts that docs/papers.md includes.
+"""Every table and figure of the four papers next to what is measured here.
+
+It writes the parts that docs/papers.md includes.
 
     python -m benchmarks.papers [skald] [mondrian] [rayden] [clustering] [--adult DIR] [--chunk-rows 20000] [--hands 1000000]
 

@@ -1,4 +1,4 @@
-"""The page of the papers' figures: measured parts are files that it includes, and the words around them are written by hand."""
+"""The page of the papers' figures: it includes measured parts, and its text is written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The pictures of benchmarks/rayden.py: a line per method, one picture per measure, by the drawing of `skald compare --methods`."""
+"""The pictures of benchmarks/rayden.py: one per measure, with a line per method.
+
+They are drawn as those of `skald compare --methods`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tries to break runs for some minutes and says what it tried: kills, nights, wrong input, random jobs and drafts, tampering, stores, need.
+"""Attempts to break runs for some minutes, and a report of what was tried and how it ended.
+
+The parts are kills, nights, wrong input, random jobs and drafts, tampering, stores, and too few resources.
 
     python -m benchmarks.robustness [--minutes 2] [--seed 1] [--only kills nights inputs jobs drafts tampering …]
 

@@ -1,4 +1,4 @@
-"""Small jobs of every method, over sources of every kind and with output of every kind, and what they leave."""
+"""Small jobs of every method over every kind of source and output, and what they leave."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def releases(folder: Path) -> list[Path]:
 
 
 def content(release: Path) -> list[str]:
-    """Return the digests of a release's data files; of a database, whose bytes are its own, those of its rows."""
+    """Return the digests of a release's data files; of a database, those of its rows."""
     found = []
     for path in sorted((release / "data").rglob("*")):
         if path.is_file():

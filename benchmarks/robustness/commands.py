@@ -1,4 +1,6 @@
-"""Commands as processes of their own that start at once: each is forked from one process that has imported everything and started nothing.
+"""Commands as processes of their own that start at once.
+
+Each is forked from one process that has imported everything and started nothing.
 
 A process of ``skald`` takes two CPU seconds to import what it needs; a fork of one that has done so takes none, so that a minute holds
 hundreds of kills. What is killed, limited or shifted in time is the whole process, as it would be for a user.
@@ -46,7 +48,9 @@ class Ended:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a process gets of the machine: address space and file size in bytes, open files; None leaves as it is.
+    """Limits of a process: address space, open files, file size, and its clock.
+
+    None leaves a limit as it is.
 
     Attributes:
         address_space: RLIMIT_AS; counted from what the process has mapped already, as libraries alone map gigabytes.
@@ -151,7 +155,7 @@ def _limit(limits: Limits) -> None:
 
 
 def _shift(seconds: float) -> None:
-    """Set the clock of the day for this process as Python tells it; files still get the time of the system."""
+    """Set the clock of this process as Python shows it; files still get the system's time."""
     whole, exact = time.time, time.time_ns
     time.time = lambda: whole() + seconds
     time.time_ns = lambda: exact() + int(seconds * 1_000_000_000)

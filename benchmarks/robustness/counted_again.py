@@ -1,4 +1,7 @@
-"""What a reader who has the source counts in a release of a random job, by plain Python that shares no code with the product."""
+"""Counts in a release of a random job by a reader who has the source.
+
+They are made in plain Python that shares no code with the product.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def faults_of(release: Path, source: Table, job: Mapping[str, Any]) -> Iterator[
 
 
 def _owner(source: Table, columns: Mapping[str, Any], place: int) -> Any:
-    """Return whose record it is: a person, nobody (None), or the record itself where the job names no person."""
+    """Return whose record it is: a person, nobody (None), or the record itself in a job without persons."""
     return source["person"][place] if "person" in columns else place
 
 

@@ -1,4 +1,4 @@
-"""Wrong jobs, hierarchies and sources: a corpus of known ones, and others that are made of these by chance."""
+"""Wrong jobs, hierarchies and sources: a fixed corpus, and random variants of it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def made_inputs(commands: Commands, folder: Path, random: Random, tally: Tally) 
 
 
 def wrong(ended: Ended, folder: Path) -> str:
-    """Return what is wrong with how a command took its input: another exit code than those of input, a value, or half a release."""
+    """Return what is wrong with how a command took its input.
+
+    Wrong are an exit code that is not one of input, a value in a message, and half a release.
+    """
     said = ended.out + ended.said
     if ended.code not in {0, 2, 3}:
         return f"ended with {ended.code}: {' '.join(ended.said.split())[-300:]}"

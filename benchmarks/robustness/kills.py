@@ -1,4 +1,7 @@
-"""Runs that are killed at moments by chance, and run again: the release must be, to the byte, that of a run that nobody disturbed."""
+"""Runs that are killed at random moments, and run again.
+
+The release must be, to the byte, that of an undisturbed run.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ def kills(commands: Commands, folder: Path, random: Random, tally: Tally) -> Ite
 
 
 def killed(commands: Commands, folder: Path, random: Random, seconds: float, wanted: list[str]) -> tuple[int, str]:
-    """Kill a run some times, let it end, and look at what there is; return the kills that came in time, and what is wrong."""
+    """Kill a run some times, then let it end and check what there is.
+
+    Return the kills that came in time, and what is wrong.
+    """
     crashes = 0
     for _ in range(random.randint(1, TIMES)):
         ended = commands.start(folder, "run", "job.yaml", *SETTINGS).kill_after(random.random() * seconds)

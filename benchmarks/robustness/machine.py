@@ -1,4 +1,7 @@
-"""Runs that get too little: address space, open files, room on the disk; and clocks that go back. They end in a sentence and go on."""
+"""Runs that get too few resources or whose clock goes back: they end in a sentence and can go on.
+
+The resources are address space, open files and room on the disk.
+"""
 
 from __future__ import annotations
 

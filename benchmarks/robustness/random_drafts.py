@@ -1,4 +1,7 @@
-"""Random tables as people have them: each is drafted, planned, run, verified and counted again, and nobody edits the draft."""
+"""Random tables of everyday kinds: each is drafted, planned, run, verified and counted again.
+
+Nobody edits the draft.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,10 @@ def drafted_and_run(commands: Commands, folder: Path, source: Path) -> str:
 
 
 def faults_of_draft(manifest: Path, job_file: Path) -> Iterator[str]:
-    """Yield what a release breaks of what its draft promises: small classes, identifiers, and hardly a record left."""
+    """Yield which promises of its draft a release breaks.
+
+    Faults are small classes, identifiers, and hardly a record left.
+    """
     job = yaml.safe_load(job_file.read_text(encoding="utf-8"))
     rows, columns = released_rows(manifest.parent), job["columns"]
     classes = Counter(labels_of(row, columns) for row in rows)
@@ -67,7 +73,7 @@ def faults_of_draft(manifest: Path, job_file: Path) -> Iterator[str]:
 
 
 def write_table(folder: Path, random: Random) -> Path:
-    """Write a table of some columns that people keep of one another, as CSV or Parquet, and return its path."""
+    """Write a table of everyday columns about people, as CSV or Parquet, and return its path."""
     rows, able = random.choice([60, 300, 1500]), columns(random)
     names = random.sample(sorted(able), random.randint(3, 10))
     nulls = {name: random.choice([0, 0, 0, 0.03, 0.4]) for name in names}

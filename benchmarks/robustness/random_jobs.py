@@ -1,4 +1,6 @@
-"""Random jobs over random small sources: each ends as a job may end, and plain Python counts what it published again.
+"""Random jobs over random small sources: each ends as a job may end.
+
+Plain Python counts again what it published.
 
 A source has records of persons, quasi-identifiers of every kind, nulls, rare values and a column that numbers the records. That column is
 published, so that a reader of the release who has the source knows whose each record is.
@@ -36,7 +38,7 @@ QIDS: dict[str, dict[str, Any]] = {
 
 
 def random_jobs(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Draw a job and its source, runs it, verifies what it published and counts that again; yield after each."""
+    """Draw a job and its source, run and verify it, and count its release again; yield after each."""
     number = 0
     while True:
         number += 1
@@ -117,7 +119,10 @@ def job_for(random: Random, table: Table) -> dict[str, Any]:
 
 
 def _takes_bounds(method: Mapping[str, Any], suppression: Mapping[str, Any]) -> bool:
-    """Return whether bounds can be published: not of masked records, of later rounds, nor of numbers by another generalisation."""
+    """Return whether bounds of a column can be published.
+
+    They cannot for masked records, later passes, and numbers by another generalisation.
+    """
     return suppression.get("treatment", "drop") == "drop" and not suppression.get("rounds") and "generalisation" not in method
 
 

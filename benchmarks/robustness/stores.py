@@ -1,4 +1,7 @@
-"""Runs over a bucket and a database that are killed: what they publish, here or in the bucket, is what an undisturbed run does here."""
+"""Runs over a bucket and a database that are killed.
+
+What they publish, here or in the bucket, must equal what an undisturbed run publishes here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was tried and how it ended: a row for each kind of trial, and a sentence for each trial that ended otherwise than it should."""
+"""What was tried and how it ended: a row for each kind of trial, a sentence for each failure."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ WAYS: dict[str, Callable[[Path, Random], None]] = {
 
 
 def tampered(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Play the kinds of tampering that are known by name and damage by chance, in turn; yield after each trial."""
+    """Play the named kinds of tampering and random damage in turn; yield after each trial."""
     named = known_kinds(commands, folder / "kinds", random, tally) if find_spec(REGISTRY) else iter(())
     for _ in damaged(commands, folder, random, tally):
         next(named, None)

@@ -1,4 +1,7 @@
-"""Which share of columns gets an acceptable role, and how much of the information is published: ``python -m benchmarks.roles``."""
+"""Which share of columns gets an acceptable role, and how much of the information is published.
+
+Run it with ``python -m benchmarks.roles``.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,10 @@ def judge(columns: list[Labelled], table: pa.Table) -> Judged:
 
 
 def _information(one: Proposal, drafted: DraftedJob, column: pa.Array) -> float:
-    """Return how much of a column is published: of quasi-identifiers 1 - GCP, of numbers 1 - error / deviation, of texts what is kept."""
+    """Return how much of a column is published, from 0 to 1.
+
+    Of quasi-identifiers it is 1 - GCP, of numbers 1 - error / deviation, of texts what is kept.
+    """
     if one.role == "quasi_identifier":
         return 1 - (drafted.gcp if drafted.gcp is not None else 1.0)
     if one.publish is None:

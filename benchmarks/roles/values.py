@@ -70,7 +70,10 @@ def made_table(columns: Sequence[Labelled], rows: int, seed: int) -> pa.Table:
 
 
 class _Making(NamedTuple):
-    """What values are made of: how many, by which generator, with which numbers, and different numbers, shape (rows,)."""
+    """The means to make values: their number, a generator, and numbers for them.
+
+    Different numbers have the shape (rows,).
+    """
 
     rows: int
     random: np.random.Generator

@@ -1,4 +1,4 @@
-"""A Dask scheduler and its workers, or any other server, each a process of this machine, for as long as a measurement takes."""
+"""Servers as processes of this machine for the time of a measurement, such as Dask's."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ def waited(ready: Callable[[], bool]) -> None:
 
 @contextmanager
 def cluster(folder: Path, environment: Mapping[str, str], workers: int) -> Iterator[tuple[str, Server, list[Server]]]:
-    """Start a scheduler and workers of one thread; yield the scheduler's address, itself and the workers, when all have met."""
+    """Start a scheduler and workers of one thread; yield the address, the scheduler and the workers.
+
+    They are yielded when all workers are connected.
+    """
     address, log = f"tcp://127.0.0.1:{free_port()}", folder / "servers.log"
     said = log.read_bytes().count(b"Register worker") if log.exists() else 0
     with ExitStack() as stack:

@@ -1,4 +1,6 @@
-"""What a small job costs: Adult (30,162 records, eight quasi-identifiers, k = 10, limit 0), warm, at first, and through Prefect.
+"""The cost of a small job: warm, at first, and through Prefect.
+
+The job is Adult: 30,162 records, eight quasi-identifiers, k = 10, limit 0.
 
     python -m benchmarks.start [--data FOLDER] [--arx JAR] [--repeats 3] [--first METHOD ...]
 
@@ -123,7 +125,10 @@ def planned(folder: Path, data: Path) -> Cost:
 
 
 def through_prefect(folder: Path, data: Path) -> Cost:
-    """Measure a run through Prefect where no server is configured; a first one makes the database of Prefect's home."""
+    """Measure a run through Prefect where no server is configured.
+
+    A first run makes the database of Prefect's home.
+    """
     return anonymised(folder, data, "skald", "--runner", "threads", PREFECT_HOME=str(folder / "home"))
 
 

@@ -1,4 +1,6 @@
-"""What s3fs and obstore cost for what work in a bucket does, each in a process of its own over the S3 server of tests.
+"""The cost of s3fs and obstore for the work of a run in a bucket.
+
+Each runs in a process of its own over the S3 server of the tests.
 
 ``python -m benchmarks.stores`` (pip install obstore for the second column). The server is written in Python and takes most of the wall time
 of small objects; what a library costs is the CPU time of its process.

@@ -1,1 +1,1 @@
-"""Several tables of one person: cost beside the unit alone and DuckDB's join, and loss beside releases table by table."""
+"""Several tables of one person: their cost and loss, compared with single tables and joins."""

@@ -1,4 +1,6 @@
-"""What a release of several tables costs, beside that of the unit's table alone and a join of the tables by DuckDB.
+"""The cost of a release of several tables.
+
+It is compared with that of the unit's table alone and with a join of the tables by DuckDB.
 
     python -m benchmarks.tables [--persons N] [--memory 1GB] [--most N]
 

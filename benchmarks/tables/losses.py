@@ -1,4 +1,4 @@
-"""What a release of several tables loses, beside one release for each table and beside one of the tables joined into one.
+"""The loss of a release of several tables, compared with single tables and with one joined table.
 
     python -m benchmarks.tables.losses [--persons N] [--most N]
 

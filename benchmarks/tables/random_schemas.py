@@ -1,4 +1,6 @@
-"""Releases of random small schemas, every subset of whose published tables is joined by DuckDB: no history may be of fewer than k persons.
+"""Releases of random small schemas: no history of published tables may be of fewer than k persons.
+
+DuckDB joins every subset of the published tables to check this.
 
     python -m benchmarks.tables.random_schemas [--schemas N] [--first SEED]
 
@@ -96,7 +98,10 @@ class Schema:
         return [row for row, many in enumerate(each) for _ in range(int(many))] if self.random.random() > 0.05 else []
 
     def _references(self, name: str, parent: str, above: list[int], spec: Found, taken: Iterator[str]) -> Found:
-        """Draw references: to the parent, and now and then to the unit, null beside the nearer one or in its place."""
+        """Draw references: to the parent, and now and then to the unit.
+
+        Where the parent's is null, the unit's takes its place; elsewhere the unit's may be null.
+        """
         random, rows, unit, columns = self.random, len(above), self.names[0], dict[str, Any]()
         referred = [parent, unit] if parent != unit and random.random() < 0.5 else [parent]
         lone = random.random(rows) < (0.2 if len(referred) > 1 else 0)
@@ -205,7 +210,10 @@ class Reader:
         return _text(f"r.{quote(column)}" for column in self.job["tables"][name].get("key", []))
 
     def _own(self, name: str) -> None:
-        """Make the rows of a table with labels, key, the person, and the nearest reference; nothing of ours is used."""
+        """Make the rows of a table with labels, key, person and nearest reference.
+
+        Nothing of the product is used.
+        """
         qids = [f"r.{quote(qid['name'])}" for qid in self.job["tables"][name]["columns"]["quasi_identifiers"]]
         near = [(other, _text(f"r.{quote(one)}" for one in columns)) for other, columns in self.references(name)]
         key = self.key(name) if self.job["tables"][name].get("key") else "NULL"
@@ -224,7 +232,10 @@ class Reader:
         self.connection.execute(f"CREATE TABLE {quote('r ' + name)} AS SELECT {own} FROM {quote('t ' + name)} AS r {joined}")
 
     def _texts(self, some: Sequence[str]) -> dict[str, str]:
-        """Return what reads the rows of some tables, each with the text of its labels and of all that hangs from it."""
+        """Return what reads the rows of some tables with the texts of their labels.
+
+        A text includes that of all rows that hang from its row.
+        """
         texts, below = dict[str, str](), dict[str, list[str]]()
         for name in [one for one in reversed(self.order) if one in some]:
             parts = ["r.its_label"]
@@ -260,7 +271,10 @@ class Reader:
         return int(least) if least is not None else sys.maxsize
 
     def rarest_choice(self, most: int) -> int:
-        """Return how many persons share the choice of at most so many rows of each table right below them that fewest share."""
+        """Return how many persons share the rarest choice of rows.
+
+        A choice is of at most so many rows of each table right below them.
+        """
         label = dict(self.connection.execute(f"SELECT its_person, its_label FROM {quote('r ' + self.unit)}").fetchall())
         rows: dict[str, dict[str, list[str]]] = {}
         for name, texts in self._texts(self.order[1:]).items():
@@ -336,7 +350,10 @@ def tried(seed: int, folder: Path) -> tuple[str, list[str]]:
 
 
 def share_database() -> None:
-    """Let every step use one database, of which each has a connection of its own: to open one takes longer than a small step."""
+    """Let every step use one database through a connection of its own.
+
+    To open a database takes longer than a small step.
+    """
     whole = duckdb.connect()
     duckdb.connect = lambda *_, **__: whole.cursor()
 

@@ -1,4 +1,6 @@
-"""What wide tables cost, beside a copy of the same file by PyArrow on one thread: many columns that are carried along, and long texts.
+"""The cost of wide tables: many columns that are only copied, and long texts.
+
+It is compared with a copy of the same file by PyArrow on one thread.
 
     python -m benchmarks.wide [--rows 500000] [--columns 100 300] [--texts 10000] [--memory 512MB] [--data FOLDER]
 
@@ -76,7 +78,10 @@ def prepare(folder: Path, rows: int, columns: int, texts: int) -> Path:
 
 
 def wide(rows: int, columns: int, texts: int = 0, seed: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield records with so many columns beside two quasi-identifiers, and one of texts of so many characters."""
+    """Yield records with so many columns besides two quasi-identifiers.
+
+    Where texts are asked for, one column has texts of so many characters.
+    """
     random = np.random.default_rng(seed)
     words = pa.array([f"value {number}" for number in range(200)])
     for first in range(0, rows, GROUP):

@@ -25,7 +25,10 @@ def plain_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def is_coarsenable(plain: pa.DataType) -> bool:
-    """Return whether the values of a type without dictionary encoding can be coarsened, or published shared."""
+    """Return whether the values of a type can be coarsened, or published shared.
+
+    The type is one without dictionary encoding.
+    """
     number = pt.is_integer(plain) or pt.is_decimal(plain) or (pt.is_floating(plain) and not pt.is_float16(plain))
     return bool(number or is_text(plain) or pt.is_boolean(plain) or pt.is_date(plain) or pt.is_timestamp(plain))
 

@@ -1,4 +1,4 @@
-"""Words of columns' names: the concept that they name, and whether values number persons, events or places."""
+"""Words of column names: their concept, and whether values number persons, events or places."""
 
 from __future__ import annotations
 

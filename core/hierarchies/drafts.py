@@ -1,4 +1,4 @@
-"""Drafts of hierarchies from a column's values, to be edited by a person, and rows for values that one lacks.
+"""Drafts of hierarchies from a column's values, to be edited, and rows for values that one lacks.
 
 Labels at the ends of ranges name no extreme value, which may be one person's: the outermost ranges are open.
 

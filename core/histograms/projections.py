@@ -1,4 +1,4 @@
-"""Projection of chunk histograms at the finest node onto the cells of a coarser root, and sizes of combinations."""
+"""Projection of chunk histograms at the finest node onto a coarser root; sizes of combinations."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class Examination:
         )
 
     def _histograms(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> Iterator[Histogram]:
-        """Yield the histogram of the first root, and of further roots as long as nodes above them could be better."""
+        """Yield the histogram of the first root, and of more while nodes above them could be better."""
         yield first
         while (rest := self._open()).any() and len(self.roots) < self.most_roots:
             coverable = rest & (self._products <= self.most_cells)

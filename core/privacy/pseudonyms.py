@@ -1,4 +1,7 @@
-"""Pseudonym treatments: published types, keyed hashes, masks, format-preserving encryption, date shifts, originals."""
+"""Pseudonym treatments and their published types.
+
+They are keyed hashes, masks, format-preserving encryption, date shifts and originals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of a release against its source where labels overlap: lower bounds, and samples of whole classes.
+"""Checks of a release against its source where labels overlap: bounds and samples of classes.
 
 Each quasi-identifier by itself says nothing of a label in combination with the record's other labels. Where labels are disjoint, digests
 of whole records decide that. Where they overlap, a value may have any of several labels. Then the source records under all labels of a

@@ -1,4 +1,4 @@
-"""SQL statements that join the tables of a release and count the persons who share a history or choice of rows.
+"""SQL that joins the tables of a release and counts who shares a history or a choice of rows.
 
 A history is written out as text. It has the labels of the person's row, then for each table the sorted numbers of the texts of the rows
 below it, each with what is below that row in turn. Every value is preceded by its length, so that no two histories are written alike;

@@ -1,4 +1,4 @@
-"""Profiles and histories of persons as numbers, and who shares each choice of few rows (k^m-anonymity).
+"""Profiles and histories of persons as numbers; who shares each choice of few rows (k^m-anonymity).
 
 A person's profile in each part of the tables is a number; the numbers of all parts make the history.
 

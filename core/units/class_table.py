@@ -1,4 +1,4 @@
-"""Tables of equivalence classes: records, units of counting, sensitive-value counts and members of each."""
+"""Tables of equivalence classes: records, units of counting, sensitive-value counts and members."""
 
 from __future__ import annotations
 

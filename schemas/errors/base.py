@@ -1,4 +1,4 @@
-"""Base classes of all errors that end a run, with one sentence for each, and safe forms of names in them.
+"""Base classes of all errors that end a run, their sentences, and safe forms of names.
 
 A message says what is wrong, where (file, column, level, how many) and what to do next. It never carries a cell value: the constructors
 take names and counts only. Code that catches an error of DuckDB, Polars, PyArrow, Pandera or Pydantic raises one of these ``from None``,

@@ -160,7 +160,7 @@ EntryModel = TypeVar("EntryModel", bound=PublishedEntry)
 
 @cache
 def _by_position(model: type[EntryModel]) -> TypeAdapter[dict[int, EntryModel]]:
-    """Return the validator of entries by their position in the list, which is thus in the place of a fault."""
+    """Return the validator of entries by position, so that a fault names the entry's position."""
     return TypeAdapter(dict[int, model])  # type: ignore[valid-type]
 
 

@@ -112,13 +112,15 @@ def fault_lines(errors: Iterable[ErrorDetails], root: type[StrictModel], data: o
 
 
 def example_of(loc: Loc, owner: type[StrictModel] | None) -> str:
-    """Return ``, as in l: {…}`` for the field at a location or above it, or an empty string if its model has no example."""
+    """Return ``, as in l: {…}`` for the field at a location or above it; empty without an example."""
     examples = owner.examples if owner else {}
     return next((f", as in {examples[part]}" for part in reversed(loc) if isinstance(part, str) and part in examples), "")
 
 
 def unknown_key(loc: Loc, owner: type[StrictModel] | None, root: type[StrictModel], data: object) -> str:
-    """Return the message for an unknown key, with the place where it belongs, or the known key that resembles it.
+    """Return the message for an unknown key.
+
+    It names the place where the key belongs, or the known key that resembles it.
 
     Inside a quasi-identifier a key that is known nowhere, and resembles none, is not shown.
     """

@@ -1,4 +1,4 @@
-"""Fields of job models: where a key of a job file leads, and where a key that stands in a wrong place belongs."""
+"""Fields of job models: where a key of a job file leads, and where a misplaced key belongs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def file_location(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictMo
 
 
 def field_model(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | None, int]:
-    """Return the model or the choice of models of a field, and how many names lead to one: 1 in a dict, 2 in a dict of dicts."""
+    """Return the model or the choice of models of a field, and how many names lead to one.
+
+    One name leads to it in a dict, two in a dict of dicts.
+    """
     if field is None:
         return None, None, 0
     if entries := next((entry.model for entry in field.metadata if isinstance(entry, EntriesOf)), None):
@@ -65,7 +68,10 @@ def variant_model(annotation: Any) -> type[StrictModel] | None:
 
 
 def wildcards(annotation: Any) -> tuple[str, ...]:
-    """Return the steps from a field to a model in its annotation: a name for each dict, an entry for each list."""
+    """Return the steps from a field to a model in its annotation.
+
+    A step is a name for each dict and an entry for each list.
+    """
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is dict:
         return (NAMED, *wildcards(inner[1]))
@@ -106,7 +112,9 @@ def key_locations(model: type[StrictModel], at: KeyLocation = KeyLocation()) -> 
 
 
 def locations_of_key(key: str, loc: Loc, root: type[StrictModel]) -> list[str]:
-    """Return in words where a key belongs that is unknown at a location, by the nearest places; none if these are many.
+    """Return in words where a key belongs that is unknown at a location.
+
+    The words name the nearest places; there are none if these are many.
 
     Args:
         key: The key, as it is written.
@@ -133,7 +141,10 @@ def _distance(steps: tuple[str, ...], loc: Loc) -> int:
 
 
 def _place_words(places: Sequence[KeyLocation], loc: Loc) -> str:
-    """Return places that differ in their kind alone in words, with the names that they share with a location."""
+    """Return in words the places of a key, which differ in their kind alone.
+
+    Names that they share with a location are written out.
+    """
     steps = places[0].steps
     kinds = alternatives(dict.fromkeys(place.kind for place in places)) if all(place.kind for place in places) else ""
     if _distance(steps, loc) == 0:

@@ -1,4 +1,4 @@
-"""Texts as values of a type: the accepted spellings, those that a job names, and SQL that converts them.
+"""Texts as values of a type: the accepted spellings, those of a job, and SQL that converts them.
 
 A text is accepted if it is a spelling of exactly one value of the type. DuckDB's own cast is wider: it rounds 20.5 to a whole number,
 cuts the time off a date and drops the offset of an instant.

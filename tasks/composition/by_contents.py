@@ -184,7 +184,7 @@ ARTEFACTS_GONE = "its artefacts are gone"
 
 
 def _kept(job: Job, earlier: Earlier, store: Store) -> Entry:
-    """Return the history entry of an earlier release; raise ``UnmeasuredError`` if it is unusable for a job."""
+    """Return the history entry of an earlier release; raise ``UnmeasuredError`` if a job cannot use it."""
     entry = read_entry(earlier.release, store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because its artefacts were removed")

@@ -1,4 +1,4 @@
-"""Persons of a source by cell and by combination of QID values, from the person–cell pairs of all chunks."""
+"""Persons of a source by cell and by combination of QID values, from person–cell pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phase 1 for the source: the first read of all chunks, the merge of their domains, and the ends of ranges."""
+"""Phase 1 for the source: first read of all chunks, merge of their domains, ends of ranges."""
 
 from __future__ import annotations
 

@@ -294,7 +294,9 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
 
 
 def published_numbers(front: OpenSource, proposal: Proposal, k: int) -> pa.Array:
-    """Return the published value of each record of the sample as a number from 0, rare values as one; shape (n,).
+    """Return the published value of each record of the sample as a number from 0; shape (n,).
+
+    All rare values have one number.
 
     Arguments as for ``published_holders``; of each person the sample has one record.
     """

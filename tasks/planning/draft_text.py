@@ -1,4 +1,4 @@
-"""Questions of a draft, and its text: YAML with column names, proposals and comments, without cell values."""
+"""Questions of a draft, and its text: YAML with names, proposals and comments, but no cell values."""
 
 from __future__ import annotations
 

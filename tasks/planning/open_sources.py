@@ -115,7 +115,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
 
 
 def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
-    """Count the profile of each column of a source for which a job is drafted; return profiles and number of records.
+    """Profile each column of a source for a draft; return the profiles and the number of records.
 
     Files that a run would refuse are refused in its words.
     """

@@ -113,7 +113,9 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
 
 
 def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
-    """Return the delimiter of a CSV file in UTF-8: the one that DuckDB detects, if the header has it, or else the header's own.
+    """Return the delimiter of a CSV file in UTF-8: what DuckDB detects, or else that of the header.
+
+    What DuckDB detects counts only if the header has it.
 
     One ragged line is enough for DuckDB to take each line for one field.
     """
@@ -135,7 +137,10 @@ def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
 
 @contextmanager
 def files_in_utf8(files: Sequence[Path], encoding: str) -> Iterator[Sequence[Path]]:
-    """Yield text files in UTF-8: the given ones if it is their encoding, else private copies, removed at the end."""
+    """Yield text files in UTF-8: the given ones if possible, else private copies.
+
+    Copies are removed at the end.
+    """
     if encoding == UTF8:
         yield files
         return
@@ -147,7 +152,7 @@ def files_in_utf8(files: Sequence[Path], encoding: str) -> Iterator[Sequence[Pat
 
 
 def encoding_of(file: Path) -> str:
-    """Return the encoding of a text file: UTF-8, UTF-16 by its first bytes, or else what Windows writes in western languages."""
+    """Return the encoding of a text file: UTF-8, UTF-16 by its first bytes, or else Windows-1252."""
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
             if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
@@ -185,7 +190,7 @@ DATES = ("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "dd-mm-yyyy", "mm-dd-yyyy", "
 
 
 def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tuple[Spelling, str]:
-    """Return the spelling of a file's numbers and dates, and a relation that has them in the standard spelling.
+    """Return the spelling of a file's numbers and dates, and a relation in the standard spelling.
 
     A column speaks for a spelling if all its values are spelled so, and at least one of them in no other way. What columns leave open,
     such as dates of which no day is beyond the twelfth or 1,234 alone, stays text.
@@ -218,7 +223,10 @@ def spelling_keys(spelling: Spelling) -> Mapping[str, str]:
 
 
 def _numbers(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> Spelling:
-    """Return the spelling of numbers that columns speak for; the standard one where they speak for none, or for several."""
+    """Return the spelling of numbers that the columns have in common, or else the standard one.
+
+    The standard one is used where columns speak for none, or for several.
+    """
     tests = {
         (name, one): f"bool_and({_all_numbers(name, one)}) AND bool_or(regexp_full_match({quote(name)}, {literal(sure)}))"
         for name in names
@@ -239,7 +247,7 @@ def _numbers(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> Spe
 
 
 def _all_numbers(name: str, spelling: Spelling) -> str:
-    """Return the condition that a value is null or, in the standard spelling, what a draft takes for a number."""
+    """Return the condition that a value is null or, in a spelling, a number of a draft."""
     return f"{quote(name)} IS NULL OR coalesce({READINGS['double'].format(number_sql(quote(name), spelling))}, false)"
 
 
@@ -253,13 +261,13 @@ def _dates(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> str:
 
 
 def _all_dates(name: str, dates: str) -> str:
-    """Return the aggregate that tells whether all values of a column are moments in an order, and there is one."""
+    """Return the aggregate that is true if a column has values and all are moments in an order."""
     moment = f"TRY_CAST({date_sql(quote(name), dates)} AS TIMESTAMP)"
     return f"bool_and({quote(name)} IS NULL OR {moment} IS NOT NULL) AND count({quote(name)}) > 0"
 
 
 def _number_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str], spelling: Spelling) -> dict[str, str]:
-    """Return, for each column of numbers that are not all spelled as in the standard, the SQL of its values in that."""
+    """Return the SQL of the standard spelling for each column of numbers that are not all spelled so."""
     if spelling[:2] == Spelling()[:2]:
         return {}
     other = f"[{spelling.decimal if spelling.decimal != DECIMAL else ''}{spelling.thousands}\u2019\\x{{00A0}}\\x{{2009}}\\x{{202F}}]"
@@ -270,7 +278,10 @@ def _number_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str],
 
 
 def _date_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str], spelling: Spelling, every: str) -> dict[str, str]:
-    """Return, for each column of dates in the order of the file, the SQL of its values in the standard one, with a time if one has one."""
+    """Return the SQL of the standard spelling for each column of dates in the order of the file.
+
+    A column that has a time in any value is read with times.
+    """
     if spelling.dates == Spelling().dates:
         return {}
     dates = {name: date_sql(quote(name), spelling.dates) for name in names}

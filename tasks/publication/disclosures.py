@@ -1,4 +1,4 @@
-"""Disclosures of a written release: refused where job or policy do not accept them, else kept in digests.
+"""Disclosures of a written release: refused if job or policy do not accept them, or kept in digests.
 
 Refusals come after the recount and before anything is published. The content beside each pseudonym is kept in digests, with which later
 releases of the same key are joined.

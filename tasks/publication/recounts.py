@@ -1,4 +1,4 @@
-"""Recount of a release in shares: tasks count parts of the release and its source; counts are added up.
+"""Recount of a release in shares: tasks count parts of release and source, and counts are added.
 
 Records are set apart by what they publish, so that every class is in one share, and whole; the labels of columns and the digests of records
 are counted file by file. Whatever the number of shares, the figures are the same. A share that is missing, that comes twice, or that has

@@ -1,4 +1,4 @@
-"""Targets of jobs: folders, where one rename publishes a release, and buckets, where its manifest does.
+"""Targets of jobs: folders, published by one rename, and buckets, published by their manifest.
 
 In a folder ``<release>/`` exists if and only if the release was verified; ``CURRENT`` names the newest.
 

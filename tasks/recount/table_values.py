@@ -1,4 +1,4 @@
-"""Recount of columns of several tables: published values and their persons, and promises on sensitive ones.
+"""Recount of columns of several tables: values, their persons, and promises on sensitive ones.
 
 In promises on sensitive columns each value of a person counts once.
 """

@@ -1,4 +1,6 @@
-"""Comparison of a release of several tables with earlier ones: linkage keys, disclosed values, registry entry.
+"""Comparison of a release of several tables with earlier ones.
+
+It covers linkage keys, disclosed values and the registry entry.
 
 The other releases may be of one table or of several.
 """

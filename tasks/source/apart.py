@@ -1,4 +1,4 @@
-"""Files read in a process of their own, as damaged ones crash Arrow: unpacked lengths of Parquet values."""
+"""Unpacked lengths of Parquet values, read in a process of their own, as damage crashes Arrow."""
 
 from __future__ import annotations
 

@@ -233,7 +233,10 @@ def _all_faults(connection: duckdb.DuckDBPyConnection, names: Sequence[str], sou
 
 
 def _error_of(faults: Sequence[tuple[str, int, Sequence[int]]], name: str, columns: int, records: int) -> SkaldError | None:
-    """Return the error of the rows that DuckDB set aside, of so many records under a header of so many columns; None if there are none."""
+    """Return the error of the rows that DuckDB rejected; None if there are none.
+
+    The file has so many records under a header of so many columns.
+    """
     if many := _before_the_header(faults, records):
         return FileError.before_header(name, columns, many)
     return SourceError.bad_rows(name, [_fault(*one) for one in faults]) if faults else None

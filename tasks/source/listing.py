@@ -1,4 +1,6 @@
-"""Files and objects of a source as they are listed: names of data files, table formats, sizes and times, digests.
+"""Files and objects of a source as they are listed, with sizes, times and digests.
+
+Here are also the names of data files and the table formats.
 
 Size and times show whether a file changed. The time of its content can be set back by its owner, the time of its inode (ctime) cannot. A
 file that is read counts only if it is the same before and after. Nothing of a source is mapped into memory: a file that is cut short while

@@ -1,4 +1,4 @@
-"""Files and folders of stores and releases: private unless opened up, and complete before they are named."""
+"""Files and folders of stores and releases: private by default, and complete before they are named."""
 
 from __future__ import annotations
 

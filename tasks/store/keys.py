@@ -1,4 +1,4 @@
-"""Keys of steps: fingerprints of what a step reads, of its settings and of the code that makes its result.
+"""Keys of steps: fingerprints of what a step reads, of its settings and of its code.
 
 Each step says once what it depends on; the store and Prefect's records know its result by that one key. The code is the
 source of the step's module and of all modules of ours that it reaches by imports, found without running or importing any of them; code

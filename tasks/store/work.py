@@ -1,4 +1,4 @@
-"""The work of a job while a run holds it: a folder with its lock, or a prefix of a bucket with a lease.
+"""Work of a job during a run: a folder with its lock, or a prefix of a bucket with a lease.
 
 Work in a bucket is at hand in a private folder of this machine for as long as a command lasts. Artefacts are looked after by their store.
 Beside them a work folder keeps small files that change: the secret of its ids, what is known of earlier releases, digests of files that

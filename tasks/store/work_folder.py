@@ -1,4 +1,4 @@
-"""Work folder of a job and folder of its releases: marked as ours; folders of others are never changed.
+"""Work folder of a job and folder of its releases, marked as ours; other folders never change.
 
 A folder that carries the mark, is empty, or holds nothing but what an earlier version left is ours: its mode is made private, and what we
 made in it is removed by name. Every other folder stays as it is, whatever a job calls it.

@@ -1,4 +1,4 @@
-"""Edits in the text of a job file that leave every other byte unchanged, and the masking of rare values in it.
+"""Edits of a job file's text that change no other byte, and the masking of rare values in it.
 
 A change replaces, adds or removes one value at the place that the parser reports. Comments, blank lines, quotes and the order of keys
 stay. Only comments inside a replaced value are lost. An entry that moves to another list takes the comment at its line's end along,

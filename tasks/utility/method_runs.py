@@ -1,4 +1,4 @@
-"""The runs of a comparison of methods, each in a process of its own; its release is counted and removed.
+"""Runs of a comparison of methods, each in its own process; releases are counted and removed.
 
 The process is the command line itself, so that its CPU time and memory are those of ``skald run``, and its message is the one that a
 user would read. Source files are shared. Everything that the run makes is in a scratch folder that is removed.

@@ -1,4 +1,4 @@
-"""Note on a job that is not the one that a release was made of, for whoever verifies it with the job file alone."""
+"""Note on a job that a release was not made of, for verification with the job file alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SET = "If the release was made with --set, give the same settings with --set her
 
 
 def other_job_note(job: Job, manifest: Manifest) -> str:
-    """Return a sentence on a job that is not the manifest's; empty if it is, or if nothing shows that it is another."""
+    """Return a sentence on a job that is not the manifest's; empty if nothing shows that."""
     known = read_secrets(job)
     try:
         mine = is_of_job(manifest, job, known)
@@ -50,7 +50,9 @@ def other_tables_job_note(job: TablesJob, manifest: TablesManifest) -> str:
 
 
 def _note(stated: Mapping[str, Any], asked: Mapping[str, Any], *, keyed: bool) -> str:
-    """Return the sentence, with what differs between release and job; empty if neither that nor a keyed digest shows a difference.
+    """Return the sentence with what differs between release and job; empty if nothing does.
+
+    A keyed digest that differs counts too.
 
     A manifest that somebody changed looks the same, so that the sentence says so.
     """
@@ -75,5 +77,8 @@ def _leaves(said: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, obj
 
 
 def _shown(value: object) -> str:
-    """Return a number or word of a promise; a manifest that somebody changed may hold anything else, which is not shown."""
+    """Return a number or word of a promise, and ``something else`` for any other value.
+
+    A manifest that somebody changed may hold anything.
+    """
     return str(value) if _SHOWN.fullmatch(str(value)) else "something else"

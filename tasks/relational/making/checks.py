@@ -120,7 +120,10 @@ RELATED = FileStep("related", make=_check, reads=lambda given, _: given.key, suf
 
 
 def relation_faults(given: TableSet) -> tuple[list[str], bool]:
-    """Return what is wrong with keys and references, and whether each key names one row, so that references can be followed."""
+    """Return what is wrong with keys and references, and whether each key names one row.
+
+    References can be followed only if it does.
+    """
     made = one(given.run, RELATED, given, None, "keys and references")
     found = json.loads(given.store.path(made).read_text())
     return list(_sentences(found, refuse=given.job.orphans == "refuse")), not any(one_found.get("repeats") for one_found in found)
