@@ -10,6 +10,8 @@ from pydantic_core import to_jsonable_python
 
 from schemas.errors.base import JobError, counted
 from schemas.job.job import Job
+from schemas.job.method import METHODS
+from schemas.registry.privacy_kinds import DISTANCES
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import table_job, tables_digest, tables_promise
 from schemas.relational.tables_job import TablesJob
@@ -18,7 +20,8 @@ from tasks.release.manifest import is_of_job
 from tasks.store.secret import read_secrets
 
 _MOST = 3
-_SHOWN = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?|[a-z_]{1,20}")
+_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?")
+_WORDS = {"all", *METHODS, *DISTANCES}
 OTHER = "The job given is not the one that the release was made of"
 DIGESTS_DIFFER = "their keyed digests differ"
 SET = "If the release was made with --set, give the same settings with --set here"
@@ -77,8 +80,8 @@ def _leaves(said: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, obj
 
 
 def _shown(value: object) -> str:
-    """Return a number or word of a promise, and ``something else`` for any other value.
+    """Return a number or known word of a promise, and ``something else`` for any other value.
 
     A manifest that somebody changed may hold anything.
     """
-    return str(value) if _SHOWN.fullmatch(str(value)) else "something else"
+    return str(value) if _NUMBER.fullmatch(str(value)) or str(value) in _WORDS else "something else"

@@ -213,7 +213,7 @@ def test_a_release_made_with_other_settings_is_refused_with_both_named(made: Pat
 @pytest.mark.ci
 def test_what_somebody_wrote_into_a_manifest_is_not_repeated(made: Path) -> None:
     """Names of promises and their values may be anything there."""
-    forged = {"k": "Alice 44", "l": {"Alice 44": {"distinct": 3}}}
+    forged = {"k": "alice", "l": {"Alice 44": {"distinct": 3}}}
     note = other_job_note(load_job(made / "job.yaml", SETTINGS[:2]), manifest_of(made).model_copy(update={"job": "", "privacy": forged}))
     assert "privacy.k is something else in the release and 4 in the job; 1 setting of privacy in the release alone" in note
-    assert "Alice" not in note
+    assert "alice" not in note.lower()

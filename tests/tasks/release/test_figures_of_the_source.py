@@ -87,7 +87,7 @@ def test_files_are_held_against_the_source_of_the_job_where_there_is_one(
         held.append((files, original))
         raise VerificationError("it", ["found"])
 
-    monkeypatch.setattr(release, "_read", lambda *_: (b"", SimpleNamespace(format=FORMAT)))
+    monkeypatch.setattr(release, "_read", lambda *_: (b"", SimpleNamespace(format=FORMAT, job="", method="skald", privacy={})))
     monkeypatch.setattr(release, "_evidence_faults", lambda *_: ["known", "found"])
     monkeypatch.setattr(release, "data_files", lambda _release: "files")
     monkeypatch.setattr(release, "original_of", lambda _job: "source")
