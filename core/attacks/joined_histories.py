@@ -87,7 +87,7 @@ def _all_there(columns: Sequence[str]) -> str:
 
 
 def shared_rows_sql(unit: JoinedTable, k: int) -> str:
-    """Return SQL on ``rows_name(unit)``: all persons, and those whose rows fewer than k persons share."""
+    """Return SQL that counts all persons, and those whose whole history fewer than k persons have."""
     shared = f"SELECT count(*) AS persons FROM {rows_name(unit)} GROUP BY digest"
     return f"SELECT coalesce(sum(persons), 0), coalesce(sum(persons) FILTER (persons < {k:d}), 0) FROM ({shared})"
 

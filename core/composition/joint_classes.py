@@ -71,7 +71,7 @@ class RecordMatching(NamedTuple):
 
 
 def joined_records_sql(identity: RecordMatching) -> str:
-    """Return SQL that makes the table ``joined`` of ``mine`` and ``theirs``: records with both classes.
+    """Return SQL that makes ``joined``: records of either release with their class in both, or ABSENT.
 
     Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …. A record in both whose published values
     changed has a row for each release that is ``changed``.

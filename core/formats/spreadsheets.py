@@ -49,7 +49,7 @@ def escaped_csv_sql(column: str) -> str:
 
 
 def unescaped_csv_sql(column: str) -> str:
-    """Return the SQL expression that restores the escaped text of a column."""
+    """Return the SQL expression that removes the formula-guarding ``'`` marks from a quoted CSV column."""
     bare = f"CASE WHEN {column}[1] = '''' THEN {column}[2:] ELSE {column} END"
     return f"regexp_replace({bare}, {_literal(_AFTER + MARK + _THEN)}, {_literal(_BARE)}, 'g')"
 

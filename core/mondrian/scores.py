@@ -48,7 +48,7 @@ def span_in_node(qid: int, scale: CutScale, room: CutBuffers) -> float:
 
 @kernel
 def entropy(sums: Numbers, size: int, weight: int) -> float:
-    """Return the Shannon entropy, in nats, of records over ranks."""
+    """Return the Shannon entropy, in nats, of the first ``size`` sums of records, all above 0."""
     total = 0.0
     for index in range(size):
         share = sums[index] / weight

@@ -113,9 +113,7 @@ def first_not_below(places: NDArray[Any], first: int, end: int, value: int) -> i
 
 @kernel
 def column_price(terms: Numbers, numbers: RankPositions, column: int, low: int, high: int, count: int, before: int, known: int) -> int:
-    """Return the price of a column's label for one class.
-
-    Of a pair of columns, the second bears the price of both.
+    """Return the price of a column's label for one class; of a pair, the second bears both prices.
 
     Args:
         terms: As `Prices` has them. By itself and not in a tuple, because numba counts references whenever an array is taken out of one.

@@ -81,7 +81,7 @@ def row_text(table: ReadTable, alias: str) -> str:
 
 
 def reference_there_sql(columns: Sequence[str], alias: str) -> str:
-    """Return the SQL condition that no column of a reference is null."""
+    """Return the SQL condition that no column of a reference, given as quoted names, is null."""
     return "(" + " AND ".join(f"{alias}.{column} IS NOT NULL" for column in columns) + ")"
 
 

@@ -18,10 +18,7 @@ _OF_ONE_TABLE = ("person", "most_records", "linkable", "accept_untreated")
 
 
 def column_list(value: object) -> list[str]:
-    """Return the columns of a key or reference as a list, without validation.
-
-    They may be one name, several in one text with commas between them, or a list of names.
-    """
+    """Split a raw key or reference, text with commas or a list, into column names, without validation."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return [str(part) for part in value if isinstance(part, str) and part] if isinstance(value, list | tuple) else []

@@ -59,10 +59,7 @@ class Promises(NamedTuple):
 
     @property
     def models_promised(self) -> list[tuple[PrivacyKind, str, Any, str]]:
-        """Return the l and t models that either job requires, without repetition.
-
-        Each is given as its kind, column, specification, and the table of the source that promises it.
-        """
+        """Return kind, column, settings and promising table of the l and t models that either job requires."""
         mine = [(*one, MINE) for one in models_in_job(_plain(self.mine))]
         theirs = [(*one, THEIRS) for one in models_in_job(_plain(self.theirs))]
         return mine + [one for one in theirs if (one[0].of_whole and not one[0].of_order) or one[:3] not in [other[:3] for other in mine]]

@@ -174,7 +174,7 @@ class ReleaseRegistry:
         return Sketches(*found)
 
     def enter(self, entry: Registered, sketches: Sketches) -> Registered:
-        """Write entry and keyed sketches of a release about to be published; return the completed entry.
+        """Write entry and already keyed sketches of a release about to be published; return the whole entry.
 
         The entry counts only once the release is published.
         """

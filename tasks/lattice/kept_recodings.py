@@ -55,7 +55,7 @@ def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) ->
 
 
 def write_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
-    """Write the outcome of a search to the store as JSON."""
+    """Write the outcome of a search to the store as JSON, unless one with that key is already there."""
     return store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json()))
 
 

@@ -186,7 +186,7 @@ def rows_of_cells(
 
 
 def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
-    """Return cutting rules that count persons if the rows have them; raise if all rows as one class fail.
+    """Return the rules for counting persons, or raise if one class fails; without persons, as given.
 
     Args:
         job: The job.

@@ -49,7 +49,7 @@ BANDS = (1, 2, 5, 10, 100, 1000)
 
 
 def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tuple[Example, ...]) -> Report:
-    """Build the report of a release.
+    """Build a release's report from its manifest, its job's settings, its recount and sample records.
 
     Args:
         manifest: The release's manifest.

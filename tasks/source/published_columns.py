@@ -243,7 +243,7 @@ def shared_columns(job: Job) -> list[str]:
 
 
 def rows_of_people(batches: Sequence[pa.RecordBatch], columns: int, kept_rows: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
-    """Return columns of the records that a mask keeps, and the digests of their persons."""
+    """Return a mask's records: the first columns, and person digests made from the columns after them."""
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept_rows))
     arrays = [column.combine_chunks() for column in table.columns]
     return arrays[:columns], digests_of(arrays[columns:], len(table)) if len(arrays) > columns else None

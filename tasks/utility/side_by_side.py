@@ -100,7 +100,7 @@ class UtilityComparison:
         self.connection.unregister("values_of_domain")
 
     def category(self, number: int, column: str, *, otherwise: bool = False) -> Attribute:
-        """Register a column that is no quasi-identifier; return it with its values and counts.
+        """Make table ``domain_<number>`` of a column that is no quasi-identifier; return values and counts.
 
         Args:
             number: Its number among all columns.

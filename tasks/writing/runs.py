@@ -34,7 +34,7 @@ SAMPLED_VALUES = 2048
 
 
 def published_schema(labels: pa.Table, source: ChunkedSource) -> pa.Schema:
-    """Return the schema of the release's data files."""
+    """Return the schema of the release's data files: label columns, then the other published columns."""
     fields = [field.with_type(_published_type(field, source.columns)) for field in labels.schema]
     fields += [pa.field(name, dtype) for name, dtype in zip(source.payload, source.published, strict=True)]
     return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
