@@ -91,7 +91,7 @@ def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_colum
 ) -> None:
     """This source has the columns a and b, which are its quasi-identifiers."""
     job = SimpleNamespace(columns=SimpleNamespace(quasi_identifiers=[SimpleNamespace(name=name) for name in "ab"]))
-    known: Any = SimpleNamespace(person=(), kinds={"a": "text", "b": "text"}, run=SimpleNamespace(job=job))
+    known: Any = SimpleNamespace(person_columns=(), kinds={"a": "text", "b": "text"}, run=SimpleNamespace(job=job))
     entry: Any = SimpleNamespace(
         most=None,
         release="people-1",
@@ -248,7 +248,7 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
         run=SimpleNamespace(job=job),
         source=source,
         columns=(("q", "text"),),
-        person=(),
+        person_columns=(),
         most=9,
         sketches=lambda columns: {known.columns: mine}[columns],
     )
@@ -266,7 +266,7 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
 def test_files_of_both_are_common_however_they_are_keyed(tmp_path: Path, theirs: str, common: str, is_reported: bool) -> None:
     registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
     mine, other = (SimpleNamespace(files=[SimpleNamespace(digest=digest, rows=1) for digest in names]) for names in ("ab", theirs))
-    known: Any = SimpleNamespace(source=mine, person=(("who", "text"),), kinds={"q": "text", "who": "text"}, run=None)
+    known: Any = SimpleNamespace(source=mine, person_columns=(("who", "text"),), kinds={"q": "text", "who": "text"}, run=None)
     said: dict[str, Any] = {"files": tuple(registry.keyed_file_digests(other)), "linkage_key": (("q", "text"),), "key": registry.key}  # type: ignore[arg-type]
     found = earlier._related(known, registered(tmp_path, **said, person=(("who", "text"),)), registry, None)
     assert found is not None
