@@ -68,7 +68,8 @@ def kind_of(dtype: pa.DataType) -> str:
     if pt.is_floating(dtype):
         return "real"
     if pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_binary(dtype) or pt.is_large_binary(dtype):
-        return "text"
+        # Older releases linked "text" as it was spelled.
+        return "folded text"
     if pt.is_timestamp(dtype) and dtype.tz:
         return f"timestamp[{dtype.unit}, UTC]"
     return str(dtype)

@@ -75,6 +75,11 @@ def persons_job(job: TablesJob) -> Job:
             "sensitive": [column_of_persons(job, name, column) for name, of_table in columns.items() for column in of_table.sensitive],
         }
     )
+    for name, of_table in columns.items():
+        # What is made of a value, or of its spelling, in any table: another release may make something else of it.
+        seen._ways = seen._ways | {column_of_persons(job, name, column): way for column, way in of_table.ways.items()}
+        spelled = {column: steps for column, steps in of_table.normalised.items() if column in of_table.sensitive}
+        seen._spelled = seen._spelled | {column_of_persons(job, name, column): steps for column, steps in spelled.items()}
     joined = made.model_copy(update={"columns": seen, "privacy": Privacy(k=job.privacy.k, **models), "overlaps": job.overlaps})
     joined._folder = job.folder
     return joined

@@ -110,7 +110,7 @@ class KnownRecords:
 
 
 UNREGISTERED = "the registry does not know it, so that its records are not known again"
-OTHER_COLUMNS = "its source has other columns, so that its records are not known again"
+OTHER_COLUMNS = "its records are linked by columns that this job lacks or reads in another type, so that they are not known again"
 _ID = re.compile(r"[\w.-]{1,200}")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
+from schemas.job.method import METHODS
 from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
@@ -53,7 +54,8 @@ def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry |
     if refuse and (pairs or joins):
         releases = max(len(pairs), *(one.releases for one in joins), 0)
         told = [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)]
-        raise OverlapError.refused(releases, told, replays=not job.is_of_several)
+        replays = METHODS[job.method.name].replays and not job.is_of_several and not job.columns.ways
+        raise OverlapError.refused(releases, told, replays=replays)
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 
 

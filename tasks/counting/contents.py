@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core.columns.column_types import ALL, normalised
 from core.composition.contents import Sketch, contents_of
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.job.job import Job
@@ -49,8 +50,8 @@ class Digested(NamedTuple):
 
     Attributes:
         names: By which records are linked, in an order that does not depend on the job's.
-        untreated: Columns that are published besides, and sensitive ones whose published values are not those of the source. One digest of
-            all of them shows whose have changed.
+        untreated: Columns that are published besides, and sensitive ones whose published values are not those of the source, or are
+            spelled otherwise. One digest of all of them shows whose have changed.
         values: Sensitive columns, each with a digest of its own as it is published: l and t are counted from these.
     """
 
@@ -79,7 +80,8 @@ def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
 
     Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
     columns change from one extract to the next, so that the same person would not be found. What they are linked by are values of the
-    source: what ``publish`` makes of them depends on the job and on all other records.
+    source: what ``publish`` makes of them depends on the job and on all other records. How they are spelled does not matter, since jobs
+    may normalise one source in different ways.
 
     Args:
         job: The job.
@@ -88,7 +90,8 @@ def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
     sensitive = sorted(job.columns.sensitive)
     others = {*sensitive, *(one.name for one in job.columns.pseudonyms)}
     names = sorted({*(qid.name for qid in job.columns.quasi_identifiers), *sensitive})
-    untreated = {name for name in payload if name not in others} | {name for name in sensitive if name in job.columns.ways}
+    remade = job.columns.ways.keys() | job.columns.normalised.keys()
+    untreated = {name for name in payload if name not in others} | {name for name in sensitive if name in remade}
     return Digested(tuple(names), tuple(sorted(untreated)), tuple(sensitive))
 
 
@@ -159,9 +162,9 @@ def contents_table(job: Job, columns: Digested, chunk: Chunk, batches: Iterable[
 
 def _append_together(batch: pa.RecordBatch, columns: Digested, found: Mapping[str, list[Digests]]) -> None:
     """Append the digests of the columns that link records, and of those that show a change."""
-    found["content"].append(_together(batch, columns.names))
+    found["content"].append(_together(batch, columns.names, columns.names))
     if columns.untreated:
-        found["untreated"].append(_together(batch, columns.untreated))
+        found["untreated"].append(_together(batch, columns.untreated, columns.names))
 
 
 def contents_columns(job: Job, columns: Digested) -> list[str]:
@@ -170,8 +173,12 @@ def contents_columns(job: Job, columns: Digested) -> list[str]:
     return ["content", *persons, *untreated, *(f"value_{number}" for number in range(len(columns.values)))]
 
 
-def _together(batch: pa.RecordBatch, names: Sequence[str]) -> Digests:
-    return contents_of([batch.column(name) for name in names], batch.num_rows)
+def _together(batch: pa.RecordBatch, names: Sequence[str], folded: Sequence[str]) -> Digests:
+    """Digest each record's values in some columns, whatever the spelling of those by which records are linked."""
+    columns = (
+        normalised(column, ALL) if name in folded else column for name, column in zip(names, batch.select(names).columns, strict=True)
+    )
+    return contents_of(list(columns), batch.num_rows)
 
 
 @dataclass(frozen=True)

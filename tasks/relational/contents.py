@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.columns.column_types import working_type
+from core.columns.column_types import ALL, normalised, working_type
 from core.composition.contents import RowSums, ValueSets, row_digests
 from core.formats.published import read_published_values
 from core.relational.kernels import NOWHERE
@@ -109,17 +109,18 @@ class PersonRows:
             gone[table] = mine
         return gone
 
-    def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False) -> Iterator[RowBatch]:
+    def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False, folded: Container[str] = ()) -> Iterator[RowBatch]:
         """Yield a table's rows in batches, in their order, with persons and digests of the given columns.
 
         Args:
             table: The table.
             columns: Of which columns there are digests.
             published: Whether of what is published of their values; else of the source's values.
+            folded: Columns whose spelling does not matter.
         """
         given, places = self.given, [self._place(table, column) for column in columns]
         files = [given.linked[table]] if table in given.linked else given.tables[table].chunks
-        digested = [self._digester(table, column, published=published) for column in columns]
+        digested = [self._digester(table, column, published=published, folded=column in folded) for column in columns]
         above, first = ["a0", "status"] if table in given.linked else [], 0
         for artifact in files:
             with pq.ParquetFile(self.store.path(artifact)) as file:
@@ -131,20 +132,20 @@ class PersonRows:
                     yield RowBatch(first, whose, [make(batch.column(place)) for make, place in zip(digested, places, strict=True)])
                     first += batch.num_rows
 
-    def _digester(self, table: str, column: str, *, published: bool) -> Callable[[pa.Array], Digests]:
+    def _digester(self, table: str, column: str, *, published: bool, folded: bool) -> Callable[[pa.Array], Digests]:
         """Return the function that computes digests of a column's carried values."""
-        given, own = self.given, self.given.tables[table]
+        given, own, steps = self.given, self.given.tables[table], ALL if folded else ()
         if column in own.qids:
             domain = given.codings[table].domains[own.qids.index(column)]
             # Of each code, that of a null last.
-            entries = np.append(digests_of([domain.values], len(domain.values)), NOBODY)
+            entries = np.append(digests_of([normalised(domain.values, steps)], len(domain.values)), NOBODY)
             return lambda codes: entries[codes.to_numpy()]
         kind = working_type(own.table.source.columns.field(column).type)
         decided = given.values.get(table, {}).get(column) if published else None
         if decided is None:
-            return lambda values: digests_of([values.cast(kind)], len(values))
+            return lambda values: digests_of([normalised(values.cast(kind), steps)], len(values))
         known = read_published_values(self.store.path(decided))
-        return lambda values: digests_of([known.apply(values.cast(kind))], len(values))
+        return lambda values: digests_of([normalised(known.apply(values.cast(kind)), steps)], len(values))
 
     def _place(self, table: str, column: str) -> str:
         own = self.given.tables[table]
@@ -206,16 +207,18 @@ class KeptPersons:
         The unit's columns come first, then those of each other table.
         """
         given = self.rows.given
-        unit, by_table = given.job.tree.unit, dict[str, list[str]]()
+        unit, by_table, linking = given.job.tree.unit, dict[str, list[str]](), dict[str, list[str]]()
         for name in names:
             of_table = self.rows.columns[name]
             by_table.setdefault(of_table.table, []).append(of_table.column)
-        batches = self.rows.rows_of(unit, by_table.pop(unit, []), published=published)
+            if name in self.by.names:
+                linking.setdefault(of_table.table, []).append(of_table.column)
+        batches = self.rows.rows_of(unit, by_table.pop(unit, []), published=published, folded=linking.get(unit, ()))
         total = np.concatenate([row_digests(batch.digests, len(batch.whose)) for batch in batches])
         gone = self._withheld if published else {}
         for table in sorted(by_table):
             sums = RowSums(given.persons)
-            for batch in self.rows.rows_of(table, by_table[table], published=published):
+            for batch in self.rows.rows_of(table, by_table[table], published=published, folded=linking.get(table, ())):
                 known = batch.released_rows(gone.get(table))
                 digests = row_digests(batch.digests, len(batch.whose))
                 sums.add(batch.whose[known], digests[known])

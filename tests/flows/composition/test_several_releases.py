@@ -272,8 +272,8 @@ def test_what_cannot_be_compared_is_named_and_refused(anonymise: Anonymise, tmp_
     job = other_job(tmp_path, "fewer", columns=columns, source={"path": "fewer.parquet"})
     [overlap] = anonymise(job).untold.overlaps
     assert (overlap.release, overlap.shared) == (then.manifest.release, None)
-    assert "its source has other columns" in overlap.sentence()
-    with pytest.raises(OverlapError, match="its source has other columns"):
+    assert "its records are linked by columns that this job lacks" in overlap.sentence()
+    with pytest.raises(OverlapError, match="its records are linked by columns that this job lacks"):
         anonymise(job, "overlaps=refuse", "privacy.k=6")
     # The file grew, and nothing but a sketch is left of the one before.
     write_parquet(tmp_path / "people", pa.concat_tables([TABLE, LATER]))

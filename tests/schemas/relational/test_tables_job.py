@@ -95,6 +95,15 @@ def test_all_tables_are_one_of_persons() -> None:
     assert tables_digest(job) == tables_digest(loaded(JOB | {"privacy": {"k": 4, "l": {"condition": {"icd": {"distinct": 2}}}}}))
 
 
+def test_what_is_made_of_values_of_any_table_is_known_of_persons() -> None:
+    job = deepcopy(JOB)
+    job["tables"]["person"]["columns"]["sensitive"] = [{"name": "income", "publish": {"round": 10}}]
+    job["tables"]["condition"]["columns"]["sensitive"] = [{"name": "icd", "publish": "shared", "normalise": ["case"]}]
+    of_persons = persons_job(loaded(job)).columns
+    assert list(of_persons.ways) == ["income", "condition.icd"]
+    assert of_persons.normalised == {"condition.icd": ["case"]}
+
+
 def test_settings_replace_those_of_the_file_and_versions_are_told_apart() -> None:
     job = given_job(JOB, Path.cwd())
     assert loaded(JOB, "privacy.k=3").privacy.k == 3
