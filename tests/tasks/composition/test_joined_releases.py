@@ -104,7 +104,7 @@ class Known:
         earlier = [SimpleNamespace(release=f"people-{number}", doubtful=False) for number in range(len(ones))]
         monkeypatch.setattr(overlaps, "earlier_releases", lambda *_: earlier)
         monkeypatch.setattr(overlaps, "_measured", lambda _known, one: ones[earlier.index(one)])
-        job = SimpleNamespace(overlaps=asked, replay=None, is_of_several=True)
+        job = SimpleNamespace(overlaps=asked, replay=None, is_of_several=True, method=SimpleNamespace(name="skald"))
         self._known: Any = SimpleNamespace(run=SimpleNamespace(job=job), source=SimpleNamespace(records=100))
 
     def overlaps(self, *joined: Any) -> dict[str, Any]:
