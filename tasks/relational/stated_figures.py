@@ -13,6 +13,7 @@ from pydantic_core import to_jsonable_python
 from core.recount.histories import TablesRecount
 from schemas.job.publish import canonical_way
 from schemas.reading.regular_files import content_of
+from schemas.relational.fitting import tables_of_persons
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
@@ -35,6 +36,8 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     Released rows are those of the recounted files. Of persons, what would say that fewer than k are left out is None.
     """
     found, published = {}, np.zeros(given.persons, np.bool_)
+    keys = {name: spec.key for name, spec in given.job.tables.items()}
+    whole = tables_of_persons(given.job.tree.unit, keys, {name: spec.references for name, spec in given.job.tables.items()})
     published[given.persons_kept()] = True
     for table in given.job.tables:
         levels = given.published_levels(table)
@@ -48,7 +51,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
                     orphans += int((~known).sum())
                     suppressed += int((~published[batch.column("a0").fill_null(0).to_numpy()[known]]).sum())
         beyond = rows - released - orphans - suppressed
-        stated = table != given.job.tree.unit or tellable(released, given.job.privacy.k, rows)
+        stated = table not in whole or tellable(suppressed, given.job.privacy.k)
         found[table] = ReleasedTable(
             records=rows if stated else None,
             released=released,
@@ -96,14 +99,17 @@ def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
     faults, persons, unit = list[str](), manifest.persons, manifest.tables[manifest.unit]
     if persons.source != unit.records or (unit.records is None) != (unit.suppressed is None):
         faults.append("the manifest's persons are not the rows of their table")
-    others = [table for name, table in manifest.tables.items() if name != manifest.unit]
+    whole, tables = manifest.of_persons, manifest.tables
+    others = [table for name, table in tables.items() if name != manifest.unit]
     if unit.suppressed == 0 and any(table.suppressed for table in others):
         faults.append("the manifest says that rows of persons are left out, and that nobody is")
-    if any(min(table.released, table.withheld, table.suppressed or 0, table.orphans) < 0 for table in manifest.tables.values()):
+    if any(min(table.released, table.withheld, table.suppressed or 0, table.orphans) < 0 for table in tables.values()):
         faults.append("the manifest states fewer than no rows")
-    if any(None in (table.records, table.suppressed) for table in others):
+    if any(None in (table.records, table.suppressed) for name, table in tables.items() if name not in whole) or any(
+        (table.records is None) != (table.suppressed is None) for table in others
+    ):
         faults.append("the manifest lacks counts of rows")
-    if persons.source is not None and not tellable(persons.released, k, persons.source):
+    if not all(tellable(tables[name].suppressed or 0, k) for name in whole):
         faults.append("the manifest says how many persons are left out, and these are fewer than k")
     return faults
 
@@ -171,11 +177,11 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
     faults = []
     for name, many in rows.items():
         table = manifest.tables[name]
-        few = name == manifest.unit and not tellable(table.released, job.privacy.k, many)
+        few = name in manifest.of_persons and 0 < many - table.released - table.withheld - table.orphans < job.privacy.k
         if table.records != (None if few else many):
             faults.append(f"the manifest's rows of '{name}' are not those of its source")
         # Where fewer than k are left out, the manifest does not say how many.
-        if few and many - table.released > job.suppression.limit * many:
+        if few and name == manifest.unit and many - table.released > job.suppression.limit * many:
             faults.append(MORE_LEFT_OUT)
     return faults
 
