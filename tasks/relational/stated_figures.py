@@ -114,7 +114,7 @@ def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
     return faults
 
 
-def report_faults(release: Path, manifest: TablesManifest) -> tuple[list[str], list[str]]:
+def tables_report_faults(release: Path, manifest: TablesManifest) -> tuple[list[str], list[str]]:
     """Return faults of a report that differs from its manifest, and notes on unchecked parts.
 
     A report that is missing or was altered since publication is reported with the entries of the folder.
@@ -138,7 +138,7 @@ def _holds(path: Path, content: bytes) -> bool:
         return False
 
 
-def stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob, *, known: bool) -> list[str]:
+def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob, *, known: bool) -> list[str]:
     """Return the statements of a manifest that its job or the recount contradicts.
 
     Args:

@@ -21,7 +21,7 @@ from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_a
 from tasks.recount.original import Original
 from tasks.recount.stated_tables import recount_stated
 from tasks.recount.tables import WrittenTables, count_source_rows, originals_of, recount_tables
-from tasks.relational.stated_figures import count_faults, report_faults, source_faults, stated_faults
+from tasks.relational.stated_figures import count_faults, source_faults, tables_report_faults, tables_stated_faults
 from tasks.release.files import DATA, SUFFIXES, is_listed
 from tasks.release.manifest import check_names, check_no_links, tables_manifest_of
 from tasks.store.keys import fingerprint_of
@@ -94,7 +94,7 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
     if manifest.format != FORMAT:
         raise ManifestFormatError.unknown(str(release), manifest.format, FORMAT)
     faults = folder_faults(release, manifest, kept_seal) + _file_faults(release, manifest) + _signature_faults(release, manifest, key)
-    wrong, reported = report_faults(release, manifest)
+    wrong, reported = tables_report_faults(release, manifest)
     faults += wrong
     if job is None:
         found = _verified_by_manifest(manifest, release, faults)
@@ -127,7 +127,7 @@ def _verified_by_job(job: TablesJob, manifest: TablesManifest, release: Path, fa
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     known = all(original is not None for original in originals.values())
-    if faults := [*faults, *stated_faults(manifest, found, job, known=known)]:
+    if faults := [*faults, *tables_stated_faults(manifest, found, job, known=known)]:
         raise VerificationError(f"'{release}'", faults)
     return VerifiedTables(manifest, found, tuple(notes))
 

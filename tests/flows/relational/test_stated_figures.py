@@ -15,7 +15,7 @@ from schemas.errors.base import SkaldError, VerificationError
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tasks.relational.report import report_texts
-from tasks.relational.stated_figures import count_faults, promise_faults, source_faults, stated_faults
+from tasks.relational.stated_figures import count_faults, promise_faults, source_faults, tables_stated_faults
 from tasks.relational.verified import VerifiedTables, verify_tables
 from tests.flows.relational.hospital import hospital_job, hospital_tables
 from tests.flows.relational.test_few_left_out import PERSONS, K, job_of
@@ -91,10 +91,10 @@ def test_published_columns_that_no_job_asks_for_are_no_figures_of_the_files(
 ) -> None:
     _, job, _, verified = released
     assert verified.recount is not None
-    assert stated_faults(verified.manifest, verified.recount, job, known=True) == []
+    assert tables_stated_faults(verified.manifest, verified.recount, job, known=True) == []
     value, _ = STATED["published"]
     said = replaced(verified.manifest, "published", value)
-    assert any("figures of published columns" in one for one in stated_faults(said, verified.recount, job, known=True))
+    assert any("figures of published columns" in one for one in tables_stated_faults(said, verified.recount, job, known=True))
 
 
 def test_fewer_than_k_persons_left_out_are_held_against_the_limit_by_the_source(tmp_path: Path) -> None:
