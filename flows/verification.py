@@ -70,8 +70,8 @@ def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = No
     from schemas.relational.table_jobs import unit_job  # noqa: PLC0415 - what releases of one table do without
     from tasks.relational.verified import verify_tables  # noqa: PLC0415 - as above
 
-    with read_only_store(unit_job(job)) if job else nullcontext():
-        verified = verify_tables(job, release, key)
+    with read_only_store(unit_job(job)) if job else nullcontext() as store:
+        verified = verify_tables(job, release, key, seal_of_release(release.resolve().name, store) if store else "")
     told = _together(verified.manifest)
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)

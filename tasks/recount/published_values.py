@@ -122,9 +122,12 @@ def _worked_out(
     first = "SELECT value, people AS first FROM value_counts"
     if persons:
         few = "true" if every else f"c.people < {k:d}"
+        # Only under names of ours, so that no column of the source is taken for the value, and none of the counts for a person.
+        whose = [f"p{place}" for place in range(len(persons))]
+        named = ", ".join(f"{person} AS {mine}" for person, mine in zip(persons, whose, strict=True))
         least = (
-            f"SELECT min(c.value) AS value FROM (SELECT *, {column} AS own FROM {relation}) AS s JOIN value_counts AS c "
-            f"ON s.own = c.value WHERE {has_person_sql(persons)} AND {few} GROUP BY {', '.join(persons)}"
+            f"SELECT min(c.value) AS value FROM (SELECT {named}, {column} AS own FROM {relation} WHERE {has_person_sql(persons)}) AS s "
+            f"JOIN value_counts AS c ON s.own = c.value WHERE {few} GROUP BY {', '.join(whose)}"
         )
         first = f"SELECT value, count(*) AS first FROM ({least}) GROUP BY 1"
     every_value = rows.counted(

@@ -34,7 +34,8 @@ from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
 from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
-from tasks.relational.verified import loss_of_tables, read_tables_manifest, rows_of_tables, written_manifest
+from tasks.relational.stated_figures import loss_of_tables, rows_of_tables
+from tasks.relational.verified import read_tables_manifest, written_manifest
 from tasks.source.sources import check_unchanged
 from tasks.store.files import flush, open_up
 from tasks.store.secret import secret_of

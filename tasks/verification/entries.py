@@ -101,13 +101,24 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
         manifest: What was read.
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """
-    faults = []
-    if not has_valid_digest(content):
-        faults.append("manifest.json was altered since publication: it is not what its seal is of")
-    elif kept_seal and manifest.seal != kept_seal:
-        faults.append("manifest.json is not the one that the run folder published: it was made anew")
+    valid = has_valid_digest(content)
+    faults = [] if valid else ["manifest.json was altered since publication: it is not what its seal is of"]
     if not is_as_written(content, manifest):
         faults.append("manifest.json holds more than a manifest, or is written in another form")
+    return faults + folder_faults(release, manifest, kept_seal if valid else "")
+
+
+def folder_faults(release: Path, manifest: Manifest | TablesManifest, kept_seal: str) -> list[str]:
+    """Return the faults of a manifest that the run folder did not publish, or that is not of its folder.
+
+    Args:
+        release: The folder, which is named as the release.
+        manifest: What was read.
+        kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
+    """
+    faults = []
+    if kept_seal and manifest.seal != kept_seal:
+        faults.append("manifest.json is not the one that the run folder published: it was made anew")
     if release.resolve().name != manifest.release or not RELEASE.fullmatch(manifest.release):
         faults.append(f"the folder does not bear the name of its release, '{manifest.release}'")
     return faults

@@ -13,6 +13,7 @@ import yaml
 
 from flows.tables import tables
 from schemas.errors.base import VerificationError
+from schemas.relational.fitting import tables_of_persons
 from schemas.relational.tables_job import load_tables_job
 from schemas.release.increments import PersonsOverlap
 from tasks.relational.publication import PublishedTables
@@ -136,3 +137,42 @@ def test_common_persons_of_two_releases_do_not_say_how_few_either_leaves_out(hid
                 assert (stated.removed or 0) >= others
             assert "most" not in stated.model_dump()
     assert len(found) == (1 if hidden[0] < K else len(hidden) ** 2)
+
+
+@pytest.mark.ci
+@pytest.mark.few(1)
+@pytest.mark.parametrize("left", [3, 7])
+def test_rows_of_a_table_with_one_for_each_person_do_not_say_how_few_are_left_out(tmp_path: Path, left: int) -> None:
+    write_sources(tmp_path, left)
+    (tmp_path / "income").mkdir()
+    persons = [*range(PERSONS), *range(500, 500 + left)]
+    pq.write_table(pa.table({"id": persons, "income": [1] * len(persons)}), tmp_path / "income/rows.parquet")
+    job = yaml.safe_load(job_of(tmp_path).read_text())
+    job["tables"]["income"] = {
+        "source": {"path": "income/*.parquet"},
+        "key": "id",
+        "references": {"id": "person"},
+        "columns": {"quasi_identifiers": [{"name": "income", "hierarchy": {"widths": [1]}}]},
+    }
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    made = tables(tmp_path / "job.yaml", ())
+    found = {name: (table.records, table.suppressed) for name, table in made.manifest.tables.items()}
+    stated = (None, None) if left < K else (PERSONS + left, left)
+    assert found == {"person": stated, "income": stated, "visit": (2 * (PERSONS + left), 2 * left)}
+    assert made.manifest.loss.by_table["income"] == (0 if left < K else pytest.approx(left / (PERSONS + left)))
+    [sentence] = (one for one in report_content(made.manifest)["sentences"] if one.startswith("'income'"))
+    assert ("fewer than k persons left out" in sentence) == (left < K)
+    assert verify_tables(load_tables_job(tmp_path / "job.yaml"), made.folder).notes == ()
+
+
+def test_tables_of_persons_are_those_whose_key_is_of_a_reference_to_one() -> None:
+    keys = {"person": ["a", "b"], "income": ["b", "a"], "detail": ["x"], "visit": ["v"], "day": ["v", "day"], "known": ["v"]}
+    references = {
+        "income": {"a, b": "person"},
+        "detail": {"x, y": "income"},
+        "visit": {"a, b": "person"},
+        "day": {"v": "visit"},
+        "known": {"v": "visit", "x": "detail"},
+        "note": {"a, b": "person"},
+    }
+    assert tables_of_persons("person", keys, references) == {"person", "income", "detail"}

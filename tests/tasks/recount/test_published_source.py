@@ -124,14 +124,18 @@ def test_nulls_of_few_are_joined_by_the_number_that_fewest_have(connection: duck
     assert made == {1: 3, None: 3}
 
 
-def test_somebody_counts_for_a_mean_at_the_least_of_their_values(connection: duckdb.DuckDBPyConnection) -> None:
-    """Two have a second value far above; were it theirs, these would be a group of two persons."""
+@pytest.mark.parametrize(("who", "other"), [("who", "x"), ("records", "own"), ("people", "value"), ("value", "p0"), ("own", "first")])
+def test_somebody_counts_for_a_mean_at_the_least_of_their_values(connection: duckdb.DuckDBPyConnection, who: str, other: str) -> None:
+    """Two have a second value far above; were it theirs, these would be a group of two persons.
+
+    The source may have columns that are called as the recount calls its own.
+    """
     source = [(1, 1), (2, 2), (3, 2), (3, 100), (4, 3), (4, 101)]
-    connection.execute("CREATE TABLE source (who BIGINT, v BIGINT)")
-    connection.executemany("INSERT INTO source VALUES (?, ?)", source)
+    connection.execute(f"CREATE TABLE source ({who} BIGINT, v BIGINT, {other} BIGINT)")
+    connection.executemany("INSERT INTO source VALUES (?, ?, 1)", source)
     connection.execute("CREATE TABLE release AS SELECT avg(v) OVER () AS v FROM source")
     rows = RowsHere(connection, "release", "source")
-    holders = PublishedHolders("source", {"who": False})
+    holders = PublishedHolders("source", {who: False})
     published_source(job_that_publishes({"microaggregate": 2}), rows, Original("source", pa.schema([])), holders)
     found = [value for (value,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall()]
     assert found == [pytest.approx(sum(value for _, value in source) / 6)] * 6

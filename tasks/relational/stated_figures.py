@@ -1,0 +1,222 @@
+"""Figures of the manifest of several tables: made of what was counted, and held against files, job and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from pydantic_core import to_jsonable_python
+
+from core.recount.histories import TablesRecount
+from schemas.job.publish import canonical_way
+from schemas.reading.regular_files import content_of
+from schemas.relational.fitting import tables_of_persons
+from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
+from schemas.relational.table_jobs import table_job, tables_promise, unit_key_words
+from schemas.relational.tables_job import TablesJob
+from schemas.release.figures import tellable
+from schemas.release.terms import NOT_FOR_NODES
+from tasks.relational.making.linking import ORPHAN
+from tasks.relational.making.writing import ReleasedTables
+from tasks.relational.report import report_code_of_tables, report_texts
+
+BATCH_ROWS = 1 << 17
+DIGITS = 12
+"""Decimal places of a published loss."""
+OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
+NO_REPORT = "The report was held against its digest alone: the manifest does not state enough to make it again."
+
+
+def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
+    """Count the released, withheld, suppressed and orphan rows of each table.
+
+    Released rows are those of the recounted files. Of persons, what would say that fewer than k are left out is None.
+    """
+    found, published = {}, np.zeros(given.persons, np.bool_)
+    keys = {name: spec.key for name, spec in given.job.tables.items()}
+    whole = tables_of_persons(given.job.tree.unit, keys, {name: spec.references for name, spec in given.job.tables.items()})
+    published[given.persons_kept()] = True
+    for table in given.job.tables:
+        levels = given.published_levels(table)
+        rows, released = given.tables[table].rows, counted.records[table]
+        orphans, suppressed = 0, rows - released
+        if given.chain(table):
+            orphans = suppressed = 0
+            with pq.ParquetFile(given.store.path(given.linked[table])) as file:
+                for batch in file.iter_batches(BATCH_ROWS, columns=["a0", "status"]):
+                    known = batch.column("status").to_numpy() != ORPHAN
+                    orphans += int((~known).sum())
+                    suppressed += int((~published[batch.column("a0").fill_null(0).to_numpy()[known]]).sum())
+        beyond = rows - released - orphans - suppressed
+        stated = table not in whole or tellable(suppressed, given.job.privacy.k)
+        found[table] = ReleasedTable(
+            records=rows if stated else None,
+            released=released,
+            withheld=beyond,
+            suppressed=suppressed if stated else None,
+            orphans=orphans,
+            levels=levels,
+        )
+    return found
+
+
+def loss_of_tables(tables: Mapping[str, ReleasedTable], penalties: Mapping[str, Mapping[str, float]]) -> TablesLoss:
+    """Return the mean certainty penalty per value, of all tables and of each table.
+
+    A value that is not published costs 1. Orphans belong to no person and are no loss, and persons whose number is not stated count
+    as none. Penalties are of the published grid (`core.recount.labels.label_losses`), so that two sources whose labels are the same
+    have the same losses.
+    """
+    lost, values = {}, {}
+    for name, table in tables.items():
+        values[name] = (table.stated_records - table.orphans) * len(table.levels)
+        gone = (table.withheld + (table.suppressed or 0)) * len(table.levels)
+        lost[name] = sum(penalties.get(name, {}).values()) + gone
+    by_table = {name: round(lost[name] / many, DIGITS) for name, many in values.items() if many}
+    return TablesLoss(gcp=round(sum(lost.values()) / max(sum(values.values()), 1), DIGITS), by_table=by_table)
+
+
+def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list[str]:
+    """Return the counts of a manifest that the files contradict, or that it must not state."""
+    faults = []
+    if (manifest.histories, manifest.min_class) != (found.histories, found.smallest):
+        faults.append("the manifest's histories are not those of the files")
+    if (manifest.persons.released, manifest.persons.smallest_class) != (found.persons, found.smallest):
+        faults.append("the manifest's persons are not those of the files")
+    for name, table in manifest.tables.items():
+        if table.released != found.records[name]:
+            faults.append(f"the manifest's rows of '{name}' are not those of the files")
+        if table.stated_records != table.released + table.withheld + (table.suppressed or 0) + table.orphans:
+            faults.append(f"the manifest's counts of '{name}' do not add up")
+    return faults + _unstated_faults(manifest, k)
+
+
+def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
+    """Return the counts stated or lacking against the manifest's own rule for fewer than k left out."""
+    faults, persons, unit = list[str](), manifest.persons, manifest.tables[manifest.unit]
+    if persons.source != unit.records or (unit.records is None) != (unit.suppressed is None):
+        faults.append("the manifest's persons are not the rows of their table")
+    whole, tables = manifest.of_persons, manifest.tables
+    others = [table for name, table in tables.items() if name != manifest.unit]
+    if unit.suppressed == 0 and any(table.suppressed for table in others):
+        faults.append("the manifest says that rows of persons are left out, and that nobody is")
+    if any(min(table.released, table.withheld, table.suppressed or 0, table.orphans) < 0 for table in tables.values()):
+        faults.append("the manifest states fewer than no rows")
+    if any(None in (table.records, table.suppressed) for name, table in tables.items() if name not in whole) or any(
+        (table.records is None) != (table.suppressed is None) for table in others
+    ):
+        faults.append("the manifest lacks counts of rows")
+    if not all(tellable(tables[name].suppressed or 0, k) for name in whole):
+        faults.append("the manifest says how many persons are left out, and these are fewer than k")
+    return faults
+
+
+def tables_report_faults(release: Path, manifest: TablesManifest) -> tuple[list[str], list[str]]:
+    """Return faults of a report that differs from its manifest, and notes on unchecked parts.
+
+    A report that is missing or was altered since publication is reported with the entries of the folder.
+    """
+    if {one.code for one in manifest.documents} != {report_code_of_tables()}:
+        return [], [OTHER_CODE]
+    try:
+        texts = report_texts(manifest)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # What was promised is no more than a mapping until it is held against a job.
+        return [], [NO_REPORT]
+    return [f"{name} does not say what the manifest does" for name, text in texts.items() if not _holds(release / name, text.encode())], []
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return content_of(path, len(content), links=False) == content
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob, *, known: bool) -> list[str]:
+    """Return the statements of a manifest that its job or the recount contradicts.
+
+    Args:
+        manifest: Of the release.
+        found: The recount of its files.
+        job: The job.
+        known: Whether the sources of all tables were at hand for the recount.
+    """
+    faults, persons = count_faults(manifest, found, job.privacy.k), manifest.persons
+    if persons.source is not None and persons.source - persons.released > job.suppression.limit * persons.source:
+        faults.append(MORE_LEFT_OUT)
+    for name, table in manifest.tables.items():
+        bounded = any(job.tables[one].rows for one in (*job.tree.chains[name], name))
+        if name != job.tree.unit and not bounded and table.withheld > job.suppression.rows * table.stated_records:
+            faults.append(f"more rows of '{name}' are withheld than suppression.rows allows")
+    priced = all(found.penalties.get(name) for name, table in manifest.tables.items() if table.levels)
+    if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
+        faults.append("the manifest's loss is not that of the labels in the files")
+    counted_there = known or bool(found.published)
+    if counted_there and {name: dict(columns) for name, columns in found.published.items()} != manifest.published:
+        faults.append("the manifest's figures of published columns are not those of the files")
+    return faults + promise_faults(manifest, job)
+
+
+MORE_LEFT_OUT = "more persons are left out than suppression.limit allows"
+
+
+def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: TablesJob) -> list[str]:
+    """Return the row counts of a manifest that are not those of the sources, and more persons left out than the job allows.
+
+    Args:
+        manifest: Of the release.
+        rows: Rows of the source of each table; tables whose source is not at hand are not in it.
+        job: The job.
+    """
+    faults = []
+    for name, many in rows.items():
+        table = manifest.tables[name]
+        few = name in manifest.of_persons and 0 < many - table.released - table.withheld - table.orphans < job.privacy.k
+        if table.records != (None if few else many):
+            faults.append(f"the manifest's rows of '{name}' are not those of its source")
+        # Where fewer than k are left out, the manifest does not say how many.
+        if few and name == manifest.unit and many - table.released > job.suppression.limit * many:
+            faults.append(MORE_LEFT_OUT)
+    return faults
+
+
+def promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:
+    """Return the manifest's statements on its job that are not those of the job."""
+    faults = [f"the manifest's {name} not {said} of the job" for (name, said), same in _claims(manifest, job).items() if not same]
+    if job.orphans == "refuse" and any(table.orphans for table in manifest.tables.values()):
+        faults.append("the manifest says that rows find nobody, which the job refuses")
+    return faults
+
+
+def _claims(manifest: TablesManifest, job: TablesJob) -> dict[tuple[str, str], bool]:
+    """Return for each statement of a manifest on its job, as a message names it, whether it agrees with the job."""
+    qids = {name: [qid.name for qid in table.columns.quasi_identifiers] for name, table in job.tables.items()}
+    levels = {name: table.levels for name, table in manifest.tables.items()}
+    ways = {name: {column: one.publish for column, one in columns.items()} for name, columns in manifest.published.items()}
+    asked = {name: found for name in job.tables if (found := _ways(job, name))}
+    references = {name: table.references for name, table in job.tables.items() if table.references}
+    return {
+        ("name is", "that"): manifest.name == job.name and manifest.release.startswith(f"{job.name}-"),
+        ("method is", "that"): manifest.method == job.method.name,
+        ("k is", "that"): manifest.privacy.get("k") == job.privacy.k,
+        ("privacy is", "that"): manifest.privacy == to_jsonable_python(tables_promise(job)),
+        ("pseudonyms are", "those"): manifest.pseudonyms == unit_key_words(job),
+        ("keys are", "those"): manifest.key_columns == {name: table.key for name, table in job.tables.items() if table.key},
+        ("references are", "those"): manifest.references == references,
+        ("levels are", "those"): {name: list(of_table) for name, of_table in levels.items()} == qids
+        and all((level is None) == job.is_local for of_table in levels.values() for level in of_table.values()),
+        ("optimal is", "that"): manifest.optimal == (NOT_FOR_NODES if job.is_local else "certified"),
+        ("search is", "that"): list(manifest.search) == ["classes" if job.is_local else "nodes"],
+        ("published columns are", "those"): ways == asked,
+    }
+
+
+def _ways(job: TablesJob, table: str) -> dict[str, Any]:
+    """Return how each column of a table is published that says so, as a manifest states it."""
+    return {column: to_jsonable_python(canonical_way(way)) for column, way in table_job(job, table).columns.ways.items()}
