@@ -19,7 +19,7 @@ from tasks.publication.manifests import risk_after
 from tasks.release.signatures import read_public_key
 from tasks.store.store import Store
 from tasks.store.work import read_only_store
-from tasks.verification.published_releases import release_folder
+from tasks.verification.published_releases import newer_releases, release_folder
 from tasks.verification.release import VerificationContext, Verified, verify_published
 
 if TYPE_CHECKING:
@@ -55,13 +55,14 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
     return replace(verified, notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])))
 
 
-def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = None) -> VerifiedTables:
+def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = None, location: str = "") -> VerifiedTables:
     """Verify a release of several tables, and raise if its files or its promise fail.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
         release: The folder.
         key: The public key that must have signed it.
+        location: Folder or address as it was given; empty for the folder itself.
 
     Raises:
         OverlapError: it puts somebody at risk together with an earlier one, or was not compared, and the job says to refuse that.
@@ -75,7 +76,8 @@ def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = No
     told = _together(verified.manifest)
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)
-    return verified._replace(notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])))
+    newer = newer_releases(location or str(release), release, verified.manifest)
+    return verified._replace(notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])), newer=newer)
 
 
 def _together(manifest: Manifest | TablesManifest) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
 
     loaded = load_tables_job(job, settings) if job else None
     with release_folder(release) as folder:
-        verified = verified_tables(loaded, folder, read_public_key(key) if key else None)
+        verified = verified_tables(loaded, folder, read_public_key(key) if key else None, release)
     if as_json:
         print_json(figures_of_tables(verified))
     else:
@@ -97,12 +97,16 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
 
 def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
     """Verify a release of several tables; print its report as JSON or write it to a folder, if asked."""
+    from schemas.errors.base import VerificationError
     from tasks.publication.staging import write_texts
     from tasks.relational.report import report_content, report_texts
     from tasks.relational.verified import verify_tables
     from tasks.store.files import open_folder
 
-    manifest = verify_tables(None, release).manifest
+    verified = verify_tables(None, release)
+    manifest = verified.manifest
+    if verified.recount is None:
+        raise VerificationError(f"'{release}'", ["the manifest does not state enough to make its report again"])
     if as_json:
         print_json(report_content(manifest))
     written = write_texts(open_folder(to), report_texts(manifest)) if to else []

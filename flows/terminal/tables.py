@@ -9,6 +9,7 @@ from schemas.relational.manifest import TablesManifest
 from tasks.relational.plan import TablesPlan
 from tasks.relational.report import report_content
 from tasks.relational.verified import VerifiedTables
+from tasks.verification.published_releases import newer_releases_sentence
 
 COARSE = 0.9
 """Mean certainty penalty from which a table is told to keep hardly anything."""
@@ -63,12 +64,19 @@ def plan_lines(plan: TablesPlan) -> str:
 
 def verified_summary(verified: VerifiedTables) -> str:
     """Return the result of verifying a release of several tables as lines of text."""
-    found = verified.recount
+    found, after = verified.recount, [*verified.notes, *_evidence_sentences(verified)]
     head = [f"Not verified: {sentence}" for sentence in verified.unverified]
     head.append("Not verified in full: nothing speaks against the rest." if head else "Verified.")
     if found is None:
-        return "\n".join([*head, "The files agree with the manifest.", *verified.notes])
+        return "\n".join([*head, "The files agree with the manifest.", *after])
     rows = ", ".join(f"{counted(many, 'row')} of '{name}'" for name, many in found.records.items())
     least = f"every history is shared by at least {counted(found.smallest, 'person')}; there are {found.histories:,} different ones"
     *before, last = head
-    return "\n".join([*before, f"{last} {counted(found.persons, 'person')}, {rows}; {least}.", *verified.notes])
+    return "\n".join([*before, f"{last} {counted(found.persons, 'person')}, {rows}; {least}.", *after])
+
+
+def _evidence_sentences(verified: VerifiedTables) -> list[str]:
+    """Return sentences on newer releases, and on what of the manifest is taken on trust."""
+    newer = [newer_releases_sentence(verified.newer)] if verified.newer else []
+    trust = f"The manifest's {', '.join(verified.on_trust)}: nothing at hand tells them, a signature would (--key)."
+    return newer + ([trust] if verified.on_trust else [])

@@ -25,9 +25,9 @@ def column_list(value: object) -> list[str]:
 
 
 def tables_of_persons(unit: str, keys: Mapping[str, Sequence[str]], references: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """Return the unit and the tables with at most one row for each person, because their key is of a reference to such a table.
+    """Return the unit and the tables with at most one row a person.
 
-    So a number of their rows is a number of persons.
+    Their key is of a reference to such a table. So a number of their rows is a number of persons.
 
     Args:
         unit: The table of persons.

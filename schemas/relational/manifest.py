@@ -58,7 +58,7 @@ class ReleasedTable(FrozenModel):
 
     @property
     def stated_records(self) -> int:
-        """Number of rows in the source, or without those of persons who are left out where that number is not stated."""
+        """Number of rows in the source; where it is not stated, without those of persons who are left out."""
         return self.released + self.withheld + self.orphans if self.records is None else self.records
 
 

@@ -174,7 +174,7 @@ def contents_columns(job: Job, columns: Digested) -> list[str]:
 
 
 def _together(batch: pa.RecordBatch, names: Sequence[str], folded: Sequence[str]) -> Digests:
-    """Digest each record's values in some columns, whatever the spelling of those by which records are linked."""
+    """Digest each record's values in some columns; the spelling of linking columns does not count."""
     columns = (
         normalised(column, ALL) if name in folded else column for name, column in zip(names, batch.select(names).columns, strict=True)
     )

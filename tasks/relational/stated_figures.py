@@ -1,4 +1,4 @@
-"""Figures of the manifest of several tables: made of what was counted, and held against files, job and sources."""
+"""Figures in the manifest of several tables: their computation, and checks by files, job and sources."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ MORE_LEFT_OUT = "more persons are left out than suppression.limit allows"
 
 
 def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: TablesJob) -> list[str]:
-    """Return the row counts of a manifest that are not those of the sources, and more persons left out than the job allows.
+    """Return wrong row counts of a manifest by its sources, and too many persons left out by its job.
 
     Args:
         manifest: Of the release.
@@ -195,7 +195,7 @@ def promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:
 
 
 def _claims(manifest: TablesManifest, job: TablesJob) -> dict[tuple[str, str], bool]:
-    """Return for each statement of a manifest on its job, as a message names it, whether it agrees with the job."""
+    """Return whether each statement of a manifest on its job agrees with the job, by its words."""
     qids = {name: [qid.name for qid in table.columns.quasi_identifiers] for name, table in job.tables.items()}
     levels = {name: table.levels for name, table in manifest.tables.items()}
     ways = {name: {column: one.publish for column, one in columns.items()} for name, columns in manifest.published.items()}

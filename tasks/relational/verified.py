@@ -42,19 +42,27 @@ class VerifiedTables(NamedTuple):
         recount: Of the files; None without a job where the manifest does not state enough for it.
         notes: What was not looked at, in sentences.
         unverified: What of the promise was not counted, in sentences; with any, the release is not verified in full.
+        on_trust: Fields of the manifest that nothing at hand can tell; none where a key was given, or the run folder keeps a seal.
+        newer: Ids of newer releases of the same job beside it, the newest first.
     """
 
     manifest: TablesManifest
     recount: TablesRecount | None
     notes: tuple[str, ...]
     unverified: tuple[str, ...] = ()
+    on_trust: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
+
+
+ON_TRUST = ("attacks", "overlaps", "joined", "policy", "run_by", "created", "search")
+"""Fields of a manifest that neither files nor job tell."""
 
 
 def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
     """Return the counts of a verified release as JSON content."""
     counted_there = TypeAdapter(TablesRecount).dump_python(verified.recount, mode="json") if verified.recount else {}
-    evidence = {"notes": list(verified.notes), "unverified": list(verified.unverified), "signed_by": verified.manifest.signed_by}
-    return {"release": verified.manifest.release} | evidence | counted_there
+    evidence = {name: list(getattr(verified, name)) for name in ("notes", "unverified", "on_trust", "newer")}
+    return {"release": verified.manifest.release, "signed_by": verified.manifest.signed_by} | evidence | counted_there
 
 
 def read_tables_manifest(release: Path) -> TablesManifest:
@@ -96,15 +104,16 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
     faults = folder_faults(release, manifest, kept_seal) + _file_faults(release, manifest) + _signature_faults(release, manifest, key)
     wrong, reported = tables_report_faults(release, manifest)
     faults += wrong
+    on_trust = () if kept_seal or key else tuple(name for name in ON_TRUST if getattr(manifest, name))
     if job is None:
         found = _verified_by_manifest(manifest, release, faults)
-        return found._replace(notes=(*found.notes, *reported))
+        return found._replace(notes=(*found.notes, *reported), on_trust=on_trust)
     note = other_tables_job_note(job, manifest)
     try:
         found = _verified_by_job(job, manifest, release, faults)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", error.faults, note) from None
-    return found._replace(notes=(*found.notes, *reported, *([note] if note else [])))
+    return found._replace(notes=(*found.notes, *reported, *([note] if note else [])), on_trust=on_trust)
 
 
 def _verified_by_job(job: TablesJob, manifest: TablesManifest, release: Path, faults: Sequence[str]) -> VerifiedTables:
@@ -166,7 +175,7 @@ def _file_faults(release: Path, manifest: TablesManifest) -> list[str]:
 
 
 def _rows_of(path: Path) -> int | None:
-    """Return the rows of a data file; None where it cannot be read as Parquet, which is reported with its columns."""
+    """Return the rows of a data file; None where it cannot be read as Parquet."""
     try:
         return int(pq.read_metadata(path).num_rows)
     except (OSError, pa.ArrowException):

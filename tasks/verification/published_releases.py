@@ -14,9 +14,10 @@ from pathlib import Path
 
 from schemas.errors.base import StorageError
 from schemas.job.source import address_faults, is_address
+from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.manifest import Manifest
-from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
+from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names
 from tasks.store.files import random_temporary_folder
 from tasks.store.place import Bucket, Place, place_of
 
@@ -85,7 +86,7 @@ def place_above(location: str, release: Path) -> Place:
     return place_of(location.rstrip("/").rsplit("/", 1)[0] if is_address(location) else str(release.resolve().parent))
 
 
-def newer_releases(location: str, release: Path, manifest: Manifest) -> tuple[str, ...]:
+def newer_releases(location: str, release: Path, manifest: Manifest | TablesManifest) -> tuple[str, ...]:
     """Return the ids of newer releases of the same job beside a release, the newest first.
 
     Args:
@@ -96,9 +97,9 @@ def newer_releases(location: str, release: Path, manifest: Manifest) -> tuple[st
     """
     made, above = _moment(manifest), place_above(location, release)
 
-    def read(name: str) -> Manifest | None:
+    def read(name: str) -> Manifest | TablesManifest | None:
         try:
-            return manifest_of(above.read(name, MOST_BYTES) or b"", name)
+            return any_manifest_of(above.read(name, MOST_BYTES) or b"", name)
         except StorageError:
             # What is no release is no newer one.
             return None
@@ -117,7 +118,7 @@ def newer_releases_sentence(newer: tuple[str, ...]) -> str:
     return f"This is not the newest release of its job: beside it lies '{newer[0]}'{more}, which was made later."
 
 
-def _moment(manifest: Manifest) -> datetime | None:
+def _moment(manifest: Manifest | TablesManifest) -> datetime | None:
     try:
         moment = datetime.fromisoformat(manifest.created or "")
     except ValueError:

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from flows.tables import tables
+from flows.terminal.tables import verified_summary
 from flows.verification import verified_tables
 from schemas.errors.base import SkaldError, VerificationError
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tasks.relational.report import report_texts
 from tasks.relational.stated_figures import count_faults, promise_faults, source_faults, tables_stated_faults
-from tasks.relational.verified import VerifiedTables, verify_tables
+from tasks.relational.verified import VerifiedTables, figures_of_tables, verify_tables
 from tests.flows.relational.hospital import hospital_job, hospital_tables
 from tests.flows.relational.test_few_left_out import PERSONS, K, job_of
 from tests.flows.relational.test_few_left_out import published as few_left_out
@@ -161,3 +162,16 @@ def test_the_run_folder_knows_a_manifest_that_was_made_anew(tmp_path: Path) -> N
     assert report_texts(made.manifest) == report_texts(verify_tables(job, made.folder).manifest)
     with pytest.raises(VerificationError, match="was made anew"):
         verified_tables(job, made.folder)
+
+
+def test_a_newer_release_is_named_and_what_nothing_tells_is_on_trust_without_a_seal(tmp_path: Path) -> None:
+    old, new = few_left_out(tmp_path, 7), few_left_out(tmp_path, 8)
+    job = load_tables_job(job_of(tmp_path))
+    found = verified_tables(job, old.folder)
+    assert (found.newer, found.on_trust) == ((new.folder.name,), ())
+    assert verified_tables(job, new.folder).newer == ()
+    assert f"beside it lies '{new.folder.name}'" in verified_summary(found)
+    unsealed = verified_tables(None, old.folder)
+    assert "attacks" in unsealed.on_trust
+    assert "nothing at hand tells them" in verified_summary(unsealed)
+    assert figures_of_tables(unsealed)["newer"] == [new.folder.name]
