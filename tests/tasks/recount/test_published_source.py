@@ -15,6 +15,7 @@ import pytest
 from core.recount.groups import with_replaced_values_sql
 from core.recount.labels.published_values import OTHER
 from schemas.job.job import Job
+from schemas.job.publish import ColumnPublication
 from tasks.recount import published_values
 from tasks.recount.original import Original, release_and_source
 from tasks.recount.published_values import PublishedHolders, few_people_faults, published_source
@@ -199,3 +200,57 @@ def test_values_of_a_hundred_columns_are_replaced_in_little_memory() -> None:
         joins = [f"LEFT JOIN other_values AS v{place} ON s.{name} = v{place}.value" for place, name in enumerate(names)]
         made = relation_with_values(connection, "source", [f"v{place}.published AS {name}" for place, name in enumerate(names)], joins)
         assert connection.execute(f"SELECT count(*) FROM {made} WHERE c99 = 14").fetchall() == [(100,)]
+
+
+def figures_of(connection: duckdb.DuckDBPyConnection, way: Any, kind: str, source: list[Any], released: list[Any]) -> ColumnPublication:
+    for name, values in (("source", source), ("release", released)):
+        connection.execute(f"CREATE TABLE {name} (v {kind if name == 'source' else 'DOUBLE' if kind == 'BIGINT' else kind})")
+        connection.executemany(f"INSERT INTO {name} VALUES (?)", [(value,) for value in values])
+    return published_source(job_that_publishes(way), RowsHere(connection, "release", "source"), Original("source", pa.schema([]))).figures[
+        "v"
+    ]
+
+
+def test_the_error_of_means_is_that_of_each_published_value_as_often_as_it_is_published(connection: duckdb.DuckDBPyConnection) -> None:
+    """A mean lies a quarter of the way to the means beside it from its values on average, which the published ones alone tell."""
+    means, sizes = [0.5, 10.5, 50.5], [2, 2, 3]
+    apart = [5.0, 12.5, 20.0]
+    source = [0, 1, 10, 11, 50, 51, 50.5]
+    released = [mean for mean, size in zip(means, sizes, strict=True) for _ in range(size)]
+    found = figures_of(connection, {"microaggregate": 2}, "DOUBLE", [*source, None, None], [*released, None, None])
+    error = sum(size * (one / 2) for size, one in zip(sizes, apart, strict=True)) / sum(sizes)
+    assert (found.changed, found.error) == (pytest.approx(7 / 9, abs=1e-6), pytest.approx(error, abs=1e-6))
+
+
+def test_of_values_above_the_top_no_error_is_told_and_of_shared_words_none(connection: duckdb.DuckDBPyConnection) -> None:
+    assert figures_of(connection, {"top": 5}, "BIGINT", [1, 5, 6, 9], [1, 5, 5, 5]).error is None
+    connection.execute("DROP TABLE source; DROP TABLE release")
+    assert figures_of(connection, "shared", "VARCHAR", ["a", "a", "b"], ["a", "a", OTHER]).error is None
+    connection.execute("DROP TABLE source; DROP TABLE release")
+    nothing = figures_of(connection, "shared", "DOUBLE", [None, None], [None, None])
+    assert (nothing.changed, nothing.error) == (0.0, 0.0)
+
+
+def of_persons(
+    connection: duckdb.DuckDBPyConnection, way: Any, kind: str, held: list[tuple[int | None, Any]], released: list[Any]
+) -> Counter[Any]:
+    """What the values of persons are published as."""
+    connection.execute(f"CREATE TABLE source (who BIGINT, v {kind})")
+    connection.executemany("INSERT INTO source VALUES (?, ?)", held)
+    connection.execute(f"CREATE TABLE release (v {kind})")
+    connection.executemany("INSERT INTO release VALUES (?)", [(value,) for value in released])
+    rows = RowsHere(connection, "release", "source")
+    published_source(job_that_publishes(way), rows, Original("source", pa.schema([])), PublishedHolders("source", {"who": False}))
+    return Counter(value for (value,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall())
+
+
+def test_a_value_counts_its_persons_and_not_their_records(connection: duckdb.DuckDBPyConnection) -> None:
+    """Both rare words are one person's, who has each twice; two have the third, and what is nobody's counts for none."""
+    held = [(1, "a"), (1, "a"), (4, "c"), (4, "c"), (2, "b"), (3, "b"), (None, "a"), (None, "c")]
+    assert of_persons(connection, "shared", "VARCHAR", held, ["b", "b", *[OTHER] * 6]) == {"b": 2, OTHER: 6}
+
+
+def test_rare_numbers_are_together_as_many_persons_as_have_them(connection: duckdb.DuckDBPyConnection) -> None:
+    """One person has all of the rare numbers, who would be two by values: nobody may be published alone, so that they are nulls."""
+    held = [(1, 1), (1, 2), (2, 9), (3, 9), (4, 9), (5, 8), (6, 8)]
+    assert of_persons(connection, "shared", "BIGINT", held, [9, 9, 9, *[None] * 4]) == {9: 3, None: 4}
