@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from core.recount.groups import with_replaced_values_sql
-from core.recount.labels.published_values import OTHER
+from core.recount.labels.published_values import OTHER, ValueCount, publication_of
 from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication
 from tasks.recount import published_values
@@ -254,3 +254,34 @@ def test_rare_numbers_are_together_as_many_persons_as_have_them(connection: duck
     """One person has all of the rare numbers, who would be two by values: nobody may be published alone, so that they are nulls."""
     held = [(1, 1), (1, 2), (2, 9), (3, 9), (4, 9), (5, 8), (6, 8)]
     assert of_persons(connection, "shared", "BIGINT", held, [value for _, value in held]) == {9: 3, None: 4}
+
+
+def test_persons_of_values_that_many_have_are_a_group_of_a_mean_by_themselves(connection: duckdb.DuckDBPyConnection) -> None:
+    held = [(1, 1.0), (2, 1.0), (3, 2.0), (4, 3.0)]
+    assert of_persons(connection, {"microaggregate": 2}, "DOUBLE", held, [1.0, 1.0, 2.5, 2.5]) == {1.0: 2, 2.5: 2}
+
+
+@pytest.mark.parametrize("records_of_nobody", [False, True])
+def test_who_has_a_rare_number_is_one_of_its_persons_whatever_else_they_have(
+    connection: duckdb.DuckDBPyConnection, records_of_nobody: bool
+) -> None:
+    """Each has a common number too, and nobody's records are nobody's."""
+    rare = [10, 11, 12, 13, 14, 20, 21, 22]
+    counts = [ValueCount(1, 8, 8, 8), *(ValueCount(one, 1, 1, 1 + records_of_nobody) for one in rare)]
+    made = publication_of(counts, 0, 8, pa.int64(), "shared", 2)
+    held = [(person, value) for person, one in enumerate(rare) for value in (1, one)]
+    held += [(None, one) for one in rare if records_of_nobody]
+    expected = Counter({1: 8})
+    for value in made.published[1:-1]:
+        expected[value] += 1 + records_of_nobody
+    assert len(expected) > 2
+    shown = [*made.published[:-1], *rare]
+    assert of_persons(connection, "shared", "BIGINT", held, shown) == expected
+
+
+def test_numbers_that_just_enough_have_are_not_among_the_rest(connection: duckdb.DuckDBPyConnection) -> None:
+    """Were they, the only word of few would need nobody beside it."""
+    source = ["a", "a", "b", "b", "b", "c"]
+    made = publication_of([ValueCount("a", 2, 2, 2), ValueCount("b", 3, 3, 3), ValueCount("c", 1, 1, 1)], 0, 1, pa.string(), "shared", 2)
+    assert made.published[:3] == [OTHER, "b", OTHER]
+    assert set(as_published(connection, "shared", "VARCHAR", source, source)[0]) == {"b", OTHER}
