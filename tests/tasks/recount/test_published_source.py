@@ -285,3 +285,16 @@ def test_numbers_that_just_enough_have_are_not_among_the_rest(connection: duckdb
     made = publication_of([ValueCount("a", 2, 2, 2), ValueCount("b", 3, 3, 3), ValueCount("c", 1, 1, 1)], 0, 1, pa.string(), "shared", 2)
     assert made.published[:3] == [OTHER, "b", OTHER]
     assert set(as_published(connection, "shared", "VARCHAR", source, source)[0]) == {"b", OTHER}
+
+
+def test_nulls_do_not_count_as_changed_where_rare_numbers_became_some(connection: duckdb.DuckDBPyConnection) -> None:
+    made, changed = as_published(connection, "shared", "BIGINT", [1, 1, 1, 5, 9, None, None], [1, 1, 1, *[None] * 4])
+    assert (made, changed) == ({1: 3, None: 4}, 0.0)
+
+
+@pytest.mark.parametrize(("way", "released"), [("shared", []), ({"round": 0.5}, [1, 2])])
+def test_where_nothing_is_published_or_all_numbers_are_multiples_nothing_is_changed(
+    connection: duckdb.DuckDBPyConnection, way: Any, released: list[int]
+) -> None:
+    found = figures_of(connection, way, "BIGINT", [1, 2], released)
+    assert (found.changed, found.error) == (0.0, 0.125 if released else 0.0)

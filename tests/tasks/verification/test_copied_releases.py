@@ -12,7 +12,8 @@ from schemas.errors.base import StorageError
 from schemas.errors.folders import EscapeError
 from schemas.job import source
 from schemas.release.evidence import MANIFEST
-from tasks.verification.published_releases import release_folder
+from tasks.store.place import Bucket
+from tasks.verification.published_releases import _listed_sizes, release_folder
 from tests.core.recount.test_classes import manifest
 
 RELEASE = f"people-{1:016x}"
@@ -68,3 +69,7 @@ def test_an_address_with_a_credential_is_refused_and_not_repeated() -> None:
 def test_a_release_in_a_folder_is_read_where_it_lies(tmp_path: Path) -> None:
     with release_folder(str(tmp_path)) as folder:
         assert folder == tmp_path
+
+
+def test_a_manifest_that_is_gone_since_it_was_listed_lists_nothing() -> None:
+    assert _listed_sizes(Bucket(f"memory://copied/{RELEASE}"), {MANIFEST: 9}) == {}

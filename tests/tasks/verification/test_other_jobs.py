@@ -14,16 +14,15 @@ from tasks.verification.other_jobs import DIGESTS_DIFFER, OTHER, SET, other_job_
 from tests.core.recount.test_classes import manifest
 from tests.jobs import job_of, write_job
 
-SENSITIVE = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
-
 
 @pytest.fixture(autouse=True)
 def no_secret_but_of_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
-def job_in(folder: Path, *, keyed: bool = False, **privacy: Any) -> Job:
-    job = load_job(write_job(folder, job_of(columns=SENSITIVE, privacy={"k": 5} | privacy)))
+def job_in(folder: Path, *, keyed: bool = False, hierarchy: dict[str, Any] | None = None, **privacy: Any) -> Job:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": hierarchy or {"prefix": [1]}}], "sensitive": ["s"]}
+    job = load_job(write_job(folder, job_of(columns=columns, privacy={"k": 5} | privacy)))
     if keyed:
         job.work_path.mkdir(parents=True)
         create_secret(job.work_path / FILE)
@@ -63,3 +62,9 @@ def test_no_more_than_three_settings_are_named(tmp_path: Path) -> None:
     told = other_job_note(job, manifest(method="mondrian", privacy={"k": 4, "l": {"s": {"distinct": 2}, "d": {"distinct": 2}}}))
     assert told.count(" in the release and ") == 3
     assert "alone" not in told
+
+
+def test_a_job_whose_hierarchy_is_gone_is_not_the_releases_and_no_digest_is_said_to_differ(tmp_path: Path) -> None:
+    job = job_in(tmp_path, keyed=True, hierarchy={"csv": "gone.csv"})
+    assert other_job_note(job, manifest()) == ""
+    assert other_job_note(job, manifest(privacy={"k": 4})) == note("privacy.k is 4 in the release and 5 in the job")
