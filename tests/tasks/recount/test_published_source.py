@@ -205,7 +205,8 @@ def test_values_of_a_hundred_columns_are_replaced_in_little_memory() -> None:
 def figures_of(connection: duckdb.DuckDBPyConnection, way: Any, kind: str, source: list[Any], released: list[Any]) -> ColumnPublication:
     for name, values in (("source", source), ("release", released)):
         connection.execute(f"CREATE TABLE {name} (v {kind if name == 'source' else 'DOUBLE' if kind == 'BIGINT' else kind})")
-        connection.executemany(f"INSERT INTO {name} VALUES (?)", [(value,) for value in values])
+        for value in values:
+            connection.execute(f"INSERT INTO {name} VALUES (?)", [value])
     return published_source(job_that_publishes(way), RowsHere(connection, "release", "source"), Original("source", pa.schema([]))).figures[
         "v"
     ]

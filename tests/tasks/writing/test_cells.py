@@ -78,10 +78,10 @@ def test_the_records_that_are_held_at_a_time_take_their_part_of_the_memory(
     given = list[Any]()
     monkeypatch.setattr(cells, "rewrite", lambda *mine: given.append(mine) or "files")
     run: Any = SimpleNamespace(job=SimpleNamespace(task_memory=600_000_000), workers=workers, store="store", spill="spill")
-    source, domain, recoding = (object() for _ in range(3))
-    parts: Any = (source, domain, recoding)
-    assert rewrite_cells(run, *parts) == "files"
+    parts: list[Any] = [object(), object(), object()]
+    source, domain, recoding = parts
+    assert rewrite_cells(run, source, domain, recoding) == "files"
     [(mine, rewriting)] = given
     assert (mine, run.recoded) == (run, (domain, recoding))
-    assert rewriting == CellRewriting(run.job, *parts[1:2], run.store, run.spill, source, recoding, rewriting.most)  # type: ignore[arg-type]
+    assert rewriting == CellRewriting(run.job, domain, run.store, run.spill, source, recoding, rewriting.most)
     assert rewriting.most == 600_000_000 // ROUND_SHARE // at_once
