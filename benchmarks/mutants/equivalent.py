@@ -172,5 +172,8 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/verification/published_releases.py:release_folder: 1 -> (1 + 1) #1": (
         "What stands behind the last mark is the same however often a text is parted before it."
     ),
+    "tasks/writing/cells.py:CellRewriting.write_run: self.job.columns.person -> True": (
+        "What is gathered of persons is written only where the job names them."
+    ),
 }
 """By the name of a mutant."""

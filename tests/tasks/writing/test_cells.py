@@ -38,10 +38,15 @@ def test_the_records_of_a_chunk_are_written_by_file_and_its_classes_and_persons_
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, person: list[str], most: int
 ) -> None:
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "insensitive": ["v"], "person": person}
-    job, members, people, written = Job.model_validate(job_of(columns=columns)), Kept(), Kept(), list[Any]()
-    source: Any = SimpleNamespace(own_texts=(), payload=["v"], treatments={})
-    # Two records of a file: the first class has one, and the others share one.
-    files, labels = first_files(np.array([2, 1, 1]), 2), pa.table({"q": ["a", "b", "c"]})
+    job, members, people, written = (
+        Job.model_validate(job_of(columns=columns, suppression={"limit": 0.5, "treatment": "mask"})),
+        Kept(),
+        Kept(),
+        list[Any](),
+    )
+    source: Any = SimpleNamespace(own_texts=(), payload=["v"], treatments={"v": "hash"})
+    # Two records of a file: the first class has one, and the others share one. Those of the last are masked, so that nothing links them.
+    files, labels = first_files(np.array([2, 1, 1]), 2), pa.table({"q": ["a", "b", "*"]})
     given: Any = SimpleNamespace(files=files, file_count=2, most=most, source=source, job=job, labels=labels)
     place: Any = SimpleNamespace(chunk="the chunk")
 
@@ -57,7 +62,7 @@ def test_the_records_of_a_chunk_are_written_by_file_and_its_classes_and_persons_
     path = tmp_path / "run.arrow"
     assert CellRewriting.write_run(given, place, path) == 5
     found = [(one.tolist(), values.to_pylist()) for number in range(2) for one, [values] in [read_file_records([path], number, 1)]]
-    assert found == [([0, 0], [2.5, 5.5]), ([1, 1, 2], [0.5, 3.5, 4.5])]
+    assert found == [([0, 0], [2.5, 5.5]), ([1, 1, 2], [0.5, 3.5, None])]
     [(mine, at, write)] = members.given
     assert (mine, at, write(tmp_path / "members")) == (given, place, 7)
     assert pq.read_table(tmp_path / "members")["class"].to_pylist() == [1, -1, 0, 1, -1, 2, 0]
@@ -67,7 +72,7 @@ def test_the_records_of_a_chunk_are_written_by_file_and_its_classes_and_persons_
     for of_job, chunk, (classes, beside), to in written:
         assert (of_job, chunk, to) == (job, "the chunk", tmp_path / "people")
         assert classes.tolist() == [1, -1, 0, 1, -1, 2, 0]
-        assert {name: len(column) for name, column in beside.items()} == {"insensitive": 5}
+        assert {name: len(column) for name, column in beside.items()} == {"pseudonyms": 5}
     assert len(people.given) == len(written) == len(person)
 
 
