@@ -167,9 +167,6 @@ EQUIVALENT: Mapping[str, str] = {
         "Arrow takes its own schema out of what it reads as a file's metadata."
     ),
     "tasks/verification/published_releases.py:release_folder: 1 -> (1 + 1)": (
-        "What stands before the first mark is the same however often a text is parted after it."
-    ),
-    "tasks/verification/published_releases.py:release_folder: 1 -> (1 + 1) #1": (
         "What stands behind the last mark is the same however often a text is parted before it."
     ),
     "tasks/writing/cells.py:CellRewriting.write_run: self.job.columns.person -> True": (
