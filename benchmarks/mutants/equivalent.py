@@ -137,5 +137,40 @@ EQUIVALENT: Mapping[str, str] = {
         "The larger of both is taken, in whichever order they are given, and of that and the most the smaller."
     ),
     "tasks/composition/earlier.py:_are_common_in_files: <= -> <": "Of two sources of the same files either holds the other's.",
+    "tasks/lattice/node_recodings.py:_records_with: labels, label -> label, labels": (
+        "Label and labels are compared for equality, in which their order does not matter."
+    ),
+    "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None -> ((first.members is None))": (
+        "The classes have members just where the persons of the source are known."
+    ),
+    "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None -> ((sought.people is None))": (
+        "The classes have members just where the persons of the source are known."
+    ),
+    (
+        "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None"
+        " -> ((sought.people is None) and (first.members is None))"
+    ): ("The classes have members just where the persons of the source are known."),
+    "tasks/recount/truth.py:compare_with_source: 2 -> (2 + 1)": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/published_values.py:_worked_out: 0 -> (0 + 1) #2": "Each of these columns has an entry for every value.",
+    "tasks/recount/published_values.py:_worked_out: persons -> True #2": (
+        "Where each record counts by itself, the first of a value are all who have it."
+    ),
+    "tasks/recount/published_values.py:_figures: value is not None -> True #1": (
+        "The null comes last of what is published, and its error is 0, as is that of a value that is not found."
+    ),
+    "tasks/verification/file_forms.py:csv_faults: path, copy -> copy, path": "Two files have the same bytes, whichever comes first.",
+    "tasks/verification/file_forms.py:_write_csv_again: 1 -> (1 + 1)": "How many bytes are copied at a time changes no byte.",
+    "tasks/verification/file_forms.py:_write_csv_again: 20 -> (20 + 1)": "How many bytes are copied at a time changes no byte.",
+    'tasks/verification/file_forms.py:_has_plain_schema: set(schema.metadata or ()) - {b"ARROW:schema"} -> set(schema.metadata or ())': (
+        "Arrow takes its own schema out of what it reads as a file's metadata."
+    ),
+    "tasks/verification/published_releases.py:release_folder: 1 -> (1 + 1)": (
+        "What stands behind the last mark is the same however often a text is parted before it."
+    ),
+    "tasks/writing/cells.py:CellRewriting.write_run: self.job.columns.person -> True": (
+        "What is gathered of persons is written only where the job names them."
+    ),
 }
 """By the name of a mutant."""

@@ -200,9 +200,9 @@ def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[Ch
 
 
 def _maps(coding: Coding, release: ReleaseView) -> list[list[NDArray[np.integer[Any]]]]:
-    """Return the group of each code in a release, per stage and QID; 0 for a value it does not know."""
+    """Return the group of each code in a release, per stage and QID.
+
+    A value that the release does not know has any group, as no record that is counted holds it.
+    """
     codes = [codes_in(whole, domain) for whole, domain in zip(coding.domains, release.coding.domains, strict=True)]
-    return [
-        [np.where(mine < 0, 0, groups.astype(np.int64)[np.maximum(mine, 0)]) for mine, groups in zip(codes, stage, strict=True)]
-        for stage in release.groups
-    ]
+    return [[groups.astype(np.int64)[np.maximum(mine, 0)] for mine, groups in zip(codes, stage, strict=True)] for stage in release.groups]

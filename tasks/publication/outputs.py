@@ -159,7 +159,7 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET preserve_insertion_order = true")
         types = column_types(connection, part)
-        texts = [name for name, dtype in types.items() if dtype == "VARCHAR" or dtype.startswith("ENUM")]
+        texts = [name for name, dtype in types.items() if dtype == "VARCHAR"]
         columns = ", ".join(f"{escaped_csv_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in types)
         forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
         rows = connection.execute(

@@ -277,7 +277,7 @@ def _begins_with_mark(path: Path) -> bool:
 
 
 def _write_csv_again(connection: duckdb.DuckDBPyConnection, path: Path, layout: Csv, copy: Path, marked: bool) -> None:
-    texts = [name for name, dtype in layout.types.items() if dtype == "VARCHAR" or dtype.startswith("ENUM")]
+    texts = [name for name, dtype in layout.types.items() if dtype == "VARCHAR"]
     columns = ", ".join(f"{escaped_csv_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in layout.types)
     forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
     body = copy.with_suffix(".body")

@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.columns.domains import Node
 from core.privacy.promise import Promise
 from core.units.class_table import SourceMembers
 from core.units.pairs import Pairs
+from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
 from tasks.lattice import linked_people
 from tasks.lattice.linked_people import LinkedPeople, best_linked_node, linked_people_at, write_withheld
@@ -78,29 +80,83 @@ def test_what_linked_people_lose_is_what_the_rule_says_set_after_set(data: st.Da
         assert np.load(Path(folder, "withheld.npy")).tolist() == expected
 
 
+COSTS = {(0, 0): (9, 1), (1, 0): (9, 5), (0, 1): (9, 4), (1, 1): (0, 8), (0, 2): (2, 6), (0, 3): (0, 9)}
+CHEAPER_BELOW = {
+    (1, 1): (3, 8),
+    (0, 1): (3, 7),
+    (1, 0): (3, 7),
+    (2, 1): (3, 6),
+    (0, 0): (4, 1),
+    (3, 1): (3, 7),
+    (2, 0): (3, 6),
+    (2, 2): (3, 6),
+}
+
+
+class Chosen:
+    """The node that is chosen where nodes lose given records and cost so much, all others none and 99; and how often each was looked at."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, costs: dict[Node, tuple[int, int]], found: Node, lost: int, **said: Any) -> None:
+        domains = tuple(observed(f"q{place}", list(range(8)), pa.int64()) for place in range(2))
+        axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
+        self.looked, most = Counter[Node](), said.pop("most", 3)
+        qids = [{"name": domain.qid, "hierarchy": {"widths": [2, 4]}} for domain in domains]
+        method = {"name": "skald"} | said
+        job = Job.model_validate(job_of(columns={"quasi_identifiers": qids, "sensitive": ["s"]}, method=method))
+        coding: Any = SimpleNamespace(hierarchies=axes, axes=axes, domains=domains, sensitive=())
+        sought: Any = SimpleNamespace(people=object(), records=20)
+        counted: Any = SimpleNamespace(node=(0, 0))
+        shares: Any = [object()]
+
+        def at(*given: Any) -> LinkedPeople:
+            *known, node, of_people = given
+            for mine, expected in zip([*known, of_people], [job, coding, sought, counted, shares], strict=True):
+                assert mine is expected
+            self.looked[node] += 1
+            suppressed, dm_star = costs.get(node, (0, 99))
+            loss: Any = SimpleNamespace(suppressed=suppressed, dm_star=dm_star)
+            nothing: Any = np.zeros(0, np.int64)
+            return LinkedPeople(node, nothing, nothing, nothing, nothing, loss, [], 0)
+
+        monkeypatch.setattr(linked_people, "linked_people_at", at)
+        monkeypatch.setattr(linked_people, "pairs_by_share", lambda *given: shares if given == (sought.people, counted) else None)
+        monkeypatch.setattr(linked_people, "most_suppressed", lambda *given: most if given == (job, 20) else None)
+        best: Any = SimpleNamespace(node=found, loss=SimpleNamespace(suppressed=lost))
+        self.node = best_linked_node(job, coding, sought, best, counted).node
+
+
 def test_of_nodes_that_suppress_no_more_than_allowed_the_cheapest_near_the_best_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    domains = tuple(observed(f"q{place}", list(range(8)), pa.int64()) for place in range(2))
-    axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
-    costs = {(0, 0): (9, 1), (1, 0): (9, 5), (0, 1): (9, 4), (1, 1): (0, 8), (0, 2): (2, 6), (0, 3): (0, 9)}
-    looked = Counter[tuple[int, ...]]()
-
-    def at(_job: Any, _coding: Any, _sought: Any, _counted: Any, node: tuple[int, ...], _shares: Any) -> Any:
-        looked[node] += 1
-        suppressed, dm_star = costs.get(node, (0, 99))
-        loss: Any = SimpleNamespace(suppressed=suppressed, dm_star=dm_star)
-        nothing: Any = np.zeros(0, np.int64)
-        return LinkedPeople(node, nothing, nothing, nothing, nothing, loss, [], 0)
-
-    monkeypatch.setattr(linked_people, "linked_people_at", at)
-    monkeypatch.setattr(linked_people, "pairs_by_share", lambda *_: [])
-    monkeypatch.setattr(linked_people, "most_suppressed", lambda *_: 3)
-    qids = [{"name": domain.qid, "hierarchy": {"widths": [2, 4]}} for domain in domains]
-    job = Job.model_validate(job_of(columns={"quasi_identifiers": qids, "sensitive": ["s"]}))
-    coding: Any = SimpleNamespace(hierarchies=axes, axes=axes, domains=domains, sensitive=())
-    sought: Any = SimpleNamespace(people=object(), records=20)
-    found: Any = SimpleNamespace(node=(0, 0), loss=SimpleNamespace(suppressed=2))
-    counted: Any = SimpleNamespace(node=(0, 0))
+    chosen = Chosen(monkeypatch, COSTS, (0, 0), 2)
     # The search's best loses nine records: one up it is still too many, two up it is not.
-    assert best_linked_node(job, coding, sought, found, counted).node == (0, 2)
+    assert chosen.node == (0, 2)
     # The one that is taken is looked at again, for what it loses; no other is.
-    assert {node for node, times in looked.items() if times > 1} == {(0, 2)}
+    assert {node for node, times in chosen.looked.items() if times > 1} == {(0, 2)}
+
+
+def test_cheaper_nodes_beside_the_best_are_looked_for_where_linked_records_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A neighbour above is cheaper, and those beside it cost as much as it does.
+    assert Chosen(monkeypatch, CHEAPER_BELOW, (1, 1), 2).node == (2, 1)
+    assert Chosen(monkeypatch, CHEAPER_BELOW | {(2, 1): (3, 8)}, (1, 1), 2).node == (0, 1), (
+        "below it are two alike, and one that loses too many"
+    )
+    # Where the best loses no more than was known, it stays.
+    assert Chosen(monkeypatch, CHEAPER_BELOW, (1, 1), 3).node == (1, 1)
+
+
+def test_records_are_left_and_the_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for lost, most, stays in ((3, 3, True), (4, 3, False), (19, 20, True), (20, 20, False)):
+        costs = {(1, 1): (lost, 1), (1, 2): (0, 5)}
+        assert Chosen(monkeypatch, costs, (1, 1), lost, most=most).node == ((1, 1) if stays else (1, 2))
+
+
+def test_a_node_that_the_job_names_is_taken_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Chosen(monkeypatch, CHEAPER_BELOW, (1, 1), 0, node=[1, 1]).node == (1, 1)
+    with pytest.raises(LevelsError, match="4"):
+        Chosen(monkeypatch, CHEAPER_BELOW | {(1, 1): (4, 1)}, (1, 1), 4, node=[1, 1])
+
+
+def test_levels_within_which_too_many_records_are_lost_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = {"q0": [0, 1], "q1": [0, 0]}
+    assert Chosen(monkeypatch, {(0, 0): (9, 1)}, (0, 0), 0, levels=levels).node == (1, 0)
+    with pytest.raises(LevelsError):
+        Chosen(monkeypatch, {(0, 0): (9, 1), (1, 0): (9, 1)}, (0, 0), 0, levels=levels)

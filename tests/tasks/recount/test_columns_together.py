@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.recount.people import combinations_sql
 from core.recount.shares import ShareSpread
+from core.recount.together import TogetherCount
 from schemas.job.job import Job
-from tasks.recount.people import columns_of_job, count_together_of_people
+from schemas.release.claimed_levels import ClaimedLevels
+from schemas.release.figures import Kind
+from tasks.recount.people import COMBINATIONS, columns_of_job, count_together_of_people
+from tasks.recount.people_of_source import MANY, MOST_JOINED, OVERLAPPING, _unknown
 from tasks.recount.spreads import spread_faults
 from tests.jobs import job_of
 
@@ -32,6 +43,54 @@ def test_persons_are_counted_together_only_where_they_are_named() -> None:
     nothing: Any = None
     files: Any = object()
     assert count_together_of_people(job(), nothing, files) == {}
+
+
+def counted_together(connection: duckdb.DuckDBPyConnection, folder: Path, named: Job, *kinds: Kind) -> dict[Kind, TogetherCount]:
+    """The counts of two classes: of the first 1 and 2 share a content, which 4 of the other has too, 3 has one alone, and 1 one more."""
+    held = [(0, 1, "x"), (0, 2, "x"), (0, 3, "y"), (0, 1, "z"), (0, 1, "z"), (1, 4, "w"), (1, 5, "w"), (1, 0, "y"), (1, 4, "x")]
+    people, classes = folder / "people.parquet", folder / "classes.parquet"
+    columns: dict[str, Any] = {"class": [one[0] for one in held], "person": [one[1] for one in held], "records": [1] * len(held)}
+    pq.write_table(pa.table(columns | {kind: [one[2] for one in held] for kind in kinds}), people)
+    pq.write_table(pa.table({"label_0": ["young", "old"]}), classes)
+    connection.execute("CREATE TABLE release AS SELECT CASE WHEN range < 5 THEN 'young' ELSE 'old' END AS age FROM range(9)")
+    connection.execute(combinations_sql("release", ['"age"'], COMBINATIONS))
+    return dict(count_together_of_people(named, connection, ([people], [classes])))
+
+
+@pytest.mark.parametrize(("k", "counts"), [(2, (2, 2, 3)), (3, (2, 4, 5)), (4, (2, 5, 5))])
+def test_persons_who_are_alone_with_what_they_publish_are_counted_by_kind_of_column(
+    tmp_path: Path, k: int, counts: tuple[int, int, int]
+) -> None:
+    named = job(person=["who"])
+    named = named.model_copy(update={"privacy": named.privacy.model_copy(update={"k": k})})
+    with duckdb.connect() as connection:
+        found = counted_together(connection, tmp_path, named, "insensitive", "pseudonyms")
+        assert {kind: (one.unique, one.below_k, one.with_classes) for kind, one in found.items()} == {
+            "insensitive": counts,
+            "pseudonyms": counts,
+        }
+        assert [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()] == [
+            COMBINATIONS,
+            "release",
+        ]
+        assert count_together_of_people(named, connection, None) == {}
+        assert count_together_of_people(job(), connection, ([tmp_path / "people.parquet"], [])) == {}
+
+
+@pytest.mark.parametrize(
+    ("qids", "claim", "known"),
+    [
+        (1, {}, ""), (MOST_JOINED, {}, ""), (MOST_JOINED + 1, {}, MANY), (1, None, OVERLAPPING), (1, {"starred": True}, OVERLAPPING),
+        (2, {"levels": {"q0": (1,), "q1": (0, 1)}}, OVERLAPPING), (2, {"levels": {"q0": (1,), "q1": ()}}, OVERLAPPING),
+    ],
+)  # fmt: skip
+def test_the_class_of_a_record_of_the_source_is_known_where_labels_are_of_one_level_each(
+    qids: int, claim: dict[str, Any] | None, known: str
+) -> None:
+    names = [f"q{number}" for number in range(qids)]
+    of_many = job(quasi_identifiers=[{"name": name, "hierarchy": {"widths": [10]}} for name in names], identifiers=[], insensitive=[])
+    said: dict[str, Any] = {"levels": {name: (1,) for name in names}, "tops": {}, "starred": False}
+    assert _unknown(of_many, None if claim is None else ClaimedLevels(**said | claim)) == known
 
 
 def test_each_model_is_said_to_be_broken_by_its_own_classes() -> None:

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from core.recount.groups import with_replaced_values_sql
-from core.recount.labels.published_values import OTHER
+from core.recount.labels.published_values import OTHER, ValueCount, publication_of
 from schemas.job.job import Job
+from schemas.job.publish import ColumnPublication
 from tasks.recount import published_values
 from tasks.recount.original import Original, release_and_source
 from tasks.recount.published_values import PublishedHolders, few_people_faults, published_source
@@ -203,3 +204,102 @@ def test_values_of_a_hundred_columns_are_replaced_in_little_memory() -> None:
         joins = [f"LEFT JOIN other_values AS v{place} ON s.{name} = v{place}.value" for place, name in enumerate(names)]
         made = relation_with_values(connection, "source", [f"v{place}.published AS {name}" for place, name in enumerate(names)], joins)
         assert connection.execute(f"SELECT count(*) FROM {made} WHERE c99 = 14").fetchall() == [(100,)]
+
+
+def figures_of(connection: duckdb.DuckDBPyConnection, way: Any, kind: str, source: list[Any], released: list[Any]) -> ColumnPublication:
+    for name, values in (("source", source), ("release", released)):
+        connection.execute(f"CREATE TABLE {name} (v {kind if name == 'source' else 'DOUBLE' if kind == 'BIGINT' else kind})")
+        for value in values:
+            connection.execute(f"INSERT INTO {name} VALUES (?)", [value])
+    return published_source(job_that_publishes(way), RowsHere(connection, "release", "source"), Original("source", pa.schema([]))).figures[
+        "v"
+    ]
+
+
+def test_the_error_of_means_is_that_of_each_published_value_as_often_as_it_is_published(connection: duckdb.DuckDBPyConnection) -> None:
+    """A mean lies a quarter of the way to the means beside it from its values on average, which the published ones alone tell."""
+    means, sizes = [0.5, 10.5, 50.5], [2, 2, 3]
+    apart = [5.0, 12.5, 20.0]
+    source = [0, 1, 10, 11, 50, 51, 50.5]
+    released = [mean for mean, size in zip(means, sizes, strict=True) for _ in range(size)]
+    found = figures_of(connection, {"microaggregate": 2}, "DOUBLE", [*source, None, None], [*released, None, None])
+    error = sum(size * (one / 2) for size, one in zip(sizes, apart, strict=True)) / sum(sizes)
+    assert (found.changed, found.error) == (pytest.approx(7 / 9, abs=1e-6), pytest.approx(error, abs=1e-6))
+
+
+def test_of_values_above_the_top_no_error_is_told_and_of_shared_words_none(connection: duckdb.DuckDBPyConnection) -> None:
+    assert figures_of(connection, {"top": 5}, "BIGINT", [1, 5, 6, 9], [1, 5, 5, 5]).error is None
+    connection.execute("DROP TABLE source; DROP TABLE release")
+    assert figures_of(connection, "shared", "VARCHAR", ["a", "a", "b"], ["a", "a", OTHER]).error is None
+    connection.execute("DROP TABLE source; DROP TABLE release")
+    nothing = figures_of(connection, "shared", "DOUBLE", [None, None], [None, None])
+    assert (nothing.changed, nothing.error) == (0.0, 0.0)
+
+
+def of_persons(
+    connection: duckdb.DuckDBPyConnection, way: Any, kind: str, held: list[tuple[int | None, Any]], released: list[Any]
+) -> Counter[Any]:
+    """What the values of persons are published as."""
+    connection.execute(f"CREATE TABLE source (who BIGINT, v {kind})")
+    connection.executemany("INSERT INTO source VALUES (?, ?)", held)
+    connection.execute(f"CREATE TABLE release (v {kind})")
+    connection.executemany("INSERT INTO release VALUES (?)", [(value,) for value in released])
+    rows = RowsHere(connection, "release", "source")
+    published_source(job_that_publishes(way), rows, Original("source", pa.schema([])), PublishedHolders("source", {"who": False}))
+    return Counter(value for (value,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall())
+
+
+def test_a_value_counts_its_persons_and_not_their_records(connection: duckdb.DuckDBPyConnection) -> None:
+    """Two words are those of one person each, who has them twice, and a release that shows them all the same is no reason to keep them."""
+    held = [(1, "a"), (1, "a"), (4, "c"), (4, "c"), (2, "b"), (3, "b"), (None, "a"), (None, "c")]
+    assert of_persons(connection, "shared", "VARCHAR", held, [word for _, word in held]) == {"b": 2, OTHER: 6}
+
+
+def test_rare_numbers_are_together_as_many_persons_as_have_them(connection: duckdb.DuckDBPyConnection) -> None:
+    """One person has all of the rare numbers, who would be two by values: nobody may be published alone, so that they are nulls."""
+    held = [(1, 1), (1, 2), (2, 9), (3, 9), (4, 9), (5, 8), (6, 8)]
+    assert of_persons(connection, "shared", "BIGINT", held, [value for _, value in held]) == {9: 3, None: 4}
+
+
+def test_persons_of_values_that_many_have_are_a_group_of_a_mean_by_themselves(connection: duckdb.DuckDBPyConnection) -> None:
+    held = [(1, 1.0), (2, 1.0), (3, 2.0), (4, 3.0)]
+    assert of_persons(connection, {"microaggregate": 2}, "DOUBLE", held, [1.0, 1.0, 2.5, 2.5]) == {1.0: 2, 2.5: 2}
+
+
+@pytest.mark.parametrize("records_of_nobody", [False, True])
+def test_who_has_a_rare_number_is_one_of_its_persons_whatever_else_they_have(
+    connection: duckdb.DuckDBPyConnection, records_of_nobody: bool
+) -> None:
+    """Each has a common number too, and nobody's records are nobody's."""
+    rare = [10, 11, 12, 13, 14, 20, 21, 22]
+    counts = [ValueCount(1, 8, 8, 8), *(ValueCount(one, 1, 1, 1 + records_of_nobody) for one in rare)]
+    made = publication_of(counts, 0, 8, pa.int64(), "shared", 2)
+    held = [(person, value) for person, one in enumerate(rare) for value in (1, one)]
+    held += [(None, one) for one in rare if records_of_nobody]
+    expected = Counter({1: 8})
+    for value in made.published[1:-1]:
+        expected[value] += 1 + records_of_nobody
+    assert len(expected) > 2
+    shown = [*made.published[:-1], *rare]
+    assert of_persons(connection, "shared", "BIGINT", held, shown) == expected
+
+
+def test_numbers_that_just_enough_have_are_not_among_the_rest(connection: duckdb.DuckDBPyConnection) -> None:
+    """Were they, the only word of few would need nobody beside it."""
+    source = ["a", "a", "b", "b", "b", "c"]
+    made = publication_of([ValueCount("a", 2, 2, 2), ValueCount("b", 3, 3, 3), ValueCount("c", 1, 1, 1)], 0, 1, pa.string(), "shared", 2)
+    assert made.published[:3] == [OTHER, "b", OTHER]
+    assert set(as_published(connection, "shared", "VARCHAR", source, source)[0]) == {"b", OTHER}
+
+
+def test_nulls_do_not_count_as_changed_where_rare_numbers_became_some(connection: duckdb.DuckDBPyConnection) -> None:
+    made, changed = as_published(connection, "shared", "BIGINT", [1, 1, 1, 5, 9, None, None], [1, 1, 1, *[None] * 4])
+    assert (made, changed) == ({1: 3, None: 4}, 0.0)
+
+
+@pytest.mark.parametrize(("way", "released"), [("shared", []), ({"round": 0.5}, [1, 2])])
+def test_where_nothing_is_published_or_all_numbers_are_multiples_nothing_is_changed(
+    connection: duckdb.DuckDBPyConnection, way: Any, released: list[int]
+) -> None:
+    found = figures_of(connection, way, "BIGINT", [1, 2], released)
+    assert (found.changed, found.error) == (0.0, 0.125 if released else 0.0)

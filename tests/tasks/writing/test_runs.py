@@ -55,6 +55,45 @@ def test_runs_of_few_and_of_many_entries_and_classes_are_gathered_together(tmp_p
     assert sorted(zip(found.tolist(), *(column.to_pylist() for column in held), strict=True), key=repr) == sorted(expected, key=repr)
 
 
+@pytest.mark.parametrize("most", [1 << 30, 1])
+@pytest.mark.parametrize("narrow", [True, False])
+def test_numbers_are_narrow_in_a_run_of_one_pass_alone_and_all_records_come_back(tmp_path: Path, most: int, narrow: bool) -> None:
+    """Later passes have classes and entries that would not fit into what held those of the first."""
+    batches = [([0, 2, 1], ["x", None, "y"], [1, 0, 1]), ([], [], []), ([126, 300, 5], ["z", "x", "w"], [0, 2, 1]), ([7], ["v"], [2])]
+    for several in (1, len(batches)):
+        path, expected = tmp_path / f"{several}.arrow", dict[int, list[Any]]()
+        with RunWriter(path, 3, most, narrow=narrow) as run:
+            for classes, texts, files in batches[:several]:
+                entries = pa.array(texts, pa.string()).dictionary_encode()
+                payload = pa.RecordBatch.from_arrays([entries, pa.array(classes, pa.int64())], names=["t", "n"])
+                run.add(np.array(classes, np.int32), payload, np.array(files, np.int64))
+                for one, text, file in zip(classes, texts, files, strict=True):
+                    expected.setdefault(file, []).append((one, text, one))
+        assert run.rows == sum(map(len, expected.values()))
+        for number in range(3):
+            found, (texts_of, numbers) = read_file_records([path], number, 2)
+            assert list(zip(found.tolist(), texts_of.to_pylist(), numbers.to_pylist(), strict=True)) == expected.get(number, [])
+        one_pass, schema = most > 1 or several == 1, pa.ipc.open_file(path).schema
+        held = (pa.uint8() if several == 1 else pa.uint16()) if narrow and one_pass else pa.int32()
+        assert schema.field(0).type == held
+        coded = pa.dictionary(pa.int8() if narrow else pa.int32(), pa.string())
+        assert schema.field(1).type == (coded if one_pass else pa.string())
+
+
+def test_a_run_without_records_has_its_files_all_the_same(tmp_path: Path) -> None:
+    nothing = payload(1, 1).slice(0, 0)
+    with RunWriter(tmp_path / "run.arrow", 0, 1) as run:
+        run.add(np.empty(0, np.int32), nothing, np.empty(0, np.int64))
+    assert (run.rows, count_file_records([tmp_path / "run.arrow"], 0)) == (0, 0)
+
+
+def test_what_a_run_was_given_before_an_error_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(LookupError), RunWriter(tmp_path / "run.arrow", 1, 1 << 30) as run:
+        run.add(np.zeros(4, np.int32), payload(2, 4), np.zeros(4, np.int64))
+        raise LookupError
+    assert not (tmp_path / "run.arrow").exists()
+
+
 @pytest.mark.parametrize(("distinct", "pays"), [(0.1, True), (0.5, False)])
 @pytest.mark.parametrize("values", [2_000, 20_000])
 def test_numbers_of_which_few_differ_are_written_as_a_dictionary_though_not_all_are_looked_at(

@@ -1,0 +1,96 @@
+"""A data file whose records have another form than they are written in is told of, once each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tasks.release.files import BOM, Csv
+from tasks.verification.file_forms import csv_faults, more_than_records, parquet_faults
+from tasks.verification.release import _holds
+
+LAYOUT = Csv(";", {"q": "VARCHAR", "kind": "VARCHAR", "n": "BIGINT", "share": "DOUBLE"})
+RECORDS = 'q;kind;n;share\n"a;b";"x";1;0.5\n"\'=c";"\'=y";;2.0\n;;-3;\n'
+PLAIN = pa.schema([("q", pa.string()), ("n", pa.int64())])
+
+
+def faults_of(folder: Path, *texts: str | bytes, layout: Csv = LAYOUT, bom: bool | None = None) -> list[str]:
+    """The faults of CSV files with some contents."""
+    paths = [folder / f"{number}.csv" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with duckdb.connect() as connection:
+        found = csv_faults(connection, paths, layout, folder, bom)
+    assert sorted(folder.iterdir()) == paths, "no copy is left"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "layout"),
+    [
+        (RECORDS, LAYOUT), ("n;share\n1;0.5\n", Csv(";", {"n": "BIGINT", "share": "DOUBLE"})),
+        ('q,"a;b"\n"",\n', Csv(",", {"q": "VARCHAR", "a;b": "VARCHAR"})),
+    ],
+    ids=["both", "numbers", "texts"],
+)  # fmt: skip
+def test_csv_files_in_the_form_that_they_are_written_in_have_no_fault_with_the_mark_or_without(
+    tmp_path: Path, text: str, layout: Csv
+) -> None:
+    assert faults_of(tmp_path, text, BOM + text, layout=layout) == []
+    assert faults_of(tmp_path, text, BOM + text, layout=layout, bom=False) == more_than_records(1)
+    assert faults_of(tmp_path, text, text, BOM + text, layout=layout, bom=True) == more_than_records(2)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        RECORDS.replace("0.5", "0.50"), RECORDS.replace("1;", '"1";'), RECORDS.replace('"x"', "x"), RECORDS.replace("\n", "\r\n"),
+        RECORDS.replace("q;", '"q";'), RECORDS.encode() + b'"\xff";;;\n', RECORDS + '"d";"x";many;\n', RECORDS + '"+d";"z";;\n', "",
+    ],
+    ids=["number", "quoted", "bare", "ends", "header", "bytes", "type", "formula", "empty"],
+)  # fmt: skip
+def test_a_csv_file_in_another_form_counts_once_and_those_beside_it_do_not(tmp_path: Path, other: str | bytes) -> None:
+    assert faults_of(tmp_path, RECORDS, other, RECORDS) == more_than_records(1)
+
+
+def test_a_column_that_a_csv_file_lacks_is_an_error_of_the_whole_count(tmp_path: Path) -> None:
+    with pytest.raises(duckdb.BinderException):
+        faults_of(tmp_path, 'q\n"a"\n', layout=Csv(",", {"q": "VARCHAR", "n": "BIGINT"}))
+
+
+@pytest.mark.parametrize(
+    ("column", "options"),
+    [
+        (pa.field("q", pa.dictionary(pa.int32(), pa.string())), {}), (pa.field("q", pa.list_(pa.string())), {}),
+        (pa.field("q", pa.string(), nullable=False), {}), (pa.field("q", pa.string(), metadata={"note": "hidden"}), {}),
+        (pa.field("q", pa.string()), {"metadata": {"note": "hidden"}}),
+    ],
+    ids=["dictionary", "nested", "not nullable", "of a column", "of the file"],
+)  # fmt: skip
+def test_columns_of_data_files_are_plain_and_nothing_is_noted_beside_them(
+    tmp_path: Path, column: pa.Field, options: dict[str, Any]
+) -> None:
+    for schema, faults in ((PLAIN, []), (pa.schema([column, PLAIN.field("n")], **options), more_than_records(1))):
+        path = tmp_path / f"{len(faults)}.parquet"
+        pq.write_table(schema.empty_table() if faults else pa.table({"q": ["a"], "n": [1]}), path)
+        assert parquet_faults([path], tmp_path, same_library=False) == faults
+    bare = tmp_path / "bare.parquet"
+    pq.write_table(pa.table({"q": ["a"]}), bare, store_schema=False)
+    assert parquet_faults([bare], tmp_path, same_library=False) == []
+
+
+def test_a_document_holds_its_text_or_is_missing_and_no_link_stands_for_it(tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    assert _holds(report, b"text"), "a file that is missing is told of elsewhere"
+    for content, is_held in ((b"text", True), (b"Text", False), (b"text and more", False), (b"tex", False)):
+        report.write_bytes(content)
+        assert _holds(report, b"text") is is_held
+    report.write_bytes(b"text")
+    (tmp_path / "link").symlink_to(report)
+    assert not _holds(tmp_path / "link", b"text")
+    assert not _holds(tmp_path, b"text")
