@@ -132,3 +132,10 @@ def test_a_line_joins_each_two_nodes_one_level_apart_and_stands_out_at_the_chose
     found = {(nodes[float(x), float(y)], nodes[float(over), float(up)]): (ink, thick) for x, y, over, up, ink, thick in lines}
     steps = {(low, high) for low, high in combinations(sorted(nodes.values()), 2) if sum(map(abs, np.subtract(high, low))) == 1}
     assert found == {pair: ("chosen", "1.2") if drawn.node in pair else ("quiet", "0.8") for pair in steps}
+
+
+@pytest.mark.parametrize(("levels", "each"), [((18, 18), 1), ((18, 19), 1), ((19, 19), 2), ((40, 31), 2)])
+def test_heights_are_named_as_far_as_their_rows_have_room_and_the_chosen_one_always_is(levels: tuple[int, int], each: int) -> None:
+    drawn = map_of("job", ["a", "b"], np.zeros(levels, np.int8), (0, 3))
+    named = [int(said) for x, _, said in words_of(heights_picture(drawn, 400).body)[1:] if x == 28]
+    assert named == [height for height in range(sum(levels) - 1) if height == 3 or (height % each == 0 and abs(height - 3) >= each)]
