@@ -36,7 +36,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/persons.py:CellPersons.merged: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
     "tasks/recount/rows.py:RowsHere.__init__: 0 -> (0 + 1)": "The number tells tables apart and is shown to nobody, wherever it begins.",
     "core/recount/labels/published_values.py:_grouped: 1 -> (1 + 1) #2": "Groups are numbered from 0, so that -2 is none of them as -1 is.",
-    "core/recount/people.py:source_counts_sql: DISTINCT  -> ": (
+    "core/recount/people.py:source_counts_sql: DISTINCT  ->  #1": (
         "What a record of the source adds to the persons of its value is 0, however often it is added."
     ),
     "core/recount/spreads.py:holder_classes_sql: max( -> min(": (
@@ -172,5 +172,24 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/writing/cells.py:CellRewriting.write_run: self.job.columns.person -> True": (
         "What is gathered of persons is written only where the job names them."
     ),
+    (
+        "core/columns/sorting.py:radix_sort: size == 0 or here[np.int64(np.uint64(numbers[0]) >> shift) & mask] == size -> ((size == 0))"
+    ): "A digit that all have in common takes a pass, after which numbers stand as before.",
+    "core/lattice/bounded_evaluations.py:Evaluations.beaten: > -> >=": "Whether both are the same was asked just before.",
+    (
+        "core/privacy/holders.py:fewest_too_many: min(fewest, np.int64(persons - holder_bounds.distinct[column] + 2))"
+        " -> np.int64(persons - holder_bounds.distinct[column] + 2)"
+    ): "It is asked first, and l is 1 at least, so that it is no more than one person more than there are.",
+    "core/recoding/release_order.py:_ranks_of: < -> <=": "Records sort alike by ranks of entries and of values.",
+    "core/units/person_rollups.py:PersonRollUps._keep: < -> <=": "Where every number has a class, each keeps its number.",
+    "core/units/person_rollups.py:PersonRollUps._keep: len(there) < len(sums) -> True": "Where every number has a class, each keeps it.",
+    "core/units/person_rollups.py:PersonRollUps._keep: 1 -> (1 + 1)": "No cell is of a number without a class, so that nobody looks it up.",
+    "core/units/person_rollups.py:PersonRollUps._rolled: < -> <=": (
+        "A cell of surely k persons is counted person by person too, which takes longer and gives the same."
+    ),
+    "core/units/person_rollups.py:PersonRollUps._rolled: < -> <= #1": (
+        "A cell of exactly k persons keeps them for coarser cells, which takes longer and gives the same."
+    ),
+    "core/units/person_rollups.py:PersonRollUps._rolled: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
 }
 """By the name of a mutant."""

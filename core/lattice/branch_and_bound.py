@@ -246,7 +246,8 @@ class BranchAndBound:
     def _search(self, hunting: Iterator[None]) -> None:
         """Branch until no region is open; spend half the effort on walks to better nodes while these succeed."""
         nodes, hunted, hunts = self._nodes, 0, True
-        while self._heap or self._stack:
+        # Regions of the stack are taken first, so that the heap is empty last.
+        while self._heap:
             before = nodes.spent
             if hunts and 2 * hunted <= nodes.spent:
                 hunts = next(hunting, hunting) is None

@@ -74,7 +74,7 @@ def local_moments(values: pa.Array) -> NDArray[np.datetime64]:
 def _moment_parts(values: pa.Array) -> tuple[list[str], list[str]]:
     """Return each timestamp as text without fraction zeros, and its offset from UTC; empty without a zone."""
     local = local_moments(values)
-    texts = np.datetime_as_string(local).tolist() if len(local) else []
+    texts = np.datetime_as_string(local).tolist()
     if not values.type.tz:
         return texts, [""] * len(texts)
     offsets = (local - np.asarray(values.cast(pa.timestamp(values.type.unit)))).astype("timedelta64[m]").astype(np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from math import floor
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, 
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy
 from schemas.errors.signals import SpentError
+from tests.house.replaced import BOUNDED_EVALUATIONS_KEPT_NODES
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, Row, examples, nested, observed
@@ -175,3 +177,24 @@ def test_a_tie_is_beaten_only_where_no_node_of_the_region_is_more_precise() -> N
     nodes.see((1, 0))
     assert not nodes.beaten(nodes.bound((0, 0), (1, 1)), (0, 0), (1, 1))
     assert nodes.beaten(nodes.bound((0, 1), (1, 1)), (0, 1), (1, 1))
+
+
+def test_what_is_suppressed_is_counted_in_full_where_as_many_records_as_allowed_surely_are() -> None:
+    """The other class has two values, which is all that is sure of it, and too little entropy."""
+    rows = [(0, 7)] * 4 + [(0, 8), (1, 7)]
+    nodes = with_secret(rows, Promise(1, (EntropyDiversity("qid 1", 2),)), 1, "dm_star")
+    seen = nodes.see(nodes.bottom)
+    assert (seen.least, seen.loss.suppressed) == (1, 6)
+    assert nodes.best is None
+
+
+def test_nodes_that_are_forgotten_are_rolled_up_again_to_the_same() -> None:
+    rows = [(age, zip_code) for age in range(4) for zip_code in range(4)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    example = Example(rows, domains, tuple(built({"widths": [2, 100]}, domain) for domain in domains))
+    with patch(BOUNDED_EVALUATIONS_KEPT_NODES, 4):
+        nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, Promise(2), 0, "dm_star", UNLIMITED)
+        every = between(nodes.bottom, nodes.top)
+        seen = [nodes.see(steps) for steps in every]
+        assert nodes.see(every[-1]) is seen[-1]
+        assert (nodes.see(every[0]), nodes.spent) == (seen[0], len(every) + 1)

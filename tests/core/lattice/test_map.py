@@ -184,6 +184,14 @@ def test_the_chosen_height_alone_has_the_colour_of_the_chosen() -> None:
     drawn = map_of("job", ["a", "b"], np.zeros((4, 3), np.int8), (1, 1))
     words = re.findall(rf"<text x='[^']*' y='[^']*' {paint('chosen')} [^>]*>([^<]*)<", heights_picture(drawn, 400).body)
     assert words == ["2", "3, chosen"]
+    whole = lattice_picture(drawn).body
+    words = re.findall(rf"<text x='[^']*' y='[^']*' {paint('chosen')} ([^>]*)>([^<]*)<", whole)
+    assert [said for _, said in words] == ["Chosen levels: a 1, b 1", "2", "3, the chosen"]
+    bold = [said for looks, said in re.findall("<text ([^>]*)>([^<]*)<", whole) if "bold" in looks or "600" in looks]
+    assert set(bold) >= {"2", "3, the chosen", "1 1"}
+    assert not {"3", "0 0"} & set(bold)
+    counts = re.findall(r"text-anchor='start' font-size='(\d+)'[^>]*>\d(?:, the chosen)?<", whole)
+    assert counts == ["11"] * len(drawn.heights)
 
 
 def test_words_of_a_picture_are_the_larger_the_more_they_head() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from core.charts.chart import Picture, width_of
 from core.lattice.map import LatticeMap, map_of
-from core.lattice.picture import heights_picture, nodes_picture
+from core.lattice.picture import Frame, heights_picture, lattice_picture, nodes_picture
 from tests.core.lattice.test_map import words_of
 
 STATES = ["fails the privacy model", "passes, and was counted", "cannot be better: cut by the bound", "not examined: memory"]
@@ -87,3 +88,54 @@ def test_what_does_not_fit_a_box_is_cut_at_its_beginning() -> None:
     assert "chosen" in said
     assert set(cut) == {f"{name} -1"[1 - fits :].join(["…", ""]) for name in names if len(f"{name} -1") > fits}
     assert {len(words) for words in cut} <= {fits}
+
+
+def test_a_frame_has_room_for_its_widest_row_of_nodes_and_each_line_of_its_legend() -> None:
+    assert Frame.of(small()) == Frame(900, 118 + 5 * 62 + 50 + 24 + 5 * 18, 424, 118, (24, 118 + 5 * 62 + 50 + 8), 59)
+    # Twelve nodes of six levels stand side by side, all of them failed; and of one column with many levels the bars are the higher part.
+    wide = map_of("job", list("abcdef"), np.zeros((2,) * 6, np.int8), (0,) * 6)
+    assert (Frame.of(wide).width, Frame.of(wide).box) == (424 + 6 * (14 + 9 * 11 + 12) + 24, 14 + 9 * 11)
+    high = map_of("job", ["a", "b"], np.zeros((30, 30), np.int8), (0, 0))
+    assert (len(high.heights), Frame.of(high).height) == (59, 118 + 59 * 20 + 50 + 24 + 2 * 18)
+
+
+def test_bars_nodes_and_signs_are_drawn_each_in_the_way_of_its_status() -> None:
+    drawn = small()
+    found = re.findall(
+        r"<rect x='([\d.]+)' y='([\d.]+)' width='([\d.]+)' height='(\d+)'.*? stroke-dasharray='([^']+)'", lattice_picture(drawn).body
+    )
+    rects = [(*map(float, numbers), dash) for *numbers, dash in found]
+    dashes = {"fails": "none", "passes": "none", "cut": "4 2", "unexamined": "1 2"}
+    bars = []
+    for height, row in enumerate(drawn.heights):
+        x = 64.0
+        for status, dash in dashes.items():
+            if row[status]:
+                bars.append((x, 118 + 20 * (4 - height), 62.5 * row[status], 16, dash))
+                x += 62.5 * row[status]
+    assert rects[: len(bars)] == bars
+    rows = [[one for one in drawn.drawn if sum(one.node) == height] for height in range(4, -1, -1)]
+    boxes = []
+    for number, row in enumerate(rows):
+        for place, one in enumerate(row):
+            x, dash = 424 + 452 * (place + 0.5) / len(row) - 29.5, "none" if one.node == drawn.node else dashes[one.status]
+            boxes.append((pytest.approx(x, abs=0.06), 118 + 62 * number, 59, 24, dash))
+    assert rects[len(bars) : -4] == boxes
+    assert rects[-4:] == [(24, 486 + 18 * line, 16, 11, dash) for line, dash in enumerate(dashes.values(), start=1)]
+
+
+def test_a_line_joins_each_two_nodes_one_level_apart_and_stands_out_at_the_chosen_one() -> None:
+    drawn = small()
+    body = nodes_picture(drawn, 400).body
+    nodes = {(x, y - 4.5): tuple(map(int, said.split())) for x, y, said in words_of(body)[2:]}
+    lines = re.findall(r"<line x1='([\d.]+)' y1='([\d.]+)' x2='([\d.]+)' y2='([\d.]+)' class='s-(\w+)'.*? stroke-width='([\d.]+)'", body)
+    found = {(nodes[float(x), float(y)], nodes[float(over), float(up)]): (ink, thick) for x, y, over, up, ink, thick in lines}
+    steps = {(low, high) for low, high in combinations(sorted(nodes.values()), 2) if sum(map(abs, np.subtract(high, low))) == 1}
+    assert found == {pair: ("chosen", "1.2") if drawn.node in pair else ("quiet", "0.8") for pair in steps}
+
+
+@pytest.mark.parametrize(("levels", "each"), [((18, 18), 1), ((18, 19), 1), ((19, 19), 2), ((40, 31), 2)])
+def test_heights_are_named_as_far_as_their_rows_have_room_and_the_chosen_one_always_is(levels: tuple[int, int], each: int) -> None:
+    drawn = map_of("job", ["a", "b"], np.zeros(levels, np.int8), (0, 3))
+    named = [int(said) for x, _, said in words_of(heights_picture(drawn, 400).body)[1:] if x == 28]
+    assert named == [height for height in range(sum(levels) - 1) if height == 3 or (height % each == 0 and abs(height - 3) >= each)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.mondrian.partition import Rules
-from core.privacy.holders import Holders, fewest_too_many, held_by_few_persons
+from core.privacy.holders import HolderBounds, Holders, fewest_too_many, held_by_few_persons
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
 from tests.laws import tried
@@ -132,6 +132,21 @@ def test_the_compiled_conditions_know_by_how_many_persons_a_value_is_held_by_too
                 others[value] = several
                 few = held_by_few_persons(persons, others, np.array([value, 0]), 1, 0, -1 if null is None else null, bounds)
                 assert few == (several < expected), (persons, value, several)
+
+
+@pytest.mark.parametrize("others", [{"entropy": 1.5}, {"recursive": {"c": Fraction(1, 2), "l": 3}}], ids=str)
+@pytest.mark.parametrize("least", [2, 5])
+def test_of_several_conditions_on_a_column_the_strictest_counts(least: int, others: dict[str, Any]) -> None:
+    whole = np.array([9, 5, 4, 2, 1, 6])
+    models = model_of({"l": {"x": {"distinct": least}}}), model_of({"l": {"x": others}}), model_of({"t": {"x": {"t": 0.4}}})
+
+    def bounds(*asked: PrivacyModel) -> HolderBounds:
+        return Rules(Promise(1, asked).of_people({"x": whole}, 24), ("x",), (whole,)).demands.holder_bounds
+
+    together, alone = bounds(*models), [bounds(one) for one in models]
+    for persons in range(1, 13):
+        fewest = [fewest_too_many(persons, 0, 0, NULL, one) for one in alone]
+        assert fewest_too_many(persons, 0, 0, NULL, together) == min(fewest)
 
 
 def test_the_largest_share_under_entropy_is_that_of_the_rest_spread_evenly() -> None:

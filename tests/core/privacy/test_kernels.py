@@ -77,3 +77,11 @@ def test_a_column_of_nulls_alone_has_no_value() -> None:
     for model in (DistinctDiversity("x", 1, 0), EntropyDiversity("x", 1.0, 0), RecursiveDiversity("x", Fraction(4), 1, 0)):
         assert not kept_by_kernels(model, [3], [3])
         assert not kept_by_models(model, [3], [3])
+
+
+def test_a_class_in_which_too_many_persons_hold_a_value_is_refused_however_many_records_there_are() -> None:
+    """Five persons, of whom so many hold the first value beside the second, which all hold."""
+    promise = Promise(1, (DistinctDiversity("x", 2),)).of_people({"x": np.array([6, 6])}, 10)
+    demands = demands_of(promise, ("x",), (np.array([6, 6]),))
+    for first, second, kept in ((4, 4, True), (4, 5, False), (5, 4, False), (1, 4, True)):
+        assert bool(class_keeps(first + second, 5, np.array([first, second]), np.array([0, 1]), 2, 0, demands)) == kept

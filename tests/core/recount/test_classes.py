@@ -246,6 +246,8 @@ def test_persons_of_shares_are_added_up_with_the_smallest_class_of_those_that_ha
     whole = merge_share_counts(shares, ()).counts
     assert (whole.records, whole.classes) == (18, 5)
     assert whole.persons == PersonCount(0, 0, 1, 2, 3, 9, 4, {2: 1, 3: 1, 5: 3}, 0.5, 0)
+    nothing = merge_share_counts(shares[2:], ()).counts
+    assert nothing.persons == PersonCount(0, 0, 0, 0, 0, 0, 3)
 
 
 @pytest.mark.parametrize(

@@ -382,6 +382,15 @@ def test_of_a_hierarchy_without_a_reader_of_its_own_labels_are_those_of_its_leve
     assert [axis.exact(value) for value in values.to_pylist()] == [(place, place + 1) for place in axis.positions.tolist()]
 
 
+@pytest.mark.parametrize(
+    "tree", [{"B": {"A": ["00"]}, "A": {"C": ["01"]}, "D": {"E": ["02"]}}, {"A": {"C": ["00"]}, "B": {"A": ["01"]}, "D": {"E": ["02"]}}]
+)
+def test_a_label_of_groups_at_several_levels_covers_all_of_them(tree: dict[str, Any]) -> None:
+    axis = axis_of_levels("x", quasi_identifier({"tree": tree}).hierarchy, pa.array(["00", "01", "02"]), Path())
+    [read] = axis.others
+    assert [read(label) for label in "AEF"] == [(0, 2), (2, 3), None]
+
+
 def test_of_times_with_a_zone_a_day_more_on_both_sides_is_covered() -> None:
     days = [datetime(2020, 1, day) for day in range(1, 6)]
     scale = value_scale(pa.array(days, pa.timestamp("us", "UTC")))

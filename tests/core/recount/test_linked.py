@@ -12,8 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.recount.linked import LinkCount, exposing_links, link_claims, link_faults, linked_sql, owners_sql
+from core.recount.linked import LinkCount, discloses_people, exposing_links, link_claims, link_faults, linked_sql, owners_sql
 from core.recount.people import combinations_sql
+from schemas.job.job import Job
+from tests.jobs import job_of
 from tests.oracles.linked import Told, told_by
 
 Row = tuple[str | None, str | None, int]
@@ -69,6 +71,30 @@ def test_sets_of_many_combinations_are_told_apart(known: bool) -> None:
     rows: list[Row] = [(q, link, number) for number, link in enumerate("pqrs", start=1) for q in ("a", "b", None)]
     assert told(counted(rows, 4, known=known)) == Told(4, 1, 4, 0)
     assert told(counted(rows[1:], 4, known=known)) == Told(4, 2, 1, 4)
+
+
+HASH, MASKED = {"hash": {"key": {"env": "SKALD_KEY"}}}, {"mask": {"keep": 3}}
+
+
+@pytest.mark.parametrize(
+    ("person", "treatments", "linking", "known"),
+    [
+        ([], {"visit": HASH}, ["visit"], True),
+        (["id"], {"id": HASH}, ["id"], True),
+        (["id"], {"id": MASKED}, ["id"], False),
+        (["id"], {"id": HASH, "visit": MASKED}, ["id"], True),
+        (["id"], {"id": HASH, "visit": HASH}, ["visit"], False),
+        (["id"], {"id": HASH, "visit": HASH}, ["id", "visit"], False),
+        (["id", "site"], {"id": HASH, "site": HASH}, ["site", "id"], True),
+        (["id", "site"], {"id": HASH, "site": HASH}, ["id"], False),
+    ],
+)
+def test_a_pseudonym_is_a_person_where_it_is_made_of_all_that_names_one(
+    person: list[str], treatments: dict[str, Any], linking: list[str], known: bool
+) -> None:
+    identifiers = [{"name": name, "treatment": treatment} for name, treatment in treatments.items()]
+    columns = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [5]}}], "identifiers": identifiers, "person": person}
+    assert discloses_people(Job.model_validate(job_of(columns=columns)), linking) == known
 
 
 FEW = LinkCount(("ssn",), known=True, people=40, sets=12, smallest=1, below_k=7, failing=3, unexpected=0)

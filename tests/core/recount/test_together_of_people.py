@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from core.recount.together import TogetherCount, together_claims, together_of_people_sql
+from core.recount.together import TogetherCount, contents_sql, together_claims, together_of_people_sql
 from schemas.release.figures import KINDS, Together
 
 K = 3
@@ -36,6 +36,21 @@ def test_persons_are_counted_as_sets_of_them(seed: int) -> None:
     within = [people for (combination, _), people in cells.items() if combination is not None and len(people) < K]
     assert found[:3] == tuple(len(set[int]().union(*groups)) for groups in (alone, below, within))
     assert all(found[:3])
+
+
+def test_contents_are_those_of_persons_by_what_their_classes_publish() -> None:
+    """Two classes publish the same, one has a null, and one is of no file: its persons stay, without a combination."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE combinations AS FROM (VALUES (1, 'a', '5'), (2, 'b', NULL)) AS t(combination, label_0, label_1)")
+        connection.execute(
+            "CREATE TABLE classes AS FROM (VALUES (0, 'a', 5), (1, 'a', 5), (2, 'b', NULL), (3, 'c', 5)) AS t(class, label_0, label_1)"
+        )
+        rows = [(0, 7, 40, 1), (1, 7, 40, 2), (1, 7, 41, 4), (1, 8, 40, 1), (2, 7, 40, 3), (3, 9, 42, 2), (4, 9, 42, 1)]
+        connection.execute("CREATE TABLE people (class INTEGER, person UBIGINT, insensitive UBIGINT, records BIGINT)")
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
+        connection.execute(contents_sql("combinations", "classes", "people", 2, "insensitive", "contents"))
+        found = connection.execute("SELECT combination, person, content, records FROM contents").fetchall()
+    assert set(found) == {(1, 7, 40, 3), (1, 7, 41, 4), (1, 8, 40, 1), (2, 7, 40, 3), (None, 9, 42, 3)}
 
 
 def test_what_a_manifest_says_of_columns_together_is_held_against_what_was_counted() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.columns.domains import Domain
 from core.privacy.promise import Promise
-from core.units.losses import c_avg, certainty_penalty, dm, group_penalties, loss_of, sum_of_squares
+from core.units.losses import c_avg, certainty_penalty, dm, group_penalties, loss_of, sum_of_squares, united_losses
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.lattice import losses
 from tests.oracles.tables import examples, nodes_of
@@ -89,6 +89,12 @@ def test_sums_of_squares_at_the_edges_of_their_types(counts: list[int]) -> None:
 @pytest.mark.parametrize(("released", "classes", "k", "expected"), [(100, 10, 10, 1.0), (95, 10, 5, 1.9), (7, 2, 3, 7 / 6), (0, 0, 5, 0.0)])
 def test_c_avg_is_the_mean_class_in_units_of_k(released: int, classes: int, k: int, expected: float) -> None:
     assert c_avg(released, classes, k) == expected
+
+
+def test_losses_of_labels_are_of_records_but_for_the_mean_class_which_is_of_what_k_counts() -> None:
+    squares = 3 * 4**2 + 9**2
+    assert united_losses({4: 3, 9: 1}, {2: 3, 5: 1}, 2) == {"dm": squares, "dm_star": squares, "c_avg": 11 / 4 / 2}
+    assert united_losses({}, {}, 2) == {"dm": 0, "dm_star": 0, "c_avg": 0.0}
 
 
 AGES = domain_of([20, 21, 24, 30], pa.int64())

@@ -6,6 +6,7 @@ from collections import Counter
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,9 +15,10 @@ from core.units.class_table import exact_hierarchy
 from core.units.person_rollups import PersonRollUps
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.house.replaced import CODING_WORD, ROLLUPS_LARGE, ROLLUPS_SHRINK
+from tests.oracles.hierarchies import built
 from tests.oracles.lattice import class_sizes
 from tests.oracles.persons import people_of, values_of
-from tests.oracles.tables import nodes_of
+from tests.oracles.tables import Example, nodes_of, observed
 
 
 def told(table: People, rolled: PersonRollUps, node: tuple[int, ...], k: int, *, keep: bool = False) -> Counter[tuple[int, int]]:
@@ -72,6 +74,25 @@ def test_only_nodes_above_the_root_count_as_rolled_up(table: People, k: int) -> 
     for node, made in ((root, 0), (top, 1), (root, 1), (top, 2)):
         rolled.classes(node)
         assert rolled.made == made
+
+
+@pytest.mark.parametrize("word", [8, 1 << 62])
+def test_nodes_above_a_kept_one_have_the_people_that_were_kept_with_it(word: int) -> None:
+    """Each level has half as many cells as the one below, so that it is kept, with whose its cells are."""
+    rows, whose = [(value, value // 8) for value in range(16) for _ in range(3)], [number % 7 for number in range(48)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    hierarchies = built({"widths": [2, 4, 8]}, domains[0]), built({"widths": [2]}, domains[1])
+    table = People(Example(rows, domains, hierarchies), list[int | None](whose))
+    nodes = [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (4, 1)]
+    with patch(ROLLUPS_LARGE, 2), patch(CODING_WORD, word):
+        for k in (3, 6):
+            decided = np.zeros([hierarchy.levels for hierarchy in hierarchies], np.int8)
+            rolled = PersonRollUps(table.example.histogram((0, 0)), hierarchies, 100, decided, table.persons((0, 0), 2), k)
+            for node in nodes:
+                assert told(table, rolled, node, k, keep=True) == counted(table, node, k)
+            kept = [base.node for base in rolled._kept]
+            assert {(0, 0), (1, 0), (2, 0)} <= set(kept)
+            assert rolled.made == len(nodes) + len(kept) - 1
 
 
 @pytest.mark.ci

@@ -74,3 +74,11 @@ def test_as_many_values_as_there_is_room_for_are_all_counted(monkeypatch: pytest
     values = digests([1, 2, 3, 4, 5, 6, 6])
     assert (counted(values).distinct, counted(values).share) == (6, 1.0)
     assert counted(digests(list(range(7)))).share < 1
+
+
+def test_values_are_measured_as_soon_as_some_are_and_stay_so() -> None:
+    few = digests([1, 2])
+    for first, second in ((False, False), (False, True), (True, False), (True, True)):
+        found = NOTHING.and_also(few, measured=first).and_also(few, measured=second)
+        parts = [NOTHING.and_also(few, measured=measured) for measured in (first, second)]
+        assert found.measured == merge_value_counts(parts).measured == (first or second)

@@ -53,6 +53,14 @@ def test_masked_records_are_no_class_of_those_whose_level_is_the_star(starred: i
         assert wrong(found, loss=true | {name: true[name] - 1}, **said) == [f"loss.{name}"]
 
 
+def test_of_a_release_of_masked_records_alone_the_mean_class_is_none() -> None:
+    found = Recount(records=100, classes=1, min_class=100, failing=0, exposed=0, masked=100, sizes={100: 1})
+    true = {"dm": 100 * 100, "dm_star": 100**2, "suppression_rate": 1.0, "c_avg": 0.0}
+    said = {"released": 100, "suppressed": 100, "masked": 100, "classes": 1}
+    assert wrong(found, loss=true, **said) == []
+    assert wrong(found, loss=true | {"c_avg": 1.0}, **said) == ["loss.c_avg"]
+
+
 def test_what_the_worst_class_keeps_is_what_was_counted_of_what_was_asked_for() -> None:
     found = replace(FOUND, measured={"l": {"s": 3.0, "d": 2.5}, "t": {"s": 0.25}})
     asked = {"k": 5, "l": {"s": {"distinct": 2}, "d": {"entropy": 2}}, "t": {"s": {"t": 0.3}}}

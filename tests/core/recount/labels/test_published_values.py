@@ -81,6 +81,24 @@ def test_values_beyond_an_end_are_that_end(ends: dict[str, int], published: list
         assert (found.published, found.changed, found.error) == ([*published, None], [*changed, False], [0.0] * 5)
 
 
+@pytest.mark.parametrize(
+    ("kind", "end"), [(pa.decimal128(4, 2), Decimal("0.1")), (pa.float64(), 0.1), (pa.float32(), 0.10000000149011612)], ids=str
+)
+def test_an_end_is_the_value_of_the_column_that_is_nearest(kind: pa.DataType, end: Decimal | float) -> None:
+    counts = [ValueCount(value, 2, 2, 2) for value in as_column([-3, 0, 4], kind).to_pylist()]
+    for way, published in (("top", [-3, 0, end]), ("bottom", [end, end, 4])):
+        found = publication_of(counts, 0, 0, kind, Publishing.model_validate({way: Decimal("0.1")}), 2).published
+        assert found == [*published, None]
+        assert as_column(found, kind).to_pylist() == found
+
+
+def test_an_end_of_whole_numbers_is_exact_where_floats_would_round() -> None:
+    counts = [ValueCount(value, 2, 2, 2) for value in (10**17, 10**17 + 5)]
+    for way, published in (("top", [10**17, 10**17 + 3]), ("bottom", [10**17 + 3, 10**17 + 5])):
+        found = publication_of(counts, 0, 0, pa.int64(), Publishing.model_validate({way: 10**17 + 3}), 2)
+        assert found.published == [*published, None]
+
+
 SHARED = [
     ("values that k have are published, others as one", {"a": 3, "b": 1, "c": 1, "d": 2}, 0, ["a", "other", "other", "d"], False),
     ("one of few is joined by the rarest that is shared", {"a": 3, "b": 1, "c": 2}, 0, ["a", "other", "other"], False),
