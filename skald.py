@@ -19,7 +19,7 @@ if not __package__:
     # A checkout, where the floors are top-level names: these, before others of the same names. A wheel has them inside.
     sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from flows.python.anonymising import anonymise_table, anonymise_tables, names_tables
+from flows.python.anonymising import anonymise_table, anonymise_tables, check_forms
 from flows.python.calls import JobFile, job_and_settings, plan_job, run_job, verify_for
 from flows.python.shown import Anonymised, Published
 from schemas.errors.base import SkaldError
@@ -101,7 +101,8 @@ def anonymise(frame: Any, job: JobFile, settings: Mapping[str, Any] | None = Non
     Raises:
         SkaldError: the job or the data are wrong, or the promise cannot be kept.
     """
-    if isinstance(frame, Mapping) and names_tables(job):
+    check_forms(frame, job)
+    if isinstance(frame, Mapping):
         if isinstance(job, Mapping):
             job = {"version": 2, "name": "tables", "memory": "1GB"} | dict(job)
         return anonymise_tables(frame, *job_and_settings(job, settings))

@@ -44,6 +44,7 @@ NAMING = frozenset(["a person's name", "a contact", "a street address", "a gover
 NUMERIC = frozenset(["integer", "double"])
 COORDINATES = "coordinates"
 TEXT_LOOK, UNIQUE_LOOK, BIRTH_LOOK, PLACE_LOOK = "free text", "nearly unique", "dates of birth", "coordinates"
+PHONE_LOOK = "telephone numbers"
 
 
 @dataclass(frozen=True)
@@ -175,21 +176,19 @@ def _unfit(profile: ColumnProfile, named: NameReading | None) -> Judged:
 
 def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | None:
     """Return the role that the patterns of values suggest, whatever the column's name; None if none."""
-    telling = [look for look in profile.value_patterns if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK}]
-    role = named.concept.role if named else None
+    looks, role = profile.value_patterns, named.concept.role if named else None
+    # Postal codes and dates are written like telephone numbers. A sure name tells them apart, and they are coarsened.
+    known = role == "quasi_identifier" and named is not None and named.confidence >= SURE
+    telling = [look for look in looks if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK, PHONE_LOOK if known else ""}]
     if telling and profile.distinct > FLAG and profile.kind != "timestamp":
         return _judged("identifier", 0.95, f"its values look like {', '.join(telling)}")
-    if profile.kind == "text" and (TEXT_LOOK in profile.value_patterns or (profile.mean_length > FREE_TEXT and not profile.few)):
+    if profile.kind == "text" and (TEXT_LOOK in looks or (profile.mean_length > FREE_TEXT and not profile.few)):
         if role in {"identifier", "key"}:
             return None
         return _judged("withheld", 0.9 if role in {None, "withheld"} else 0.75, "free text, which may name people")
-    if (
-        BIRTH_LOOK in profile.value_patterns
-        and (role is None or profile.kind == "text")
-        and role not in {"identifier", "key", "quasi_identifier"}
-    ):
+    if BIRTH_LOOK in looks and (role is None or profile.kind == "text") and role not in {"identifier", "key", "quasi_identifier"}:
         return _judged("quasi_identifier", 0.8, "its values look like dates of birth")
-    if PLACE_LOOK in profile.value_patterns and profile.kind == "text":
+    if PLACE_LOOK in looks and profile.kind == "text":
         return _judged("identifier", 0.9, "its values look like points on a map")
     return None
 

@@ -300,10 +300,11 @@ def is_ip(text: str) -> bool:
 def is_phone(column_words: set[str], texts: Sequence[str]) -> bool:
     """Return whether most values are written like telephone numbers.
 
-    Any digits are, where the column's name says so.
+    Any digits are, where the column's name says so. Elsewhere days such as 01/31/2024 are not.
     """
-    pattern = _DIGITS if column_words & _PHONES else _PHONE
-    return _mostly(sum(bool(pattern.fullmatch(text.strip())) for text in texts), texts)
+    if column_words & _PHONES:
+        return _mostly(sum(bool(_DIGITS.fullmatch(text.strip())) for text in texts), texts)
+    return _mostly(sum(bool(_PHONE.fullmatch(text.strip())) and _year_of(text) is None for text in texts), texts)
 
 
 def is_birth(column_words: set[str], texts: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.python.calls import JobFile, run_as_guest, run_job, tables_flow
+from flows.python.calls import JobFile, path_of_job, run_as_guest, run_job, tables_flow
 from flows.python.shown import Anonymised, AnonymisedTables
 from schemas.errors.base import JobError, listed
 from schemas.reading.given_jobs import GivenJob, given_job, scratch_job, setting_texts
@@ -130,11 +130,27 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
     return run_as_guest(made)
 
 
-def names_tables(job: JobFile) -> bool:
-    """Return whether a job, given by path or content, is a job of several tables."""
-    from schemas.reading.job_files import is_of_tables
+def check_forms(frame: object, job: JobFile) -> None:
+    """Raise unless several tables come with a job of several, and one table with a job of one.
 
-    return "tables" in job if isinstance(job, Mapping) else is_of_tables(Path(job))
+    Raises:
+        JobError: the job cannot be read.
+        FrameError: tables and job are not of the same form.
+    """
+    from schemas.errors.tables import FrameError
+    from schemas.reading.job_files import names_tables, parse
+
+    data: object = job
+    if not isinstance(job, Mapping):
+        path = path_of_job(job)
+        data, faults = parse(scratch_job(path).text)
+        if faults:
+            raise JobError(str(path), faults)
+    of_several = isinstance(data, Mapping) and ("tables" in data or names_tables(data))
+    if isinstance(frame, Mapping) and not of_several:
+        raise FrameError.job_of_one()
+    if of_several and not isinstance(frame, Mapping):
+        raise FrameError.job_of_several()
 
 
 def _content(job: GivenJob, frames: Mapping[str, Any]) -> dict[str, Any]:

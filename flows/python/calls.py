@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -32,8 +33,19 @@ def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAnd
     Raises:
         JobError: the content or a setting holds what no job can.
     """
-    read = given_job(job, Path.cwd()) if isinstance(job, Mapping) else Path(job)
+    read = given_job(job, Path.cwd()) if isinstance(job, Mapping) else path_of_job(job)
     return read, setting_texts(settings or {})
+
+
+def path_of_job(job: object) -> Path:
+    """Return the path that a job was given by; raise if it is none.
+
+    Raises:
+        JobError: the job is neither a path nor a content.
+    """
+    if not isinstance(job, str | os.PathLike):
+        raise JobError("given", [f"'{type(job).__name__}' is no job; give the path of its file, or its content as a dict"])
+    return Path(fspath(job))
 
 
 def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) -> Published:

@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flows.terminal.runs import fact_table, risk_sentence, untreated_columns_sentence
+from flows.terminal.runs import fact_table, names_by_words, risk_sentence, untreated_columns_sentence
 from flows.terminal.screen import NameTable
-from schemas.errors.base import counted
+from schemas.errors.base import counted, listed
 from schemas.release.figures import passthrough_warnings
 from tasks.planning.forecast import WRITE, Forecast
 from tasks.planning.local_plan import LocalPlan
@@ -55,11 +55,9 @@ def plan_summary(plan: Plan) -> RenderableType:
     table.add_row("promises", Text(" · ".join(plan.promises)))
     if plan.pseudonyms:
         table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
-    for name, words in plan.published.items():
-        table.add_row("published", Text(f"{name}: {words}"))
-    for name, one in plan.passthrough.items():
-        table.add_row("untreated", Text(f"{name}: {untreated_columns_sentence(one)}"))
-    for sentence in (*plan.warnings, *passthrough_warnings(plan.passthrough)):
+    for name, text in published_column_rows(plan):
+        table.add_row(name, Text(text))
+    for sentence in (*plan.warnings, *passthrough_warnings(plan.passthrough, plan.published)):
         table.add_row("warning", Text(sentence))
     if plan.exposed:
         table.add_row(f"unique {plan.unit}s", _share(plan.exposed.unique, plan))
@@ -74,6 +72,18 @@ def plan_summary(plan: Plan) -> RenderableType:
     for name, text in forecast_rows(plan.forecast, plan.method):
         table.add_row(name, Text(text))
     return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or contributor_sentence(plan)) else []))
+
+
+def published_column_rows(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield the rows on published columns that are no quasi-identifiers: how they are treated.
+
+    Columns that are treated alike share a row. Those that go out as they are have their figures.
+    """
+    for words, names in names_by_words(plan.published).items():
+        yield "published", f"{names[0] if len(names) == 1 else listed(names)}: {words}"
+    for name, one in plan.passthrough.items():
+        if name not in plan.published:
+            yield "untreated", f"{name}: {untreated_columns_sentence(one)}"
 
 
 def forecast_rows(forecast: Forecast | None, method: str) -> Iterator[tuple[str, str]]:

@@ -164,6 +164,14 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Itera
         yield "attacks", attacks_in_short(manifest, untold)
 
 
+def names_by_words(said: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the names of which the same words are said, by these words."""
+    alike: dict[str, list[str]] = {}
+    for name, words in said.items():
+        alike.setdefault(words, []).append(name)
+    return alike
+
+
 def untreated_columns_sentence(column: PassedColumn) -> str:
     """Return the counts of values and unique records of an untreated column."""
     return f"{counted(column.distinct, 'value')}, {counted(column.unique_records, 'record')} alone"

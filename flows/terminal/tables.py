@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from flows.terminal.runs import names_by_words
 from schemas.errors.base import counted, listed
 from schemas.relational.manifest import TablesManifest
 from tasks.relational.plan import TablesPlan
@@ -51,7 +52,8 @@ def plan_lines(plan: TablesPlan) -> str:
         lines.append(
             f"'{name}': {counted(table.rows, 'row')} in {counted(table.files, 'file')}{hangs}. Groups by level: {levels or 'none'}."
         )
-        lines += [f"  '{column}' goes out {words}." for column, words in table.published.items()]
+        for words, columns in names_by_words(table.published).items():
+            lines.append(f"  {listed(columns)} {'goes' if len(columns) == 1 else 'go'} out {words}.")
     lines += [f"'{column}' is published by {words}." for column, words in plan.pseudonyms.items()]
     if plan.nodes is None:
         lines.append("Persons are cut into classes (Mondrian); the rows of a class are aligned, each with labels of its own levels.")

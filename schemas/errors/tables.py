@@ -16,6 +16,21 @@ class FrameError(SourceError):
         return cls(f"'{kind}' is no table. Give a DataFrame of Polars or pandas (a Series has to_frame()), or a table of Arrow.")
 
     @classmethod
+    def job_of_one(cls) -> FrameError:
+        """Tables are given by name with a job of one table."""
+        return cls(
+            "Tables by name need a job that names them under tables, and this job has none. Add tables to the job, or give one table."
+        )
+
+    @classmethod
+    def job_of_several(cls) -> FrameError:
+        """One table is given with a job of several tables."""
+        return cls(
+            "A job of several tables needs each of them by its name, and one table was given. Give them as {name: table}, or a job with "
+            "columns in the place of tables."
+        )
+
+    @classmethod
     def same_names(cls, names: Sequence[str]) -> FrameError:
         """Several columns of the table have the same name."""
         return cls(f"Several columns are called {listed(names)}. Rename them.")

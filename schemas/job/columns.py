@@ -339,13 +339,13 @@ def names(columns: object) -> Iterator[str]:
             yield name
 
 
-def treatments_given(columns: Mapping[str, object]) -> Iterator[str]:
-    """Yield the columns of a raw job whose entries have ``publish`` other than exact."""
+def treatments_given(columns: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield the columns of a raw job whose entries have ``publish`` other than exact, with what it says."""
     for role in ("sensitive", "insensitive"):
         listed_ones = columns.get(role)
         for one in listed_ones if isinstance(listed_ones, list) else []:
             if isinstance(one, Mapping) and one.get("publish", EXACT) != EXACT and isinstance(one.get("name"), str):
-                yield str(one["name"])
+                yield str(one["name"]), one["publish"]
 
 
 def hidden_qids(quasi_identifiers: object) -> Iterator[str]:

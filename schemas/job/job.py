@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
-from schemas.errors.base import JobError, nearest
+from schemas.errors.base import JobError, listed, nearest
 from schemas.job.attacks import Attacks, AttackSettings
 from schemas.job.columns import REST, ROLES, Columns, Population, QuasiIdentifier, names, role_faults, treatments_given
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
@@ -20,6 +20,7 @@ from schemas.job.identifiers import Identifier, subject_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
 from schemas.job.privacy import Privacy, Suppression, uncompiled_faults
+from schemas.job.publish import counts_people
 from schemas.job.source import Source, Target, Work, WorkAtHand
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, names_tables, read_job
@@ -268,10 +269,12 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
-    if published := [*treatments_given(columns)]:
-        faults += [f"column '{name}' names persons and cannot have publish too" for name in named_persons(columns) if name in published]
-        if job.get("replay") is not None:
-            faults.append("replay: columns with publish are decided anew for each release; leave replay out, or publish")
+    if ways := dict(treatments_given(columns)):
+        faults += [f"column '{name}' names persons and cannot have publish too" for name in named_persons(columns) if name in ways]
+        anew = [name for name, way in ways.items() if counts_people(way)]
+        if job.get("replay") is not None and anew:
+            values = f"values of {listed(anew)} are decided anew for each release, of all people in it"
+            faults.append(f"replay: {values}; leave replay out, or publish (round, top and bottom may stay)")
     if job.get("replay") is not None and not (entry and entry.replays):
         name = _mapping(job.get("method")).get("name")
         faults.append(f"replay: {name} recodes single records, and its classes say nothing of others; leave replay out")

@@ -108,6 +108,11 @@ def treatment_sentence(way: Any, k: int) -> str:
     return f"cut: {', '.join(ends)}"
 
 
-def counts_people(way: Way) -> bool:
-    """Return whether every published value must be shared by a minimum of people."""
+def counts_people(way: object) -> bool:
+    """Return whether every published value must be shared by a minimum of people.
+
+    Such values depend on other records, and others on the job alone. The form of publication is validated or raw.
+    """
+    if isinstance(way, Mapping):
+        return way.get("microaggregate") is not None
     return way == SHARED or (isinstance(way, Publishing) and way.microaggregate is not None)

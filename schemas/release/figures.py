@@ -11,7 +11,7 @@ many are not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from schemas.errors.base import counted, listed
@@ -178,10 +178,16 @@ def identifying_columns(columns: Passthrough) -> list[str]:
     return [name for name, one in columns.items() if one.reasons]
 
 
-def passthrough_warnings(columns: Passthrough) -> list[str]:
-    """Return a warning for each unchanged column that looks identifying."""
+def passthrough_warnings(columns: Passthrough, treated: Collection[str] = ()) -> list[str]:
+    """Return a warning for each published column that looks identifying.
+
+    Args:
+        columns: What was found of what is published of them.
+        treated: Those that are not published as they are.
+    """
     return [
-        f"Column '{name}' is published as it is and looks like: {', '.join(one.reasons)} ({counted(one.distinct, 'distinct value')}, "
+        f"Column '{name}' is published{'' if name in treated else ' as it is'} and looks like: {', '.join(one.reasons)} "
+        f"({counted(one.distinct, 'distinct value')}, "
         f"{counted(one.unique_records, 'record')} alone with theirs). If so, it tells who people are, whatever k is."
         for name, one in columns.items()
         if one.reasons

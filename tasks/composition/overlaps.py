@@ -13,6 +13,7 @@ from typing import Any
 from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.method import METHODS
+from schemas.job.publish import counts_people
 from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
@@ -54,7 +55,7 @@ def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry |
     if refuse and (pairs or joins):
         releases = max(len(pairs), *(one.releases for one in joins), 0)
         told = [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)]
-        replays = METHODS[job.method.name].replays and not job.is_of_several and not job.columns.ways
+        replays = METHODS[job.method.name].replays and not job.is_of_several and not any(map(counts_people, job.columns.ways.values()))
         raise OverlapError.refused(releases, told, replays=replays)
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 

@@ -125,7 +125,7 @@ class Plan(FrozenModel):
         promises: What every class is to keep, with its bound.
         pseudonyms: What would be published in the place of identifiers, in words, by column.
         published: How columns would be published that are no quasi-identifiers and not published as they are, in words.
-        passthrough: What was found of each column that would be published as it is.
+        passthrough: What was found of what each such column, and each that is published as it is, would publish.
         forecast: What one node and Mondrian would lose, measured on samples; null where it was not.
         warnings: What the job's settings give away, in sentences.
     """

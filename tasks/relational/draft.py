@@ -291,7 +291,7 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
     lines += [f"        - {yaml_name(one.profile.name)}  # {one.reason}" for one in kept_back]
     lines += [f"      quasi_identifiers:{'' if coarsened else ' []'}"]
     for one in coarsened:
-        why = f"DECIDE: {one.reason}" if one.question else one.reason
+        why = "; ".join(part for part in (f"DECIDE: {one.reason}" if one.question else one.reason, one.hint) if part)
         lines.append(f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}}}  # {why}")
     return [*lines, *_published_lines("sensitive", guarded), *_published_lines("insensitive", others)]
 

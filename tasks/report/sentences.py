@@ -241,7 +241,7 @@ def warning_sentences(manifest: Manifest) -> list[str]:
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, {twice}."]
     first = [one for one in (attack_warning(manifest), untreated_warning(manifest)) if one]
-    told = [*passthrough_warnings(manifest.passthrough), *overlap_sentences(manifest)]
+    told = [*passthrough_warnings(manifest.passthrough, manifest.published), *overlap_sentences(manifest)]
     if manifest.asked and manifest.asked.tries_next:
         told.append(TRIED_NEXT)
     return [*first, *repeat_warnings(manifest), *(copies if equal else []), *told]

@@ -64,6 +64,18 @@ def role(name: str, kind: str = "integer", values: int = 2000, distinct: int = 4
     return propose_role(ColumnProfile(name, kind, values, distinct, **more)).role  # type: ignore[arg-type]
 
 
+def test_postal_codes_and_dates_of_a_sure_name_are_no_telephone_numbers() -> None:
+    phones = ("telephone numbers",)
+    for name in ("postal_code", "PLZ", "date_of_birth", "admission_date", "country"):
+        assert role(name, "text", value_patterns=phones) == "quasi_identifier", name
+    # Other names leave that to the values, and no name outweighs other looks.
+    for name in ("q7", "diagnosis", "income", "notes", "home_phone", "hasforeigncountry"):
+        assert role(name, "text", value_patterns=phones) == "identifier", name
+    for look in ("e-mail addresses", "social-security numbers", "IP addresses", "payment cards"):
+        assert role("postal_code", "text", value_patterns=(look,)) == "identifier", look
+        assert role("postal_code", "text", value_patterns=(*phones, look)) == "identifier", look
+
+
 def test_values_outweigh_names() -> None:
     assert role("contact", "text", distinct=2) == "sensitive"
     assert role("first_name", "text", distinct=40) == "identifier"

@@ -85,6 +85,7 @@ LEFT_ALONE: dict[str, tuple[str, Draw]] = {
     **{f"{count} digits": ("a", lambda count=count: digits(count)) for count in range(1, 20)},
     "measure": ("score", lambda: f"{RANDOM.uniform(-80, 80):.5f}"),
     "recent date": ("admitted", lambda: str(day(2015, 5))),
+    "American day": ("admitted", lambda: f"{day(2019, 5):%m/%d/%Y}"),
     "category": ("work", lambda: RANDOM.choice(["Private", "Self-emp-not-inc", "Never worked for pay", "State-gov"])),
     "time of day": ("at", lambda: f"{RANDOM.randrange(24):02}:{RANDOM.randrange(60):02}:00"),
     "code": ("icd", lambda: f"{RANDOM.choice('ABCDEFGH')}{RANDOM.randrange(100)}.{RANDOM.randrange(10)}"),

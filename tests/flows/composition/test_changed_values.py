@@ -93,9 +93,11 @@ def test_what_publish_makes_of_a_value_is_no_change_of_it(anonymise: Anonymise, 
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     anonymise(paid_job(tmp_path, "a", 6, person=person))
     other = paid_job(tmp_path, "b", 9, person=person)
-    # A job with publish cannot replay a release.
+    # A job that publishes means cannot replay a release, and one that rounds can.
     with pytest.raises(OverlapError, match=r"compared with it\. Give pseudonyms"):
         anonymise(other, "overlaps=refuse")
+    with pytest.raises(OverlapError, match=r"compared with it\. Replay"):
+        anonymise(other, "overlaps=refuse", "columns.sensitive=[dx, {name: pay, publish: {round: 20}}]")
     [overlap] = anonymise(other).untold.overlaps or ()
     assert (overlap.shared, overlap.changed, overlap.added, overlap.removed, overlap.is_safe) == (60, 0, 0, 0, False)
     # One whose pay did change is told apart by it.

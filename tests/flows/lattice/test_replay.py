@@ -91,6 +91,35 @@ def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(direct:
     assert json.loads(kept.stdout)["replay_of"] == release
 
 
+ROUNDED = "columns.insensitive=[note, {name: score, publish: {round: 20}}, {name: visits, publish: {top: 2}}]"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("method", ["skald", "mondrian"])
+def test_columns_that_the_job_alone_rounds_or_cuts_are_replayed(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
+    job = people_job(tmp_path, TABLE, files=2, method={"name": method}, suppression={"limit": 0.3})
+    first = anonymise(job, ROUNDED)
+    again = anonymise(job, ROUNDED, f"replay={first.manifest.release}")
+    assert digests(again.folder) == digests(first.folder)
+    pq.write_table(MORE, tmp_path / "people" / "zzz.parquet")
+    more = anonymise(job, ROUNDED, f"replay={first.manifest.release}")
+    assert (more.manifest.replay_of, more.manifest.node) == (first.manifest.release, first.manifest.node)
+    frame, scores = released(more.folder), pa.concat_tables([TABLE, MORE])["score"].to_pylist()
+    assert max(frame["visits"].drop_nulls()) == 2
+    rounded = {round(one / 20) * 20 for one in scores if one is not None}
+    assert set(frame["score"].drop_nulls()) <= rounded
+
+
+def test_values_that_depend_on_other_people_are_not_replayed(tmp_path: Path) -> None:
+    job = people_job(tmp_path, TABLE)
+    assert load_job(job, [ROUNDED, "replay=some"]).replay
+    for way in ("shared", "{microaggregate: 7}"):
+        given = f"columns.insensitive=[{{name: note, publish: {{round: 1}}}}, {{name: score, publish: {way}}}, visits]"
+        assert load_job(job, [given]).columns.ways
+        with pytest.raises(JobError, match="replay: values of 'score' are decided anew for each release"):
+            load_job(job, [given, "replay=some"])
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("settings", "error", "said"),

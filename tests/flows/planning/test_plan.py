@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from flows.terminal.plans import contributor_sentence, plan_summary
+from flows.terminal.plans import contributor_sentence, plan_summary, published_column_rows
 from schemas.job.job import load_job
+from schemas.release.figures import PassedColumn, passthrough_warnings
 from tasks.counting import uniqueness
 from tasks.planning.plan import Plan, make_plan
 from tasks.report.sentences import TRIED_NEXT, warning_sentences
@@ -108,6 +109,22 @@ def test_the_column_that_makes_records_stand_out_is_named(direct: CommandLine) -
     made = Plan.model_validate_json(direct("plan", path, "--json").stdout)
     assert contributor_sentence(made) in words
     assert json.loads(direct("plan", path, "--json", "--quick").stdout)["exposed"] is None
+
+
+def test_each_published_column_is_listed_once_and_those_treated_alike_together() -> None:
+    found = PassedColumn(distinct=30, unique_records=0, values=300, looked_at=30, reasons=("dates of birth",))
+    passed = dict.fromkeys(("born", "near", "seen", "hours"), found)
+    ways = {"born": "shared", "near": "rounded", "seen": "shared"}
+    plan = Plan.model_construct(published=ways, passthrough=passed)
+    assert [*published_column_rows(plan)] == [
+        ("published", "'born' and 'seen': shared"), ("published", "near: rounded"), ("untreated", "hours: 30 values, 0 records alone"),
+    ]  # fmt: skip
+    many = Plan.model_construct(published={f"q{number}": "cut" for number in range(100)}, passthrough={})
+    assert [*published_column_rows(many)] == [("published", "'q0', 'q1', 'q2', 'q3', 'q4' and 95 more: cut")]
+    # All are warned of, and only one as if it went out as it is.
+    warned = passthrough_warnings(passed, ways)
+    assert len(warned) == len(passed)
+    assert [said.split("'")[1] for said in warned if "published as it is" in said] == ["hours"]
 
 
 @pytest.mark.promise

@@ -9,8 +9,10 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+import yaml
 
 import skald
+from schemas.errors.tables import FrameError
 from tests.conftest import Anonymise
 from tests.jobs import job_of, people, people_job, released
 
@@ -130,6 +132,31 @@ def test_what_is_no_table_for_the_job_is_told_without_a_value(frame: Any, said: 
     with pytest.raises(skald.SkaldError, match=said) as told:
         skald.anonymise(frame, JOB)
     assert "canary" not in str(told.value)
+
+
+def test_tables_and_jobs_of_another_form_are_told_which_is_missing(tmp_path: Path) -> None:
+    several = {"tables": {"person": {}}}
+    for name, job in (("one", JOB), ("several", several | {"version": 2}), ("no version", several)):
+        (tmp_path / name).write_text(yaml.safe_dump(job))
+    (tmp_path / "cut").write_text("privacy: {k: [")
+    wrong: list[tuple[Any, Any, str]] = [
+        (TABLE, None, "'NoneType' is no job"),
+        ({"person": TABLE}, None, "'NoneType' is no job"),
+        (TABLE, 5, "'int' is no job"),
+        *(({"person": TABLE}, job, "need a job that names them under tables") for job in (JOB, tmp_path / "one", str(tmp_path / "one"))),
+        *((TABLE, job, "and one table was given") for job in (several, tmp_path / "several", tmp_path / "no version")),
+        # What cannot be read is of neither form.
+        ({"person": TABLE}, tmp_path / "cut", "cut"),
+        ({"person": TABLE}, tmp_path / "none", "none"),
+    ]
+    for frame, job, said in wrong:
+        with pytest.raises(skald.SkaldError) as told:
+            skald.anonymise(frame, job)
+        assert said in str(told.value), (job, str(told.value))
+        assert isinstance(told.value, FrameError) == ("table" in said), job
+    for call in (skald.run, skald.plan):
+        with pytest.raises(skald.SkaldError, match="is no job"):
+            call(None)  # type: ignore[operator]
 
 
 @pytest.mark.slow

@@ -91,6 +91,8 @@ def test_a_draft_of_several_tables_without_a_column_that_is_surely_known_runs(
     job = load_tables_job(tmp_path / "job.yaml")
     assert [(name, qid.name) for name, table in job.tables.items() for qid in table.columns.quasi_identifiers] == [known]
     assert drafted.obstacle == ""
+    # A text that can only be kept or withheld has the remark that it has in a draft of one table.
+    assert ("kept or withheld; groups by: skald hierarchy draft" in (tmp_path / "job.yaml").read_text()) == (known[0] == "visit")
     assert plan_tables(job, quick=True).persons == ROWS
 
 
