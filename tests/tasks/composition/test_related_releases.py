@@ -84,14 +84,19 @@ def test_a_release_that_is_not_registered_is_named_where_its_columns_are_those_o
 
 
 @pytest.mark.parametrize(
-    ("columns", "qids", "alike"), [("ab", "xy", True), ("b", "ab", True), ("abc", "abc", True), ("b", "ay", False), ("xb", "x", False)]
-)
+    ("columns", "qids", "file", "alike"),
+    [
+        ("ab", "xy", "", True), ("b", "ab", "", True), ("abc", "abc", "", True), ("b", "ay", "", False), ("xb", "x", "", False),
+        # One file with other columns is one that was read with another delimiter, say.
+        ("xb", "x", "f", True), ("xb", "x", "g", False),
+    ],
+)  # fmt: skip
 def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_columns_of_the_other(
-    columns: str, qids: str, alike: bool
+    columns: str, qids: str, file: str, alike: bool
 ) -> None:
     """This source has the columns a and b, which are its quasi-identifiers."""
     job = SimpleNamespace(columns=SimpleNamespace(quasi_identifiers=[SimpleNamespace(name=name) for name in "ab"]))
-    known: Any = SimpleNamespace(person_columns=(), kinds={"a": "text", "b": "text"}, run=SimpleNamespace(job=job))
+    known: Any = SimpleNamespace(person_columns=(), kinds={"a": "text", "b": "text"}, run=SimpleNamespace(job=job), source=None)
     entry: Any = SimpleNamespace(
         most=None,
         release="people-1",
@@ -103,8 +108,9 @@ def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_colum
         key="K",
         columns=tuple(columns),
         qids=qids,
+        files=(file,),
     )
-    registry: Any = SimpleNamespace(key="K")
+    registry: Any = SimpleNamespace(key="K", keyed_files=lambda _source: {"f": "plain"})
     found = earlier._related(known, entry, registry, None)
     assert (found and found.untold) == (earlier.OTHER_COLUMNS if alike else None)
 
