@@ -39,7 +39,7 @@ from tasks.writing.people import Part
 
 _PERSONS = np.uint64(1) << np.uint64(63)
 OTHERWISE_READ = (
-    "both are made of the same file, of which they read other values or link the records by other columns, so that these are not known again"
+    "both are made of one file, but read it in two ways or link its records by other columns, so that these are not known again"
 )
 OLDER = "another version of this program made it, which kept less of its records"
 

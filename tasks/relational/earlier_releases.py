@@ -244,7 +244,7 @@ class ComparablePersons(KnownRecords):
             self._sketches[columns] = sketches_of(pq.read_table(self.run.store.path(self.digest_tables(by)[0])))
         return self._sketches[columns]
 
-    def count_in_files(self, digests: Set[str]) -> int:  # noqa: ARG002 - the records of one table are not all of a person
+    def count_in_files(self, digests: Set[str]) -> int:
         """Return 0: a file holds records of one table, and others of the same persons may have changed."""
         return 0
 

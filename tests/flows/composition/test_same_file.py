@@ -93,7 +93,9 @@ def test_one_file_that_is_read_in_one_way_by_two_jobs_is_compared(anonymise: Ano
     anonymise(job_in(tmp_path, "one", AS_WRITTEN, ("a", "b"), person=False, privacy=DIVERSE))
     # Spelled in another way, and another column of which neither says anything.
     source = AS_WRITTEN | {"null_values": ["", "none"], "types": TYPES | {"pid": "text"}}
-    [overlap] = anonymise(job_in(tmp_path, "two", source, ("a", "b"), person=False, privacy=DIVERSE), "overlaps=refuse").untold.overlaps or ()
+    [overlap] = (
+        anonymise(job_in(tmp_path, "two", source, ("a", "b"), person=False, privacy=DIVERSE), "overlaps=refuse").untold.overlaps or ()
+    )
     assert (overlap.unmeasured, overlap.shared, overlap.added, overlap.is_safe) == ("", PEOPLE, 0, True)
 
 

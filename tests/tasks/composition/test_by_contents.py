@@ -52,7 +52,9 @@ class Compared:
             self.asked.append(by)
             return [PART]
 
-        known: Any = SimpleNamespace(run=run, kinds=KINDS, digested=Digested(("q", "s"), ("note",), ("s",)), parts=parts, count_in_files=len)
+        known: Any = SimpleNamespace(
+            run=run, kinds=KINDS, digested=Digested(("q", "s"), ("note",), ("s",)), parts=parts, count_in_files=len
+        )
         earlier: Any = SimpleNamespace(release="people-1", work=None, linkage_key=("q",) if linked else (), persons=False, files="ff")
         self._entry.digested = (NAMES, untreated, kept)
         return by_contents.figures_by_contents(known, earlier, 2)

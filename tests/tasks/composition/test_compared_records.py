@@ -110,7 +110,10 @@ def test_records_of_the_same_file_are_all_in_both_or_nothing_is_said_of_them(
     if field:
         theirs["both"] = [row._replace(**{field: getattr(row, field) + 90}) for row in theirs["both"]]
     stores = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
-    sides = side(stores[0], mine, MINE, persons=True, fragments=fragments), side(stores[1], theirs, THEIRS, persons=True, fragments=fragments)
+    sides = (
+        side(stores[0], mine, MINE, persons=True, fragments=fragments),
+        side(stores[1], theirs, THEIRS, persons=True, fragments=fragments),
+    )
     by = linked in {"contents", "both"}, linked in {"persons", "both"}
 
     def answer(in_files: int) -> Any:

@@ -14,6 +14,7 @@ import pytest
 
 from core.composition.contents import Sketch
 from schemas.job.job import Job
+from schemas.release.increments import Overlap
 from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
 from tasks.composition.registry import Registered, ReleaseRegistry
@@ -283,3 +284,13 @@ def test_files_of_both_are_common_however_they_are_keyed(tmp_path: Path, theirs:
     another = earlier._related(known, registered(tmp_path, **said | {"key": "0"}), registry, None)
     assert another is not None
     assert "another one now" in another.untold
+
+
+@pytest.mark.parametrize("at_risk", [0, 3])
+@pytest.mark.parametrize(("by", "what"), [("files", "records"), ("contents", "records"), ("persons", "persons")])
+def test_of_another_release_it_is_said_what_it_shares(by: Any, what: str, at_risk: int) -> None:
+    """Its source may be another one, or an older one, and its records those of the same persons with other values."""
+    figures = {"shared": 9, "added": 4, "removed": 2, "added_at_risk": 0, "removed_at_risk": 0}
+    told = Overlap(release="people-1", k=2, by=by, shared_at_risk=at_risk, **figures).sentence()
+    assert told.startswith(f"Release people-1 shares {what} with this one")
+    assert "same source" not in told
