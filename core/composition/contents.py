@@ -66,7 +66,8 @@ def kind_of(dtype: pa.DataType) -> str:
     if pt.is_integer(dtype) or pt.is_boolean(dtype):
         return "whole"
     if pt.is_floating(dtype):
-        return "real"
+        # What a narrower type holds is rounded: 0.1 is another number there.
+        return "real" if pt.is_float64(dtype) else f"real of {dtype.bit_width} bits"
     if pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_binary(dtype) or pt.is_large_binary(dtype):
         # Older releases linked "text" as it was spelled.
         return "folded text"

@@ -50,6 +50,25 @@ def common_persons_sql() -> str:
     return f"SELECT count(DISTINCT person) FROM {MINE} WHERE person <> 0 AND person IN (SELECT person FROM {THEIRS})"
 
 
+def alike_records_sql(columns: Sequence[str], *, of_files: bool) -> str:
+    """Return SQL on ``mine`` and ``theirs`` that counts the records of one with an equal in the other.
+
+    It is right because GROUP BY brings equal records together once, and as many are in both as the smaller of the two counts.
+
+    Args:
+        columns: By which records are equal. Of those that are named by their person alone, records of no person have no equal.
+        of_files: Whether only the records of shared files are looked at.
+    """
+    by = ", ".join(columns)
+    known = " AND ".join(["true", *["shared"] * of_files, *["person <> 0"] * ("content" not in columns)])
+    return f"""
+        WITH both_sides AS (
+            SELECT {by}, true AS ours FROM {MINE} WHERE {known} UNION ALL SELECT {by}, false FROM {THEIRS} WHERE {known}),
+        counted AS (SELECT count(*) FILTER (ours) AS m, count(*) FILTER (NOT ours) AS t FROM both_sides GROUP BY {by})
+        SELECT coalesce(sum(least(m, t)), 0)::BIGINT FROM counted
+    """
+
+
 class RecordMatching(NamedTuple):
     """The rule by which records of two sources are taken for the same record, and then compared.
 

@@ -135,9 +135,10 @@ class Overlap(FrozenModel):
 
     def sentence(self) -> str:
         """Return the warning about the joint risk of both releases, with its reason and counts."""
+        shares = f"Release {self.release} shares {'person' if self.by == 'persons' else self.counts}s with this one"
         if self.is_safe:
             return (
-                f"Release {self.release} is made of the same source, which was measured: whoever has both finds no {self.unit} that shares "
+                f"{shares}, which was measured: whoever has both finds no {self.unit} that shares "
                 f"its published combinations with fewer than k = {self.k:,}{self._kept()}."
             )
         if self.shared is None:
@@ -147,7 +148,7 @@ class Overlap(FrozenModel):
             )
         alike, shared = _ALIKE[self.by], f"{'at least ' * self.rounded}{counted(self.shared, self.counts)}"
         told = [
-            f"Release {self.release} is made of the same source: {shared} of this one are in it too{alike}. "
+            f"{shares}: {shared} of this one are in it too{alike}. "
             "Whoever has both can look for somebody who is in both among the few that share both published combinations."
         ]
         if self.shared_at_risk is None:

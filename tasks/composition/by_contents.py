@@ -19,6 +19,7 @@ from core.composition.joint_classes import (
     SETS,
     THEIRS,
     RecordMatching,
+    alike_records_sql,
     common_persons_sql,
     equal_records_sql,
     joined_records_sql,
@@ -37,6 +38,9 @@ from tasks.store.store import Store
 from tasks.writing.people import Part
 
 _PERSONS = np.uint64(1) << np.uint64(63)
+OTHERWISE_READ = (
+    "both are made of one file, but read it in two ways or link its records by other columns, so that these are not known again"
+)
 OLDER = "another version of this program made it, which kept less of its records"
 
 
@@ -65,6 +69,7 @@ class ComparedContents(NamedTuple):
         k: Least records, or persons where the job names them, of a safe joint class.
         promises: The l and t requirements of both.
         republished: The numbers of the sensitive columns of which either publishes other values than its source has.
+        in_files: How many records the files hold that both are made of. So many must be found in both.
     """
 
     mine: Side
@@ -74,6 +79,7 @@ class ComparedContents(NamedTuple):
     k: int
     promises: Promises
     republished: frozenset[int] = frozenset()
+    in_files: int = 0
 
 
 def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
@@ -121,7 +127,9 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain)
-    return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, republished)
+    return ComparedContents(
+        ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, republished, known.count_in_files(earlier.files)
+    )
 
 
 def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -153,6 +161,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
             _load_theirs(database, compared.theirs, files, theirs, persons=persons)
             _load_sets(database, compared, mine, theirs)
             identity = _identity(database, compared)
+            _check_files(database, compared, identity, of_files=bool(files))
             if not files and not any(identity[:2]):
                 return None
             database.execute(joined_records_sql(identity))
@@ -261,6 +270,21 @@ def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
         return
     known, classes = pq.read_table(store.path(part.contents)), pq.read_table(store.path(part.members))
     yield known.append_column("class", classes["class"])
+
+
+def _check_files(database: duckdb.DuckDBPyConnection, compared: ComparedContents, identity: RecordMatching, *, of_files: bool) -> None:
+    """Raise ``UnmeasuredError`` unless all records of the files that both are made of are found in both.
+
+    A job that reads a file in another way, with other separators say, makes other records of it. Compared with the records of another job
+    they look as if all of these had left and all of its own had come, which puts nobody at risk.
+    """
+    if not compared.in_files:
+        return
+    linking = ["content"] * (compared.by_contents or not compared.by_persons) + ["person"] * compared.by_persons
+    columns = [*linking, *(f"value_{number}" for number in identity.same)]
+    [[alike]] = database.execute(alike_records_sql(columns, of_files=of_files)).fetchall()
+    if alike < compared.in_files:
+        raise UnmeasuredError(OTHERWISE_READ)
 
 
 def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -> RecordMatching:

@@ -23,7 +23,7 @@ from tasks.counting.domains import ChunkReading, axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, read_recoding_of
-from tasks.source.chunks import Chunk, ChunkedSource
+from tasks.source.chunks import Chunk, ChunkedSource, PieceKey
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import load_domains
 
@@ -62,6 +62,9 @@ class Ours(NamedTuple):
 def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
     """Count records at risk by ``Overlap`` field, from chunk histograms; raise if not comparable."""
     entry = _comparable(run, overlap.release)
+    readings = _readings(chunk.key for chunk in source.chunks)
+    if any(readings.get(digest, reading) != reading for digest, reading in _readings(entry.chunks).items()):
+        raise UnmeasuredError("it read other values of the same file, and classes are compared by values")
     # Runs that keep none were told apart above.
     assert run.recoded is not None
     return run_comparison(run, compare_by_files, Ours(run.job, run.recoded, source), entry, overlap, run.store)
@@ -104,6 +107,14 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
         except UnmeasuredError as reason:
             figures["unmeasured"] = str(reason)
     return figures
+
+
+def _readings(chunks: Iterable[tuple[PieceKey, ...]]) -> dict[str, set[PieceKey]]:
+    """Return by digest of a file what else the rows depend on that chunks with these keys have of it."""
+    found: dict[str, set[PieceKey]] = {}
+    for digest, _first, _rows, *reading in (piece for chunk in chunks for piece in chunk):
+        found.setdefault(str(digest), set()).add(tuple(reading))
+    return found
 
 
 def _comparable(run: Run, release: str) -> Entry:

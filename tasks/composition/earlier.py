@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -100,6 +100,10 @@ class KnownRecords:
                 found = Sketches.of_all([found, read_sketches(part, self.run.store, found)])
             self._sketches[columns] = found
         return self._sketches[columns]
+
+    def count_in_files(self, digests: Set[str]) -> int:
+        """Return how many records the source files with some digests hold, each file once."""
+        return sum({file.digest: file.rows for file in self.source.files if file.digest in digests}.values())
 
     def parts(self, by: Digested) -> Sequence[Part]:
         """Return the records with their classes and digests; empty if kept by fragment in other columns."""
@@ -200,15 +204,16 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
     )
     if entry.key != registry.key:
         return found._replace(untold="the key of the registry is another one now, so that its records are not known again")
+    here = registry.keyed_files(known.source)
+    files = frozenset(digest for keyed, digest in here.items() if keyed in entry.files)
     if entry.linkage_key != tuple((name, known.kinds.get(name)) for name, _ in entry.linkage_key):
         found = found._replace(linkage_key=())
         if not persons:
             # A query for other columns, say. Records cannot be told to be the same ones, and neither to be others.
             qids = {qid.name for qid in known.run.job.columns.quasi_identifiers}
-            alike = qids <= set(entry.columns) or set(entry.qids) <= set(known.kinds)
+            alike = files or qids <= set(entry.columns) or set(entry.qids) <= set(known.kinds)
             return found._replace(untold=OTHER_COLUMNS) if alike else None
-    here = registry.keyed_files(known.source)
-    if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
+    if files:
         return found._replace(
             files=files, is_reported=_are_common_in_files(Counter(registry.keyed_file_digests(known.source)), Counter(entry.files))
         )

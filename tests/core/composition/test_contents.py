@@ -40,6 +40,7 @@ def test_equal_values_are_equal_however_they_are_stored() -> None:
     assert contents_of(stored, 4).tolist() == contents_of(COLUMNS, 4).tolist()
     assert [kind_of(one.type) for one in stored] == [kind_of(one.type) for one in COLUMNS]
     assert len({kind_of(one) for one in (pa.int64(), pa.string(), pa.float64(), pa.date32())}) == 4
+    assert kind_of(pa.float32()) != kind_of(pa.float64()), "its values are rounded"
     assert kind_of(pa.string()) == kind_of(pa.large_string()) == kind_of(pa.binary()), "their digests are those of the bytes"
     assert contents_of([pa.array(["a"])], 1).tolist() == contents_of([pa.array([b"a"])], 1).tolist()
 

@@ -69,7 +69,7 @@ def test_the_command_line_warns_of_a_file_that_grew(direct: CommandLine, tmp_pat
     assert done.returncode == 0
     [overlap] = json.loads(done.stdout)["overlaps"]
     assert (overlap["release"], overlap["added"]) == (first["release"], 5)
-    assert f"Warning: Release {first['release']} is made of the same source" in done.stderr
+    assert f"Warning: Release {first['release']} shares records with this one" in done.stderr
     assert "Of 5 records that came since" in done.stderr
 
 

@@ -52,8 +52,10 @@ class Compared:
             self.asked.append(by)
             return [PART]
 
-        known: Any = SimpleNamespace(run=run, kinds=KINDS, digested=Digested(("q", "s"), ("note",), ("s",)), parts=parts)
-        earlier: Any = SimpleNamespace(release="people-1", work=None, linkage_key=("q",) if linked else (), persons=False)
+        known: Any = SimpleNamespace(
+            run=run, kinds=KINDS, digested=Digested(("q", "s"), ("note",), ("s",)), parts=parts, count_in_files=len
+        )
+        earlier: Any = SimpleNamespace(release="people-1", work=None, linkage_key=("q",) if linked else (), persons=False, files="ff")
         self._entry.digested = (NAMES, untreated, kept)
         return by_contents.figures_by_contents(known, earlier, 2)
 
@@ -89,7 +91,7 @@ def test_values_have_the_numbers_of_their_digests_on_either_side(compared: Compa
     assert found.promises.columns == ("s", "score", "other", "q")
     assert found.mine.values == (0, 1, None, None)
     assert found.theirs.values == (1, 2, 0, 3)
-    assert (found.by_contents, found.by_persons, found.k) == (False, False, 2)
+    assert (found.by_contents, found.by_persons, found.k, found.in_files) == (False, False, 2, 2)
 
 
 def test_two_releases_that_nothing_links_have_nothing_in_common(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.job.job import Job
-from tasks.composition.by_contents import ComparedContents, Side, compare_by_contents
+from tasks.composition.by_contents import OTHERWISE_READ, ComparedContents, Side, compare_by_contents
 from tasks.composition.joint_values import Promises
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import Part
@@ -96,3 +96,42 @@ def test_records_at_risk_are_those_of_a_look_at_each(tmp_path: Path, persons: bo
     assert (figures["by"], figures["unit"]) == said
     # Whose other values are published now left and came; without persons they are other records.
     assert (figures["changed"] > 0) == persons
+
+
+@pytest.mark.parametrize("linked", ["contents", "both", "persons", "neither"])
+@pytest.mark.parametrize("fragments", [False, True])
+@pytest.mark.parametrize("field", ["", "content", "person", "value"])
+def test_records_of_the_same_file_are_all_in_both_or_nothing_is_said_of_them(
+    tmp_path: Path, linked: str, fragments: bool, field: str
+) -> None:
+    """The other release has read other values of the file that both are made of."""
+    mine, theirs = drawn_releases(0)
+    mine["both"], theirs["both"] = ([row._replace(person=7 + number) for number, row in enumerate(side["both"])] for side in (mine, theirs))
+    if field:
+        theirs["both"] = [row._replace(**{field: getattr(row, field) + 90}) for row in theirs["both"]]
+    stores = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    sides = (
+        side(stores[0], mine, MINE, persons=True, fragments=fragments),
+        side(stores[1], theirs, THEIRS, persons=True, fragments=fragments),
+    )
+    by = linked in {"contents", "both"}, linked in {"persons", "both"}
+
+    def answer(in_files: int) -> Any:
+        compared = ComparedContents(*sides, *by, 3, Promises({}, {}, ("s",), None), in_files=in_files)
+        return compare_by_contents(job_with("who"), compared, *stores, tmp_path / "spill")
+
+    looked_at = {"value", "content"} if linked in {"contents", "neither"} else {"value", "person", *["content"] * by[0]}
+    assert answer(6) == ([None, OTHERWISE_READ] if field in looked_at else answer(0))
+    # More than there are can never be in both.
+    assert answer(16) == [None, OTHERWISE_READ]
+
+
+def test_one_record_of_the_same_file_that_reads_otherwise_is_enough(tmp_path: Path) -> None:
+    mine, theirs = drawn_releases(0)
+    first, *others = theirs["both"]
+    store, how = Store(tmp_path), {"persons": False, "fragments": False}
+    sides = [side(store, mine, MINE, **how)]
+    store = Store(tmp_path / "theirs")
+    sides.append(side(store, theirs | {"both": [first._replace(content=1), *others]}, THEIRS, **how))
+    compared = ComparedContents(sides[0], sides[1], True, False, 3, Promises({}, {}, ("s",), None), in_files=6)
+    assert compare_by_contents(job_with(), compared, Store(tmp_path), store, tmp_path / "spill") == [None, OTHERWISE_READ]

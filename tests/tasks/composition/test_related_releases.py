@@ -14,6 +14,7 @@ import pytest
 
 from core.composition.contents import Sketch
 from schemas.job.job import Job
+from schemas.release.increments import Overlap
 from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
 from tasks.composition.registry import Registered, ReleaseRegistry
@@ -84,14 +85,19 @@ def test_a_release_that_is_not_registered_is_named_where_its_columns_are_those_o
 
 
 @pytest.mark.parametrize(
-    ("columns", "qids", "alike"), [("ab", "xy", True), ("b", "ab", True), ("abc", "abc", True), ("b", "ay", False), ("xb", "x", False)]
-)
+    ("columns", "qids", "file", "alike"),
+    [
+        ("ab", "xy", "", True), ("b", "ab", "", True), ("abc", "abc", "", True), ("b", "ay", "", False), ("xb", "x", "", False),
+        # One file with other columns is one that was read with another delimiter, say.
+        ("xb", "x", "f", True), ("xb", "x", "g", False),
+    ],
+)  # fmt: skip
 def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_columns_of_the_other(
-    columns: str, qids: str, alike: bool
+    columns: str, qids: str, file: str, alike: bool
 ) -> None:
     """This source has the columns a and b, which are its quasi-identifiers."""
     job = SimpleNamespace(columns=SimpleNamespace(quasi_identifiers=[SimpleNamespace(name=name) for name in "ab"]))
-    known: Any = SimpleNamespace(person_columns=(), kinds={"a": "text", "b": "text"}, run=SimpleNamespace(job=job))
+    known: Any = SimpleNamespace(person_columns=(), kinds={"a": "text", "b": "text"}, run=SimpleNamespace(job=job), source=None)
     entry: Any = SimpleNamespace(
         most=None,
         release="people-1",
@@ -103,8 +109,9 @@ def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_colum
         key="K",
         columns=tuple(columns),
         qids=qids,
+        files=(file,),
     )
-    registry: Any = SimpleNamespace(key="K")
+    registry: Any = SimpleNamespace(key="K", keyed_files=lambda _source: {"f": "plain"})
     found = earlier._related(known, entry, registry, None)
     assert (found and found.untold) == (earlier.OTHER_COLUMNS if alike else None)
 
@@ -277,3 +284,13 @@ def test_files_of_both_are_common_however_they_are_keyed(tmp_path: Path, theirs:
     another = earlier._related(known, registered(tmp_path, **said | {"key": "0"}), registry, None)
     assert another is not None
     assert "another one now" in another.untold
+
+
+@pytest.mark.parametrize("at_risk", [0, 3])
+@pytest.mark.parametrize(("by", "what"), [("files", "records"), ("contents", "records"), ("persons", "persons")])
+def test_of_another_release_it_is_said_what_it_shares(by: Any, what: str, at_risk: int) -> None:
+    """Its source may be another one, or an older one, and its records those of the same persons with other values."""
+    figures = {"shared": 9, "added": 4, "removed": 2, "added_at_risk": 0, "removed_at_risk": 0}
+    told = Overlap(release="people-1", k=2, by=by, shared_at_risk=at_risk, **figures).sentence()
+    assert told.startswith(f"Release people-1 shares {what} with this one")
+    assert "same source" not in told
