@@ -148,7 +148,9 @@ def check_forms(frame: object, job: JobFile) -> None:
             raise JobError(str(path), faults)
     of_several = isinstance(data, Mapping) and ("tables" in data or names_tables(data))
     if isinstance(frame, Mapping) and not of_several:
-        raise FrameError.job_of_one()
+        # Of columns by name it is said that they are no table.
+        are_tables = all(hasattr(type(one), "columns") for one in frame.values())
+        raise FrameError.job_of_one() if are_tables else FrameError.no_table(type(frame).__name__)
     if of_several and not isinstance(frame, Mapping):
         raise FrameError.job_of_several()
 
