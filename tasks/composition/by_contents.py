@@ -78,7 +78,7 @@ class ComparedContents(NamedTuple):
     by_persons: bool
     k: int
     promises: Promises
-    republished: frozenset[int] = frozenset()
+    republished: tuple[int, ...] = ()
     in_files: int = 0
 
 
@@ -123,7 +123,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     others = [name for name, _ in kept if name not in mine]
     columns = (*mine, *others)
     places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
-    republished = frozenset(map(columns.index, (own.republished | other.republished).intersection(columns)))
+    republished = tuple(sorted(map(columns.index, (own.republished | other.republished).intersection(columns))))
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain)

@@ -14,6 +14,8 @@ import pytest
 from schemas.job.job import Job
 from tasks.composition.by_contents import OTHERWISE_READ, ComparedContents, Side, compare_by_contents
 from tasks.composition.joint_values import Promises
+from tasks.engine.remote.call_queues import FolderQueue
+from tasks.engine.remote.codec import decoded, encoded
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import Part
 from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
@@ -135,3 +137,12 @@ def test_one_record_of_the_same_file_that_reads_otherwise_is_enough(tmp_path: Pa
     sides.append(side(store, theirs | {"both": [first._replace(content=1), *others]}, THEIRS, **how))
     compared = ComparedContents(sides[0], sides[1], True, False, 3, Promises({}, {}, ("s",), None), in_files=6)
     assert compare_by_contents(job_with(), compared, Store(tmp_path), store, tmp_path / "spill") == [None, OTHERWISE_READ]
+
+
+def test_a_comparison_goes_to_a_worker_and_comes_there_as_it_was(tmp_path: Path) -> None:
+    queue = FolderQueue(tmp_path)
+    sides = side(Store(tmp_path / "mine"), drawn_releases(0)[0], MINE, persons=True, fragments=False), Side((), True, (None, 0))
+    promises = Promises({"l": {"s": SAID}}, {}, ("s",), None)
+    for more in ({}, {"republished": (0,), "in_files": 6}):
+        compared = ComparedContents(*sides, True, True, 3, promises, **more)
+        assert decoded(encoded(compare_by_contents, (compared,), queue), queue) == (compare_by_contents, (compared,))
