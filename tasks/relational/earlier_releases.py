@@ -221,11 +221,11 @@ class ComparablePersons(KnownRecords):
     histories: NumberedHistories
 
     @classmethod
-    def of(cls, given: ReleasedTables, histories: NumberedHistories) -> ComparablePersons:
-        """Return the comparable persons of a release of several tables."""
+    def of(cls, given: ReleasedTables, released: int, histories: NumberedHistories) -> ComparablePersons:
+        """Return the comparable persons of a release of several tables, which publishes so many of them."""
         job = persons_job(given.job)
         run, rows = replace(given.run, job=job), PersonRows(given)
-        released, k = len(given.persons_kept()), given.job.privacy.k
+        k = given.job.privacy.k
         most = None if tellable(released, k, given.persons) else released + k
         return cls(run=run, source=_source(given, rows), most=most, rows=rows, histories=histories)
 

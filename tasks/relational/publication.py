@@ -111,7 +111,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
             check_unchanged(table.table.source)
     attacks = _attacked(given, staged, staging)
     digests = tuple(file.sha256 for file in staged)
-    known = ComparablePersons.of(given, NumberedHistories(numbered, digests))
+    known = ComparablePersons.of(given, counted.persons, NumberedHistories(numbered, digests))
     shown = ShownTables(known.run, given.job, files_by_table(staged, staging, given.job.tables), digests, given.release)
     with compared_tables(known, shown) as compared:
         manifest = _manifest(given, outcome, staged, counted).model_copy(update=_with_earlier(attacks, compared) | compared.said)

@@ -12,7 +12,6 @@ from pydantic_core import to_jsonable_python
 
 from core.recount.histories import TablesRecount
 from schemas.job.publish import canonical_way
-from schemas.reading.regular_files import content_of
 from schemas.relational.fitting import tables_of_persons
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_promise, unit_key_words
@@ -22,11 +21,11 @@ from schemas.release.terms import NOT_FOR_NODES
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
+from tasks.verification.entries import OTHER_CODE, differing_documents
 
 BATCH_ROWS = 1 << 17
 DIGITS = 12
 """Decimal places of a published loss."""
-OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
 NO_REPORT = "The report was held against its digest alone: the manifest does not state enough to make it again."
 
 
@@ -126,16 +125,7 @@ def tables_report_faults(release: Path, manifest: TablesManifest) -> tuple[list[
     except (AttributeError, KeyError, TypeError, ValueError):
         # What was promised is no more than a mapping until it is held against a job.
         return [], [NO_REPORT]
-    return [f"{name} does not say what the manifest does" for name, text in texts.items() if not _holds(release / name, text.encode())], []
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        return content_of(path, len(content), links=False) == content
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
+    return [f"{name} does not say what the manifest does" for name in differing_documents(release, texts)], []
 
 
 def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob, *, known: bool) -> list[str]:

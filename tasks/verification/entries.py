@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from schemas.errors.base import counted
 from schemas.job.job import Job
+from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from schemas.release.manifest import Manifest
@@ -23,6 +24,7 @@ from tasks.verification.published_releases import place_above
 MOST_BYTES = 1_000
 MOST_BYTES_OF_REPORT = 500_000_000
 """Bytes of a file of the report, where the manifest is of a version that did not say how many there are."""
+OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
 RELEASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}-[0-9a-f]{16}")
 """The id of a release: the name of a job and 16 digits."""
 
@@ -154,3 +156,18 @@ def _named(content: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return line[:-1] if line.endswith("\n") and RELEASE.fullmatch(line[:-1]) else None
+
+
+def differing_documents(release: Path, texts: Mapping[str, str]) -> list[str]:
+    """Return the names of the documents of a release that hold another text than the given one."""
+    return [name for name, text in texts.items() if not _holds(release / name, text.encode())]
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Return whether a file holds some bytes; a missing file counts as equal, as it is reported elsewhere."""
+    try:
+        return content_of(path, len(content), links=False) == content
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False

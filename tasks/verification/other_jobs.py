@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -17,7 +17,7 @@ from schemas.relational.table_jobs import table_job, tables_digest, tables_promi
 from schemas.relational.tables_job import TablesJob
 from schemas.release.manifest import Manifest
 from tasks.release.manifest import is_of_job
-from tasks.store.secret import read_secrets
+from tasks.store.secret import FolderSecret, read_secrets
 
 _MOST = 3
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?")
@@ -30,26 +30,35 @@ SET = "If the release was made with --set, give the same settings with --set her
 def other_job_note(job: Job, manifest: Manifest) -> str:
     """Return a sentence on a job that is not the manifest's; empty if nothing shows that."""
     known = read_secrets(job)
-    try:
-        mine = is_of_job(manifest, job, known)
-    except JobError:
-        # Its hierarchy files cannot be read, without which it has no digest.
-        mine = False
-        known = []
-    asked = {"method": {"name": job.method.name}, "privacy": to_jsonable_python(job.privacy.summary())}
-    return "" if mine else _note({"method": {"name": manifest.method}, "privacy": manifest.privacy}, asked, keyed=bool(known))
+    return _job_note(job, manifest, job.privacy.summary(), known, lambda: is_of_job(manifest, job, known))
 
 
 def other_tables_job_note(job: TablesJob, manifest: TablesManifest) -> str:
     """Return the same sentence for a job of several tables."""
     known = read_secrets(table_job(job, job.tree.unit))
+
+    def is_its_job() -> bool:
+        return any(secret.keyed("job", tables_digest(job)) == manifest.job for secret in known)
+
+    return _job_note(job, manifest, tables_promise(job), known, is_its_job)
+
+
+def _job_note(
+    job: Job | TablesJob,
+    manifest: Manifest | TablesManifest,
+    promise: Mapping[str, Any],
+    known: Sequence[FolderSecret],
+    is_its_job: Callable[[], bool],
+) -> str:
+    keyed = bool(known)
     try:
-        mine = any(secret.keyed("job", tables_digest(job)) == manifest.job for secret in known)
+        if is_its_job():
+            return ""
     except JobError:
-        mine = False
-        known = []
-    asked = {"method": {"name": job.method.name}, "privacy": to_jsonable_python(tables_promise(job))}
-    return "" if mine else _note({"method": {"name": manifest.method}, "privacy": manifest.privacy}, asked, keyed=bool(known))
+        # Its hierarchy files cannot be read, without which it has no digest.
+        keyed = False
+    asked = {"method": {"name": job.method.name}, "privacy": to_jsonable_python(promise)}
+    return _note({"method": {"name": manifest.method}, "privacy": manifest.privacy}, asked, keyed=keyed)
 
 
 def _note(stated: Mapping[str, Any], asked: Mapping[str, Any], *, keyed: bool) -> str:

@@ -34,7 +34,15 @@ from tasks.report.report import bands, make_report, rebuilt_report_faults, recou
 from tasks.store.database import database
 from tasks.store.place import place_of
 from tasks.store.work_folder import temporary_folder_of
-from tasks.verification.entries import RELEASE, entry_faults, is_target, manifest_text_faults, pointer_faults
+from tasks.verification.entries import (
+    OTHER_CODE,
+    RELEASE,
+    differing_documents,
+    entry_faults,
+    is_target,
+    manifest_text_faults,
+    pointer_faults,
+)
 from tasks.verification.file_forms import csv_faults, faults_outside_table, parquet_faults
 from tasks.verification.manifest_claims import (
     OTHER_LIBRARY,
@@ -47,8 +55,6 @@ from tasks.verification.manifest_claims import (
 )
 from tasks.verification.other_jobs import DIGESTS_DIFFER, other_job_note
 from tasks.verification.published_releases import newer_releases
-
-OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
 
 
 def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
@@ -65,18 +71,7 @@ def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Reco
     examples = examples_of(f"'{release}'", data_files(release), manifest, terms)
     report = make_report(manifest, terms, recount, examples)
     texts = dict(zip(DOCUMENTS, (render(report), report.model_dump_json(indent=2) + "\n"), strict=True))
-    wrong = [name for name, text in texts.items() if not _holds(release / name, text.encode())]
-    return [f"{name} does not say what manifest and files do" for name in wrong], []
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    """Return whether a file holds some bytes; a missing file counts as equal, as it is reported elsewhere."""
-    try:
-        return content_of(path, len(content), links=False) == content
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
+    return [f"{name} does not say what manifest and files do" for name in differing_documents(release, texts)], []
 
 
 @dataclass(frozen=True)

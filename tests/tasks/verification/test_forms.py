@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks.release.files import BOM, Csv
+from tasks.verification.entries import _holds
 from tasks.verification.file_forms import csv_faults, more_than_records, parquet_faults
-from tasks.verification.release import _holds
 
 LAYOUT = Csv(";", {"q": "VARCHAR", "kind": "VARCHAR", "n": "BIGINT", "share": "DOUBLE"})
 RECORDS = 'q;kind;n;share\n"a;b";"x";1;0.5\n"\'=c";"\'=y";;2.0\n;;-3;\n'
