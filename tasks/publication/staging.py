@@ -59,7 +59,7 @@ def complete(
     """
     if faults := stated_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
-    origin = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source_name": job.source.name, "run_by": job.run_by}
+    origin = {"created": datetime.now(UTC).isoformat(timespec="microseconds"), "source_name": job.source.name, "run_by": job.run_by}
     manifest = manifest.model_copy(update={"format": FORMAT} | origin)
     try:
         terms = manifest.asked or terms_of(job, manifest.node)

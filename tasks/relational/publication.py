@@ -117,7 +117,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
         manifest = _manifest(given, outcome, staged, counted).model_copy(update=_with_earlier(attacks, compared) | compared.said)
 
         def finish() -> TablesManifest:
-            made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
+            made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="microseconds")})
             whole = write_signed_documents(run.job, staging, made, report_texts(made), report_code_of_tables())
             entry = compared.enter(whole)
             run.work.keep()
