@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from core.recount.people import share_at_most
 from core.recount.risk import population_risk_of_files
-from schemas.errors.base import counted
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import Job
 from schemas.release.figures import KINDS
-from schemas.release.manifest import Manifest
+from schemas.release.increments import joint_warnings
 from tasks.composition.release_history import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.release.signatures import read_public_key
@@ -23,7 +22,6 @@ from tasks.verification.published_releases import newer_releases, release_folder
 from tasks.verification.release import VerificationContext, Verified, verify_published
 
 if TYPE_CHECKING:
-    from schemas.relational.manifest import TablesManifest
     from schemas.relational.tables_job import TablesJob
     from tasks.relational.verified import VerifiedTables
 
@@ -49,7 +47,7 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
     trusted = read_public_key(key) if key else None
     with release_folder(release) as folder, read_only_store(job) if job else nullcontext() as store:
         verified = verify_published(job, folder, _known(store, release, folder, trusted))
-    told = _together(verified.manifest) if verified.manifest else ()
+    told = joint_warnings(verified.manifest.compositions, verified.manifest.unmeasured_overlaps) if verified.manifest else ()
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)
     return replace(verified, notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])))
@@ -73,19 +71,11 @@ def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = No
 
     with read_only_store(unit_job(job)) if job else nullcontext() as store:
         verified = verify_tables(job, release, key, seal_of_release(release.resolve().name, store) if store else "")
-    told = _together(verified.manifest)
+    told = joint_warnings(verified.manifest.compositions, verified.manifest.unmeasured_overlaps)
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)
     newer = newer_releases(location or str(release), release, verified.manifest)
     return verified._replace(notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])), newer=newer)
-
-
-def _together(manifest: Manifest | TablesManifest) -> tuple[str, ...]:
-    """Return the manifest's warnings about joint disclosure with other releases."""
-    unsafe = [one.sentence() for one in manifest.compositions if not one.is_safe]
-    if manifest.unmeasured_overlaps:
-        unsafe.append(f"Together with {counted(manifest.unmeasured_overlaps, 'older release')} it was not compared.")
-    return tuple(unsafe)
 
 
 def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> VerificationContext:

@@ -9,8 +9,10 @@ that left. Either may be fewer than k (Ganta, Kasiviswanathan and Smith, KDD 200
 The class of a record that is not released is -1, and it is a class as others are: that a person is missing discloses something too.
 
 A person in both releases with a changed published value is singled out by the two files alone: one line is gone and one is new. So such a
-record counts among those that left and those that came. Where a sensitive value changed, nothing but a pseudonym links the two lines, and
-it counts nowhere else; where only an untreated value did, the sensitive one still links the classes.
+record counts among those that left and those that came. It counts among those in both too. An untreated value that changed leaves the
+sensitive one, which links the two lines. A sensitive value that changed may have changed as everybody knows: all pay rose by two per cent,
+or the file was read in another way. Records of which a sensitive value changed have joint classes of their own, since whoever sees that
+no line has kept its value can leave out the others.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
 ABSENT = -2
 """The class of a record that a source does not hold."""
+OF_CHANGED = 2**48
+"""What is added to the classes of a record in both of which a sensitive value changed. No release has so many classes."""
 
 
 def equal_records_sql() -> str:
@@ -93,7 +97,8 @@ def joined_records_sql(identity: RecordMatching) -> str:
     """Return SQL that makes ``joined``: records of either release with their class in both, or ABSENT.
 
     Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …. A record in both whose published values
-    changed has a row for each release that is ``changed``.
+    changed has a row for each release besides that is ``changed``. Where a sensitive value changed, OF_CHANGED is added to the published
+    classes of the row of both.
 
     It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
@@ -163,18 +168,25 @@ def _left(identity: RecordMatching, pairs: str, side: str, other: str, name: str
 
 
 def _rows(identity: RecordMatching) -> str:
-    """Return SQL of the rows of the joined table: for a pair one row, one per release, or all three."""
+    """Return SQL of the rows of the joined table.
+
+    A pair has one row, and where its values changed two more, one per release.
+    """
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
     changed = "m_untreated IS DISTINCT FROM t_untreated" if identity.untreated else "false"
     both, mine, theirs = (
         "".join(f", {value.format(number)} AS value_{number}" for number in range(identity.values))
         for value in ("coalesce(m_value_{0}, t_value_{0})", "m_value_{0}", "t_value_{0}")
     )
-    joint = f"coalesce(m_class, {ABSENT}) AS a, coalesce(t_class, {ABSENT}) AS b, coalesce(m_person, t_person) AS person, false AS changed"
+    a, b = (
+        f"coalesce({side}, {ABSENT}) + CASE WHEN {side} >= 0 AND is_pair AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"
+        for side in ("m_class", "t_class")
+    )
+    joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed"
     # Whose a record of either release is, both say alike, or one of them says nothing of it.
     whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE is_pair AND ({differs} OR {changed})"
     return f"""
-        SELECT {joint}{both} FROM pairs WHERE NOT is_pair OR NOT ({differs})
+        SELECT {joint}{both} FROM pairs
         UNION ALL SELECT m_class, {ABSENT}, {whose}, true{mine} {of_changed}
         UNION ALL SELECT {ABSENT}, t_class, {whose}, true{theirs} {of_changed}
     """

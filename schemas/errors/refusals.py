@@ -76,6 +76,14 @@ class UntreatedError(PrivacyError):
             "under withheld; nothing was published."
         )
 
+    @classmethod
+    def published(cls, release: str, policy: str) -> UntreatedError:
+        """Untreated columns of a published release single out fewer than k, which the policy forbids."""
+        return cls(
+            f"The untreated columns of '{release}', which is published, single out fewer than k, and the policy '{policy}' forbids "
+            "to accept it. Withdraw the release."
+        )
+
 
 class PolicyError(SkaldError):
     """Raised when the policy cannot be read, or a job asks for less than the policy.
@@ -157,6 +165,14 @@ class AttackError(PrivacyError):
         return cls(
             f"{counted(len(attacks), 'attack')} on '{release}' won more than the job accepts, and {by} says to refuse that. Withdraw the "
             f"release:{said}"
+        )
+
+    @classmethod
+    def published_unplayed(cls, release: str, by: str) -> AttackError:
+        """Attacks that the job or policy requires did not run when the release was published."""
+        return cls(
+            f"'{release}' is published, and attacks on it that {by} requires were not played then. Play them with 'skald attack', or "
+            "withdraw the release and run the job again."
         )
 
     @classmethod

@@ -44,6 +44,7 @@ def table_job(job: TablesJob, name: str) -> Job:
         threads=job.threads,
         run_by=job.run_by,
         attacks=job.attacks,
+        overlaps=job.overlaps,
     )
     made._folder, made._is_scratch, made._method_of_several = job.folder, job.is_scratch, job.method.name
     made._may_be_empty, made._at_hand = bool(table.references), job.at_hand
@@ -80,7 +81,7 @@ def persons_job(job: TablesJob) -> Job:
         seen._ways = seen._ways | {column_of_persons(job, name, column): way for column, way in of_table.ways.items()}
         spelled = {column: steps for column, steps in of_table.normalised.items() if column in of_table.sensitive}
         seen._spelled = seen._spelled | {column_of_persons(job, name, column): steps for column, steps in spelled.items()}
-    joined = made.model_copy(update={"columns": seen, "privacy": Privacy(k=job.privacy.k, **models), "overlaps": job.overlaps})
+    joined = made.model_copy(update={"columns": seen, "privacy": Privacy(k=job.privacy.k, **models)})
     joined._folder = job.folder
     return joined
 

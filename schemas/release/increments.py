@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -76,7 +77,7 @@ class Overlap(FrozenModel):
         shared: Records in both, of which ``shared_at_risk`` share both their published combinations with fewer than k.
         added: Records that only this one was made of, of which ``added_at_risk`` have fewer than k of these in their class.
         removed: Records that only the other was made of, of which ``removed_at_risk`` have fewer than k of these in their class there.
-        changed: Records in both of which another value is published here: they count among ``added`` and among ``removed``.
+        changed: Records in both of which another value is published here: they count among ``added`` and ``removed`` too.
         values_at_risk: Records or persons in joint classes that break the l or t of either job; None where neither promises any.
         rounded: Whether fewer than k came or left, so that there are at least ``shared``, and at most ``added`` and ``removed``.
         unmeasured: Why the records at risk were not measured, as the end of a sentence; empty if they were. A figure that was not measured
@@ -257,3 +258,14 @@ class Joined(FrozenModel):
         if self.unmeasured:
             told.append(f"Not all of them were compared: {self.unmeasured}.")
         return " ".join(told)
+
+
+def joint_warnings(compared: Sequence[Overlap | Joined], unmeasured: int | None) -> tuple[str, ...]:
+    """Return the warnings about what a release discloses together with earlier ones.
+
+    Args:
+        compared: Its comparisons with earlier releases.
+        unmeasured: Older releases that it was not compared with.
+    """
+    older = [f"Together with {counted(unmeasured, 'older release')} it was not compared."] if unmeasured else []
+    return (*(one.sentence() for one in compared if not one.is_safe), *older)

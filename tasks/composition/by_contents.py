@@ -161,7 +161,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
             _load_theirs(database, compared.theirs, files, theirs, persons=persons)
             _load_sets(database, compared, mine, theirs)
             identity = _identity(database, compared)
-            _check_files(database, compared, identity, of_files=bool(files))
+            _check_files(database, job, compared, identity, of_files=bool(files))
             if not files and not any(identity[:2]):
                 return None
             database.execute(joined_records_sql(identity))
@@ -272,16 +272,22 @@ def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
     yield known.append_column("class", classes["class"])
 
 
-def _check_files(database: duckdb.DuckDBPyConnection, compared: ComparedContents, identity: RecordMatching, *, of_files: bool) -> None:
+def _check_files(
+    database: duckdb.DuckDBPyConnection, job: Job, compared: ComparedContents, identity: RecordMatching, *, of_files: bool
+) -> None:
     """Raise ``UnmeasuredError`` unless all records of the files that both are made of are found in both.
 
     A job that reads a file in another way, with other separators say, makes other records of it. Compared with the records of another job
-    they look as if all of these had left and all of its own had come, which puts nobody at risk.
+    they look as if all of these had left and all of its own had come, which puts nobody at risk. Of several tables the files are those of
+    the unit, and its persons must be found: what other tables hold of these may have changed.
     """
     if not compared.in_files:
         return
-    linking = ["content"] * (compared.by_contents or not compared.by_persons) + ["person"] * compared.by_persons
-    columns = [*linking, *(f"value_{number}" for number in identity.same)]
+    if job.is_of_several and compared.by_persons:
+        columns = ["person"]
+    else:
+        linking = ["content"] * (compared.by_contents or not compared.by_persons) + ["person"] * compared.by_persons
+        columns = [*linking, *(f"value_{number}" for number in identity.same)]
     [[alike]] = database.execute(alike_records_sql(columns, of_files=of_files)).fetchall()
     if alike < compared.in_files:
         raise UnmeasuredError(OTHERWISE_READ)

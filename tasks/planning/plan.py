@@ -181,7 +181,7 @@ def find_existing_release(job: Job) -> Manifest | None:
     with open_run(job, goes_on=True) as run:
         source = with_keys(job, read_source(run))
         check_published(run, source)
-        found = job_target(job).recall(release_id(job, source), run.work)
+        found = job_target(job).recall(release_id(job, source), run)
         if found:
             forget_extract(job, run.store)
             run.remove_unneeded_artifacts()

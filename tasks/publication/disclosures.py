@@ -15,12 +15,14 @@ import duckdb
 from core.composition.pseudonym_sets import disclosed_sql, pseudonym_owners_sql
 from core.recount.classes import Recount
 from core.recount.linked import discloses_people, exposing_links
-from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
-from schemas.job.attacks import AttackBasis, AttackSettings, attacks_sentence
+from schemas.errors.refusals import AttackError, LinkedError, OverlapError, UntreatedError
+from schemas.job.attacks import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
 from schemas.job.job import Job
 from schemas.job.policy import Policy
 from schemas.registry.treatment_kinds import treatment_kind
+from schemas.relational.manifest import TablesManifest
 from schemas.release.figures import reported_sentence
+from schemas.release.increments import joint_warnings
 from schemas.release.manifest import Manifest, published_qids
 from tasks.composition.pseudonym_families import Disclosed
 from tasks.engine.calls import Call
@@ -76,6 +78,26 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
         if played.basis.unplayed:
             raise AttackError.unplayed(played.basis.unplayed, by)
     return played
+
+
+def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
+    """Refuse a published release that the run's job or policy would not publish now.
+
+    What is published stays, and its manifest is believed: it was compared and attacked when it was made. Only settings that do not change
+    the release are looked at, since others would have made another one.
+    """
+    job, policy, release = run.job, run.policy, manifest.release
+    told = joint_warnings(manifest.compositions, manifest.unmeasured_overlaps)
+    if job.overlaps == "refuse" and told:
+        raise OverlapError.published(told)
+    if by := refusing(job.attacks, policy):
+        if broken := broken_attacks(manifest.attacks):
+            raise AttackError.published(release, [attacks_sentence(one) for one in broken], by)
+        if manifest.attacked is None or manifest.attacked.unplayed:
+            raise AttackError.published_unplayed(release, by)
+    together = None if isinstance(manifest, TablesManifest) else manifest.passthrough_together
+    if policy and not policy.accept_untreated and together and together.below_k:
+        raise UntreatedError.published(release, policy.path)
 
 
 def refusing(settings: AttackSettings | None, policy: Policy | None) -> str:

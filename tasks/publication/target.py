@@ -26,6 +26,7 @@ from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE, PublishedFile, Signable, has_valid_digest
 from schemas.release.manifest import FORMAT, Manifest
 from tasks.engine.runs import Run
+from tasks.publication.disclosures import check_recalled
 from tasks.publication.outputs import bucket_without_release, csv_layout, deliver_files, numbered, stage_output
 from tasks.release.files import Csv
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, manifest_content, manifest_of, read_manifest
@@ -71,23 +72,23 @@ class Target:
         """Return whether a release is in the target."""
         return (self.job.target_path / release).is_dir()
 
-    def recall(self, release: str, work: TargetWork) -> Manifest | None:
+    def recall(self, release: str, run: Run) -> Manifest | None:
         """Return a published release's manifest, or None, and name it in ``CURRENT``; raise if it was altered.
 
         Args:
             release: Its id.
-            work: The work, while it is held.
+            run: The run, which raises too if its job or policy would refuse to publish the release now.
         """
-        return self.recall_by(release, work, manifest_of, unaltered_manifest)
+        return self.recall_by(release, run, manifest_of, unaltered_manifest)
 
     def recall_by(
-        self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
+        self, release: str, run: Run, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
         """Return a published manifest of any kind, or None; name it in ``CURRENT``; raise if it lacks files.
 
         Args:
             release: Its id.
-            work: The work, while it is held.
+            run: The run, which raises too if its job or policy would refuse to publish the release now.
             read: Reads the manifest that a store has; the address is for messages.
             here: Reads that of a release in a folder.
         """
@@ -97,6 +98,7 @@ class Target:
         manifest = here(folder)
         if lost := count_missing_files(folder, manifest):
             raise StorageError.altered(release, lost)
+        check_recalled(run, manifest)
         self._point(release)
         return manifest
 
@@ -178,7 +180,7 @@ class BucketTarget(Target):
         return Bucket(str(self.job.target))
 
     def recall_by(
-        self, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
+        self, release: str, run: Run, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
         """Return a release's manifest, or None, and name it in ``CURRENT``; raise if its files are missing."""
         content = self._manifest_content(release)
@@ -187,7 +189,8 @@ class BucketTarget(Target):
         manifest, there = read(content, self.bucket.location_of(release)), set(self.bucket.names(release))
         if lost := sum(f"{release}/{name}" not in there for name in manifest.listed):
             raise StorageError.altered(release, lost)
-        self._finish(release, work)
+        check_recalled(run, manifest)
+        self._finish(release, run.work)
         return manifest
 
     def is_published(self, release: str) -> bool:

@@ -110,7 +110,7 @@ def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
         check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
-        manifest = job_target(run.job).recall(release, run.work)
+        manifest = job_target(run.job).recall(release, run)
         if manifest is None:
             run.increment = increment_of(run, source)
         else:

@@ -7,7 +7,7 @@ The other releases may be of one table or of several.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -243,10 +243,6 @@ class ComparablePersons(KnownRecords):
             by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
             self._sketches[columns] = sketches_of(pq.read_table(self.run.store.path(self.digest_tables(by)[0])))
         return self._sketches[columns]
-
-    def count_in_files(self, digests: Set[str]) -> int:
-        """Return 0: a file holds records of one table, and others of the same persons may have changed."""
-        return 0
 
     def parts(self, by: Digested) -> Sequence[Part]:
         """Return the persons' histories and digests as one part; raise if they cannot be compared."""

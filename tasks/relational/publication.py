@@ -60,7 +60,7 @@ def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource
 
 def recall_tables(run: Run, release: str) -> PublishedTables | None:
     """Make a published release current and remove unneeded artefacts; return it, or None if there is none."""
-    manifest = job_target(run.job).recall_by(release, run.work, written_manifest, read_tables_manifest)
+    manifest = job_target(run.job).recall_by(release, run, written_manifest, read_tables_manifest)
     if manifest is None:
         return None
     run.remove_unneeded_artifacts()

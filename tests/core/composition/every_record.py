@@ -64,7 +64,7 @@ def without_values(mine: Iterable[Seen], theirs: Iterable[Seen], least: int, *, 
 
 
 def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -> Mapping[tuple[Hashable, Hashable], list[Seen]]:
-    """Return records by their two classes; of whom another value is published in the second, those by either class alone too."""
+    """Return records by their two classes; those of whom another value is published in the second by either class alone too."""
     here, there = dict[Hashable, Seen](), dict[Hashable, Seen]()
     left = [_numbered_by(side, lambda one: (one.identity, one.untreated)) for side in (mine, theirs)]
     # Those first that also publish the same untreated values, then those that are alike in what they are linked by, then persons.
@@ -81,8 +81,8 @@ def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -
     for one, seen in here.items():
         other = there[one]
         same = seen.value == other.value
-        if same:
-            groups[(seen.group, other.group)].append(seen)
+        # Whose sensitive value changed is looked for among those whose value did.
+        groups[(seen.group, other.group) if same else (_of_changed(seen), _of_changed(other))].append(seen)
         if not same or seen.untreated != other.untreated:
             groups[(seen.group, ABSENT)].append(seen)
             groups[(ABSENT, other.group)].append(other._replace(person=seen.person))
@@ -91,6 +91,10 @@ def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -
     for seen in left[1].values():
         groups[(ABSENT, seen.group)].append(seen)
     return groups
+
+
+def _of_changed(one: Seen) -> Hashable:
+    return one.group if one.group == HIDDEN else (one.group, "changed")
 
 
 def _taken(

@@ -90,6 +90,19 @@ def test_what_breaks_a_release_is_said_first_and_refused_where_that_is_asked(dir
     assert [one["verdict"] for one in said["attacks"]].count("broken") == 1
     assert direct("attack", release, "--job", job, "--set", "attacks.refuse=true").returncode == 3
     assert direct("verify", release, "--job", job).returncode == 0
+    # A run that would publish nothing new holds what is published to what it asks now.
+    later = direct("run", job, "--set", "attacks.refuse=true")
+    assert later.returncode == 3
+    assert f"'{release.name}' won more than the job accepts" in later.stderr
+
+
+def test_a_release_that_was_not_attacked_is_none_that_kept_what_a_job_refuses_now(direct: CommandLine) -> None:
+    job = people_job(direct.folder, people(200))
+    assert direct("run", job, "--set", "attacks=off").returncode == 0
+    assert direct("run", job, "--set", "attacks=off").returncode == 0
+    later = direct("run", job, "--set", "attacks.refuse=true")
+    assert later.returncode == 3
+    assert "were not played then" in later.stderr
 
 
 def test_a_release_that_does_not_verify_is_not_attacked(direct: CommandLine) -> None:

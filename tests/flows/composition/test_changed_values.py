@@ -77,6 +77,20 @@ def test_values_of_everybody_that_changed_tell_nobody_apart(anonymise: Anonymise
     assert (overlap.shared, overlap.changed, overlap.known_at_risk, overlap.is_safe) == (60, 60, 0, True)
 
 
+@pytest.mark.ci
+def test_who_is_told_apart_by_both_is_known_though_everybodys_value_changed(anonymise: Anonymise, tmp_path: Path) -> None:
+    rows = people()
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    anonymise(job_in(tmp_path, qids=("a",)))
+    pq.write_table(table_of([row | {"dx": row["dx"].upper()} for row in rows]), tmp_path / "people.parquet")
+    other = job_in(tmp_path, qids=("b",))
+    # Each a holds ten and each b six, and both together hold one.
+    [overlap] = anonymise(other).untold.overlaps or ()
+    assert (overlap.shared, overlap.changed, overlap.shared_at_risk, overlap.added_at_risk) == (60, 60, 60, 0)
+    with pytest.raises(OverlapError, match="Fewer than k"):
+        anonymise(other, "overlaps=refuse")
+
+
 def paid_job(folder: Path, qid: str, size: int, *, person: bool) -> Path:
     """A job whose pay is published as means of so many."""
     path = job_in(folder, qids=(qid,), person=person, privacy=NIGHTS | {"l": {"dx": {"distinct": 2}}})

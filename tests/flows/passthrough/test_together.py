@@ -202,6 +202,12 @@ def test_a_policy_forbids_to_accept_it(anonymise: Anonymise, tmp_path: Path, mon
     assert not list((tmp_path / "releases").glob("together-*"))
     coarse = {"insensitive": [], "withheld": UNTREATED}
     assert anonymise(job(tmp_path / "coarse", columns=coarse)).new
+    # What was published before there was a policy is no reason to go on.
+    monkeypatch.delenv("SKALD_POLICY")
+    assert anonymise(job(tmp_path)).new
+    monkeypatch.setenv("SKALD_POLICY", str(policy))
+    with pytest.raises(UntreatedError, match="Withdraw the release"):
+        anonymise(job(tmp_path))
 
 
 @pytest.mark.few(1, "ci")

@@ -22,6 +22,7 @@ from schemas.errors.base import VerificationError
 from schemas.errors.refusals import OverlapError
 from schemas.relational.tables_job import load_tables_job
 from schemas.release.increments import PersonsOverlap
+from tasks.composition.by_contents import OTHERWISE_READ
 from tasks.relational.earlier_releases import FEW_ROWS
 from tasks.relational.publication import PublishedTables
 from tests.conftest import Anonymise
@@ -225,3 +226,54 @@ def test_releases_of_one_table_and_of_several_are_compared_by_person(tmp_path: P
     others["person"] = others["person"].set_column(2, "income", pa.array(moved))
     strangers = tables(job_of_tables(tmp_path, others, lasting=False), ())
     assert [one for one in strangers.manifest.overlaps or () if not one.unmeasured] == []
+
+
+def job_on_csv(folder: Path, name: str, qid: str, **source: Any) -> Path:
+    """Write a job on two CSV files, whose persons are looked for by one column of theirs."""
+    columns = {"identifiers": [one for one in ("a", "b") if one != qid], "quasi_identifiers": [{"name": qid, "hierarchy": {"widths": [1]}}]}
+    of_tables = {
+        "person": {"source": {"path": "person.csv", "types": {"pid": "integer", "a": "integer", "b": "integer"}}, "key": "pid"},
+        "visit": {"source": {"path": "visit.csv", "types": {"pid": "integer", "cost": "double"}} | source, "references": {"pid": "person"}},
+    }
+    of_tables["person"] |= {"columns": columns}
+    of_tables["visit"] |= {"columns": {"sensitive": ["cost"]}}
+    job = {"version": 2, "name": name, "tables": of_tables, "privacy": {"k": 5}, "memory": "200MB", "target": f"releases/{name}"}
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(job | {"suppression": {"limit": 0.5}}, sort_keys=False))
+    return path
+
+
+@pytest.mark.parametrize("other", [{}, {"decimal": ",", "thousands": "."}], ids=["in one way", "in two ways"])
+def test_who_is_told_apart_by_two_releases_is_known_however_both_read_the_files(tmp_path: Path, other: dict[str, Any]) -> None:
+    (tmp_path / "person.csv").write_text("pid,a,b\n" + "".join(f"{row},{row // 10},{row % 10}\n" for row in range(60)))
+    (tmp_path / "visit.csv").write_text("pid,cost\n" + "".join(f"{row},{1 + row % 7}.{100 + row}\n" for row in range(60)))
+    tables(job_on_csv(tmp_path, "one", "a"), ())
+    path = job_on_csv(tmp_path, "two", "b", **other)
+    with pytest.raises(OverlapError, match="Nothing was published"):
+        tables(path, ("overlaps=refuse",))
+    made = tables(path, ())
+    assert made.manifest.overlaps is not None
+    [overlap] = made.manifest.overlaps
+    # Each a holds ten people and each b six, and both together hold one.
+    assert (overlap.shared, overlap.shared_at_risk, overlap.changed) == (60, 60, 60 if other else 0)
+    # What is published already is not as the job asks now.
+    with pytest.raises(OverlapError, match="Withdraw"):
+        tables(path, ("overlaps=refuse",))
+
+
+def test_persons_of_one_file_whose_keys_two_jobs_read_otherwise_are_no_others(tmp_path: Path) -> None:
+    keys = [f"{1 + row % 9}.{100 + row}" for row in range(60)]
+    (tmp_path / "person.csv").write_text("pid,a,b\n" + "".join(f"{key},{row // 10},{row % 10}\n" for row, key in enumerate(keys)))
+    (tmp_path / "visit.csv").write_text("pid,cost\n" + "".join(f"{key},5\n" for key in keys))
+    for name, qid, said in (("one", "a", {"decimal": "."}), ("two", "b", {"decimal": ",", "thousands": "."})):
+        path = job_on_csv(tmp_path, name, qid, **said)
+        written = yaml.safe_load(path.read_text())
+        for table in written["tables"].values():
+            table["source"] |= said | {"types": table["source"]["types"] | {"pid": "decimal(9, 3)"}}
+        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        if name == "one":
+            tables(path, ())
+    with pytest.raises(OverlapError, match="cannot be compared"):
+        tables(path, ("overlaps=refuse",))
+    [overlap] = tables(path, ()).manifest.overlaps or ()
+    assert (overlap.unmeasured, overlap.is_safe) == (OTHERWISE_READ, False)

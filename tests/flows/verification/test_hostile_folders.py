@@ -18,8 +18,7 @@ from tasks.lattice.replay import replayed_manifest
 from tasks.publication import staging
 from tasks.publication.target import job_target
 from tasks.release.manifest import MOST_PARTS, manifest_of
-from tasks.store.store import Store
-from tasks.store.work_folder import FolderWork
+from tasks.source.extracts import open_run
 from tasks.verification.published_releases import newer_releases_sentence
 from tasks.verification.release import VerificationContext, Verified, verify_published
 from tests.conftest import Anonymise
@@ -94,8 +93,8 @@ def test_neither_a_replay_nor_a_run_that_finds_its_release_reads_without_end(mad
     lay(release / "manifest.json")
     with pytest.raises(StorageError):
         replayed_manifest(load_job(made / "job.yaml", [f"replay={release}"]))
-    with pytest.raises(StorageError):
-        job_target(load_job(made / "job.yaml", [f"target={target}"])).recall(release.name, FolderWork(Store(made), made))
+    with open_run(load_job(made / "job.yaml", [f"target={target}"])) as run, pytest.raises(StorageError):
+        job_target(run.job).recall(release.name, run)
 
 
 def test_the_manifest_says_the_bytes_of_every_file(target: Path) -> None:
