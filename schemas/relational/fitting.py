@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors.base import counted, listed, nearest
@@ -22,26 +22,6 @@ def column_list(value: object) -> list[str]:
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return [str(part) for part in value if isinstance(part, str) and part] if isinstance(value, list | tuple) else []
-
-
-def tables_of_persons(unit: str, keys: Mapping[str, Sequence[str]], references: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """Return the unit and the tables with at most one row a person.
-
-    Their key is of a reference to such a table. So a number of their rows is a number of persons.
-
-    Args:
-        unit: The table of persons.
-        keys: Columns of the key of each table that has one.
-        references: Which columns refer to which table, by table.
-    """
-    found, before = {unit}, set[str]()
-    while found != before:
-        before = set(found)
-        for table, referring in references.items():
-            own = set(keys.get(table, ()))
-            if own and any(other in found and own <= set(column_list(columns)) for columns, other in referring.items()):
-                found.add(table)
-    return found
 
 
 def table_faults(job: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,6 @@ from pydantic import Field
 from schemas.job.attacks import AttackBasis, AttackFigures
 from schemas.job.publish import ColumnPublication
 from schemas.reading.model import FrozenModel
-from schemas.relational.fitting import tables_of_persons
 from schemas.release.evidence import Document, PublishedFile
 from schemas.release.increments import Joined, PersonsOverlap
 
@@ -40,8 +39,8 @@ class ReleasedTable(FrozenModel):
     """Row counts and levels of one table of a release.
 
     Attributes:
-        records: Rows of the source: those that are released, withheld, suppressed and orphans together; null of the table of persons,
-            and of tables with at most one row for each, where fewer than k of them are left out.
+        records: Rows of the source: those that are released, withheld, suppressed and orphans together; null of every table where fewer
+            than k persons are left out, and where fewer than k of its rows are of those left out.
         released: Rows in the data files.
         withheld: Rows of persons who are published that are not, because the job bounds them or to bring histories to k.
         suppressed: Rows of persons who are left out; null where ``records`` is.
@@ -154,11 +153,6 @@ class TablesManifest(FrozenModel):
     def compositions(self) -> list[PersonsOverlap | Joined]:
         """Comparisons with earlier releases: first by shared persons, then by shared pseudonyms."""
         return [*(self.overlaps or ()), *(self.joined or ())]
-
-    @property
-    def of_persons(self) -> set[str]:
-        """The tables whose rows are persons: the unit, and those with at most one row for each."""
-        return tables_of_persons(self.unit, self.key_columns, self.references)
 
     @property
     def source_name(self) -> None:

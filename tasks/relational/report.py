@@ -102,11 +102,13 @@ def _promise_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def _rows_sentence(name: str, table: ReleasedTable) -> str:
-    of = "" if table.records is None else f" of {table.records:,}"
-    left = "those of fewer than k persons" if table.suppressed is None else f"{table.suppressed:,}"
+    kept, nobody = f"{table.withheld:,} withheld of persons who stay", f"{table.orphans:,} of nobody"
+    if table.suppressed is None:
+        few = "How many are left out with their persons is not stated, because these are few."
+        return f"'{name}': {counted(table.released, 'row')} are published, {kept}, {nobody}. {few}"
     return (
-        f"'{name}': {counted(table.released, 'row')}{of} are published, {table.withheld:,} withheld of persons who stay, "
-        f"{left} left out with their persons, {table.orphans:,} of nobody."
+        f"'{name}': {counted(table.released, 'row')} of {table.records:,} are published, {kept}, {table.suppressed:,} left out with their "
+        f"persons, {nobody}."
     )
 
 

@@ -12,7 +12,6 @@ from pydantic_core import to_jsonable_python
 
 from core.recount.histories import TablesRecount
 from schemas.job.publish import canonical_way
-from schemas.relational.fitting import tables_of_persons
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
@@ -32,12 +31,12 @@ NO_REPORT = "The report was held against its digest alone: the manifest does not
 def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
     """Count the released, withheld, suppressed and orphan rows of each table.
 
-    Released rows are those of the recounted files. Of persons, what would say that fewer than k are left out is None.
+    Released rows are those of the recounted files. Where fewer than k persons are left out, no table says how many rows it had: persons
+    may all have equally many.
     """
-    found, published = {}, np.zeros(given.persons, np.bool_)
-    keys = {name: spec.key for name, spec in given.job.tables.items()}
-    whole = tables_of_persons(given.job.tree.unit, keys, {name: spec.references for name, spec in given.job.tables.items()})
+    found, published, k = {}, np.zeros(given.persons, np.bool_), given.job.privacy.k
     published[given.persons_kept()] = True
+    few = not tellable(int((~published).sum()), k)
     for table in given.job.tables:
         levels = given.published_levels(table)
         rows, released = given.tables[table].rows, counted.records[table]
@@ -50,7 +49,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
                     orphans += int((~known).sum())
                     suppressed += int((~published[batch.column("a0").fill_null(0).to_numpy()[known]]).sum())
         beyond = rows - released - orphans - suppressed
-        stated = table not in whole or tellable(suppressed, given.job.privacy.k)
+        stated = not few and tellable(suppressed, k)
         found[table] = ReleasedTable(
             records=rows if stated else None,
             released=released,
@@ -96,20 +95,20 @@ def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list
 def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
     """Return the counts stated or lacking against the manifest's own rule for fewer than k left out."""
     faults, persons, unit = list[str](), manifest.persons, manifest.tables[manifest.unit]
-    if persons.source != unit.records or (unit.records is None) != (unit.suppressed is None):
+    if persons.source != unit.records:
         faults.append("the manifest's persons are not the rows of their table")
-    whole, tables = manifest.of_persons, manifest.tables
+    tables = manifest.tables
     others = [table for name, table in tables.items() if name != manifest.unit]
     if unit.suppressed == 0 and any(table.suppressed for table in others):
         faults.append("the manifest says that rows of persons are left out, and that nobody is")
     if any(min(table.released, table.withheld, table.suppressed or 0, table.orphans) < 0 for table in tables.values()):
         faults.append("the manifest states fewer than no rows")
-    if any(None in (table.records, table.suppressed) for name, table in tables.items() if name not in whole) or any(
-        (table.records is None) != (table.suppressed is None) for table in others
-    ):
+    if any((table.records is None) != (table.suppressed is None) for table in tables.values()):
         faults.append("the manifest lacks counts of rows")
-    if not all(tellable(tables[name].suppressed or 0, k) for name in whole):
-        faults.append("the manifest says how many persons are left out, and these are fewer than k")
+    if not all(tellable(table.suppressed or 0, k) for table in tables.values()) or (
+        unit.records is None and any(table.records is not None for table in others)
+    ):
+        faults.append("the manifest says how many are left out, and these are fewer than k")
     return faults
 
 
@@ -140,10 +139,7 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     faults, persons = count_faults(manifest, found, job.privacy.k), manifest.persons
     if persons.source is not None and persons.source - persons.released > job.suppression.limit * persons.source:
         faults.append(MORE_LEFT_OUT)
-    for name, table in manifest.tables.items():
-        bounded = any(job.tables[one].rows for one in (*job.tree.chains[name], name))
-        if name != job.tree.unit and not bounded and table.withheld > job.suppression.rows * table.stated_records:
-            faults.append(f"more rows of '{name}' are withheld than suppression.rows allows")
+    faults += _withheld_faults(manifest, {name: table.records for name, table in manifest.tables.items() if table.records is not None}, job)
     priced = all(found.penalties.get(name) for name, table in manifest.tables.items() if table.levels)
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
         faults.append("the manifest's loss is not that of the labels in the files")
@@ -151,6 +147,25 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     if counted_there and {name: dict(columns) for name, columns in found.published.items()} != manifest.published:
         faults.append("the manifest's figures of published columns are not those of the files")
     return faults + promise_faults(manifest, job)
+
+
+def _withheld_faults(manifest: TablesManifest, rows: Mapping[str, int], job: TablesJob) -> list[str]:
+    """Return a fault for each table of which more rows are withheld than ``suppression.rows`` allows.
+
+    Where rows are bounded for each person, the job says nothing of how many are withheld.
+
+    Args:
+        manifest: Of the release.
+        rows: Rows of the source of each table that is looked at.
+        job: The job.
+    """
+    return [
+        f"more rows of '{name}' are withheld than suppression.rows allows"
+        for name, many in rows.items()
+        if name != job.tree.unit
+        and not any(job.tables[one].rows for one in (*job.tree.chains[name], name))
+        and manifest.tables[name].withheld > job.suppression.rows * many
+    ]
 
 
 MORE_LEFT_OUT = "more persons are left out than suppression.limit allows"
@@ -164,16 +179,18 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
         rows: Rows of the source of each table; tables whose source is not at hand are not in it.
         job: The job.
     """
-    faults = []
+    faults, k, unit = [], job.privacy.k, manifest.tables[manifest.unit]
+    persons = rows.get(manifest.unit)
+    few = unit.records is None if persons is None else not tellable(persons - unit.released, k)
     for name, many in rows.items():
         table = manifest.tables[name]
-        few = name in manifest.of_persons and 0 < many - table.released - table.withheld - table.orphans < job.privacy.k
-        if table.records != (None if few else many):
+        stated = not few and tellable(many - table.released - table.withheld - table.orphans, k)
+        if table.records != (many if stated else None):
             faults.append(f"the manifest's rows of '{name}' are not those of its source")
-        # Where fewer than k are left out, the manifest does not say how many.
-        if few and name == manifest.unit and many - table.released > job.suppression.limit * many:
-            faults.append(MORE_LEFT_OUT)
-    return faults
+    # Where fewer than k are left out, the manifest does not say how many.
+    if few and persons is not None and persons - unit.released > job.suppression.limit * persons:
+        faults.append(MORE_LEFT_OUT)
+    return faults + _withheld_faults(manifest, {name: many for name, many in rows.items() if manifest.tables[name].records is None}, job)
 
 
 def promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:
