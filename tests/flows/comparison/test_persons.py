@@ -27,7 +27,7 @@ COUNTING = [name for name, method in METHODS.items() if method.counts_persons]
 def compared(tmp_path_factory: pytest.TempPathFactory) -> MethodComparison:
     """The real thing: the command line, and a process for each method that counts persons."""
     folder = tmp_path_factory.mktemp("methods")
-    path = job(folder / "job", suppression={"limit": float(LIMIT)})
+    path = job(folder / "job", method={"name": "skald", "objective": "dm_star"}, suppression={"limit": float(LIMIT)})
     ended = CommandLine("direct", folder)("compare", path, "--methods", ",".join(COUNTING), "--json")
     assert ended.returncode == 0, ended.stderr
     return MethodComparison.model_validate_json(ended.stdout)

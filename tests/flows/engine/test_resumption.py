@@ -51,8 +51,7 @@ def current(folder: Path) -> str:
         (["suppression.limit=0.2"], FOUND),
         (["suppression.treatment=mask"], FOUND),
         (["suppression.rounds=2"], FOUND | {"later"}),
-        # Here it chooses the same classes, and members are known by these.
-        (["method.objective=dm_all"], FOUND - {"members"}),
+        (["method.objective=dm_all"], FOUND),
         (["intervals=bounds"], FOUND),
         (["rows_per_file=50"], set()),
         (["target=elsewhere"], set()),
