@@ -262,3 +262,13 @@ def test_the_risk_in_the_population_is_that_of_the_files_but_for_rounding(
     said: dict[str, float] | None, found: dict[str, float], is_same: bool
 ) -> None:
     assert classes._same_risk(manifest().model_copy(update={"population": said}), found) is is_same
+
+
+@pytest.mark.parametrize(("starred", "left"), [(9, 4), (10, 0)])
+def test_figures_in_the_unit_of_k_are_those_of_persons_where_these_are_named(starred: int, left: int) -> None:
+    by_records = replace(recount(masked=9), sizes={5: 4, 75: 1})
+    assert (by_records.unit, by_records.units, by_records.unit_sizes) == ("record", 95, {5: 4, 75: 1})
+    assert by_records.fully_suppressed_units(starred) == (9, starred)
+    by_persons = replace(by_records, persons=PersonCount(37, 1, 4, 5, 0, 0, 0, sizes={5: 2, 27: 1}))
+    assert (by_persons.unit, by_persons.units, by_persons.unit_sizes) == ("person", 37, {5: 2, 27: 1})
+    assert by_persons.fully_suppressed_units(starred) == (4, left)

@@ -201,7 +201,7 @@ def test_a_registered_release_gives_back_its_sketches_unless_they_were_changed(t
     assert registry.sketches_of(registered(tmp_path, release="people-2")) is None
 
 
-def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path) -> None:
+def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its manifest says whether it publishes pseudonyms; where that cannot be read, it may."""
     assert registered(tmp_path, place="").is_there
     assert registered(tmp_path, place="").pseudonyms_may_be_there
@@ -216,6 +216,10 @@ def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path)
     ):  # fmt: skip
         path.write_text(text)
         assert entry.pseudonyms_may_be_there is may_be
+    # One that lies in an object store is not the folder of this name that happens to be here.
+    path.write_text(manifest().model_dump_json())
+    monkeypatch.chdir(tmp_path)
+    assert registered(tmp_path, place="").pseudonyms_may_be_there
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_columns
+from tasks.recount import verdict
 from tasks.recount.original import Original
 from tasks.recount.published_labels import labels_of_levels
 from tasks.recount.published_values import column_losses
@@ -59,3 +60,23 @@ def test_two_bounds_cost_what_the_range_of_them_does() -> None:
                 connection.execute("INSERT INTO bounds VALUES (0, 3), (0, 3), (4, 7), (12, 12)")
             losses.append(column_losses(job, RowsHere(connection, intervals, "source"), original)["age"].penalty)
     assert losses == pytest.approx([3 * 3 / 12] * 2)
+
+
+@pytest.mark.parametrize("intervals", ["text", "bounds"])
+@pytest.mark.parametrize(("bounds", "told"), [([(80, 89), (90, None)], 0), ([(80, 89), (90, 94)], 1), ([(88, 95), (90, 94)], 2)])
+def test_labels_that_tell_what_a_column_hides_are_a_fault_and_others_are_none(
+    intervals: str, bounds: list[tuple[int, int | None]], told: int
+) -> None:
+    """Of a column that hides nothing no label is looked at."""
+    hiding, plain = ({"name": name, "hierarchy": {"widths": [10]} | top} for name, top in (("age", {"top": 90}), ("height", {})))
+    columns = {"quasi_identifiers": [hiding, plain], "sensitive": []}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, intervals=intervals))
+    ages = [(low, high) if intervals == "bounds" else (f"[{low} - {high}]" if high else f">= {low}",) for low, high in bounds]
+    names = [name for qid in job.columns.quasi_identifiers for name in published_columns(job, qid)]
+    kind, height = ("INTEGER", (98, 99)) if intervals == "bounds" else ("VARCHAR", ("98",))
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE release ({', '.join(f'{name} {kind}' for name in names)})")
+        connection.executemany(f"INSERT INTO release VALUES ({', '.join('?' * len(names))})", [[*age, *height] for age in ages])
+        faults = verdict._hidden_faults(job, RowsHere(connection, "release", ""))
+    said = f"{told} label{'s' * (told > 1)} of 'age' tell{'s' * (told == 1)} values that the job hides"
+    assert faults == ([said] if told else [])
