@@ -172,9 +172,9 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/writing/cells.py:CellRewriting.write_run: self.job.columns.person -> True": (
         "What is gathered of persons is written only where the job names them."
     ),
-    (
-        "core/columns/sorting.py:radix_sort: size == 0 or here[np.int64(np.uint64(numbers[0]) >> shift) & mask] == size -> ((size == 0))"
-    ): "A digit that all have in common takes a pass, after which numbers stand as before.",
+    "core/columns/sorting.py:radix_sort: here[np.int64(np.uint64(numbers[0]) >> shift) & mask] == size -> False": (
+        "A digit that all have in common takes a pass, after which numbers stand as before."
+    ),
     "core/lattice/bounded_evaluations.py:Evaluations.beaten: > -> >=": "Whether both are the same was asked just before.",
     (
         "core/privacy/holders.py:fewest_too_many: min(fewest, np.int64(persons - holder_bounds.distinct[column] + 2))"
@@ -191,5 +191,42 @@ EQUIVALENT: Mapping[str, str] = {
         "A cell of exactly k persons keeps them for coarser cells, which takes longer and gives the same."
     ),
     "core/units/person_rollups.py:PersonRollUps._rolled: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
+    "core/columns/sorting.py:ascending: len(numbers) < FEW -> True": "NumPy sorts any number of them alike, which takes longer.",
+    "core/columns/sorting.py:ascending: < -> <=": "NumPy sorts any number of them alike.",
+    "core/columns/sorting.py:ascending_digests: len(digests) < FEW -> True": "NumPy sorts any number of them alike, which takes longer.",
+    "core/columns/sorting.py:ascending_digests: < -> <=": "NumPy sorts any number of them alike.",
+    "core/columns/sorting.py:order_of: len(numbers) < FEW -> True": "NumPy orders any number of them alike, which takes longer.",
+    "core/columns/sorting.py:order_of: < -> <=": "NumPy orders any number of them alike.",
+    (
+        "core/columns/sorting.py:order_of: lost and not insertion_sort_order(order, numbers, len(numbers))"
+        " -> ((not insertion_sort_order(order, numbers, len(numbers))))"
+    ): "Where no bit is left out numbers are in order already, which is looked at once more.",
+    "core/lattice/node_classes.py:SuppressionPenalties._map: (qid, level) not in self._coarser -> True": (
+        "What is made anew each time is the same, and takes longer."
+    ),
+    "core/privacy/kernels.py:is_close: < -> <= #1": "A distance that is asked for is t and a slack, so that it is never 0.",
+    "core/privacy/kernels.py:is_close: < -> <= #2": "A distance that is asked for is t and a slack, so that it is never 0.",
+    "core/privacy/kernels.py:is_close: < -> <= #3": "A distance that is asked for is t and a slack, so that it is never 0.",
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #1": "Both rows of scratch are as good.",
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #2": "Both rows of scratch are as good.",
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #3": "Both rows of scratch are as good.",
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #4": "Both rows of scratch are as good.",
+    "core/privacy/refusals.py:refusals_disclose: counts, present -> present, counts": (
+        "Both are scratch of one shape and all 0, and each stays what it is taken for."
+    ),
+    "core/recoding/release_order.py:text_order: False -> True": "Groups are told apart, whichever number the first one has.",
+    (
+        "core/recount/shared_ends.py:_numbers: [0], (-int(number.as_tuple().exponent) for number in _exact(values))"
+        " -> (-int(number.as_tuple().exponent) for number in _exact(values)), [0]"
+    ): "The largest of them is taken, wherever it stands.",
+    "core/units/person_rollups.py:PersonRollUps.__init__: < -> <=": (
+        "No weight of a class is more than its records, so that 32 bits hold the sums of 2^30 of these too."
+    ),
+    "core/units/person_rollups.py:PersonRollUps.classes: < -> <=": (
+        "A class of surely k persons is counted person by person too, which takes longer, and is found to have k."
+    ),
+    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #1": "Of a node that is not there yet, and of the root, nobody asks for the parent.",
+    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #2": "Of a node that is not there yet, and of the root, nobody asks for the class.",
+    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #3": "Nodes are numbered from 0, so that -2 is none of them as -1 is.",
 }
 """By the name of a mutant."""
