@@ -225,8 +225,12 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/person_rollups.py:PersonRollUps.classes: < -> <=": (
         "A class of surely k persons is counted person by person too, which takes longer, and is found to have k."
     ),
-    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #1": "Of a node that is not there yet, and of the root, nobody asks for the parent.",
-    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #2": "Of a node that is not there yet, and of the root, nobody asks for the class.",
+    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #1": (
+        "Of a node that is not there yet, and of the root, nobody asks for the parent."
+    ),
+    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #2": (
+        "Of a node that is not there yet, and of the root, nobody asks for the class."
+    ),
     "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #3": "Nodes are numbered from 0, so that -2 is none of them as -1 is.",
 }
 """By the name of a mutant."""
