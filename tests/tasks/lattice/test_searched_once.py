@@ -14,6 +14,7 @@ from tasks.lattice import optimum, recodings
 from tasks.lattice.optimum import BYTES_PER_CELL, Sought, memory_for_cells, root_below
 from tests.conftest import Anonymise
 from tests.jobs import job_of, people, people_job
+from tests.steps import Steps
 
 
 @pytest.mark.ci
@@ -46,23 +47,6 @@ def test_a_root_is_taken_that_is_nowhere_coarser_than_the_node_and_counted_but_f
         assert asked == [([root], memory_for_cells(job) // BYTES_PER_CELL)]
 
 
-class Steps:
-    """What stands for the steps of a search: each notes what it is given, and returns what is of its name."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, returned: dict[str, Any]) -> None:
-        self.given: dict[str, tuple[Any, ...]] = {}
-        for name, value in returned.items():
-            monkeypatch.setattr(recodings, name, self._step(name, value))
-
-    def _step(self, name: str, value: Any) -> Any:
-        def step(*given: Any) -> Any:
-            assert name not in self.given
-            self.given[name] = given
-            return value
-
-        return step
-
-
 @pytest.mark.parametrize("persons", [True, False])
 @pytest.mark.parametrize("given_node", [True, False])
 @pytest.mark.parametrize("linked", ["none", "as it was", "another"])
@@ -84,7 +68,7 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
     taken = other if linked == "another" else found
     best = SimpleNamespace(with_linked_loss=lambda before: taken if before is found else None, evaluated=8)
     store: Any = SimpleNamespace(make=lambda name, key, end, write: (name, key, end, write.func.__name__, write.args))
-    steps = Steps(monkeypatch, {
+    steps = Steps(monkeypatch, recodings, {
         "_kept": None, "load_histogram": "counted", "PersonsOfSource": "people", "check_persons": (7, 2), "persons_of": "their cells",
         "promise_of": "promise", "promise_of_people": "promise of people", "has_given_node": given_node, "apply_given_node": found,
         "find_best_node": found, "root_below": "counted below", "release_memory": None, "keeps_linked": linked != "none",
