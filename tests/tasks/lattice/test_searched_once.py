@@ -12,6 +12,7 @@ from core.columns.domains import Node
 from schemas.job.job import Job
 from tasks.lattice import optimum, recodings
 from tasks.lattice.optimum import BYTES_PER_CELL, Sought, memory_for_cells, root_below
+from tasks.lattice.recodings import SearchedCells
 from tests.conftest import Anonymise
 from tests.jobs import job_of, people, people_job
 from tests.steps import Steps
@@ -78,7 +79,7 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
     monkeypatch.setattr(recodings, "SEARCH", SimpleNamespace(key=lambda *given: given))
     monkeypatch.setattr(Sought, "source_members", lambda self, *given: ("members", self, *given))
     given: Any = SimpleNamespace(job=job, store=store, coding=coding)
-    cells = recodings.SearchedCells((0, 0), *(SimpleNamespace(of=name) for name in ("histogram", "parts", "pairs", "chunks")))  # type: ignore[arg-type]
+    cells = SearchedCells((0, 0), *(SimpleNamespace(of=name) for name in ("histogram", "parts", "pairs", "chunks")))  # type: ignore[arg-type]
     artifacts: Any = recodings._search(given, cells)
 
     key, people = (given, cells), "people" if persons else None
