@@ -232,5 +232,6 @@ EQUIVALENT: Mapping[str, str] = {
         "Of a node that is not there yet, and of the root, nobody asks for the class."
     ),
     "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #3": "Nodes are numbered from 0, so that -2 is none of them as -1 is.",
+    "core/recount/labels/group_levels.py:_units: 1 -> (1 + 1) #6": "NumPy takes any negative length for the one that is left.",
 }
 """By the name of a mutant."""
