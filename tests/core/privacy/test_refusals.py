@@ -13,7 +13,7 @@ from core.mondrian.partition import Rules
 from core.privacy.holders import fewest_too_many
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
-from core.privacy.refusals import refusal_discloses, refusals_disclose
+from core.privacy.refusals import least_values, refusal_discloses, refusals_disclose
 from tests.oracles.minimality import discloses
 
 NULL = 0
@@ -117,3 +117,17 @@ def test_refusals_of_several_classes_are_those_of_each_by_itself() -> None:
     codes, totals = (np.concatenate([one[place] for one in classes]) for place in range(2))
     sizes = np.array([one[2] for one in classes])
     assert refusals_disclose(owners, codes, totals, sizes, sizes, 0, rules.demands).tolist() == alone
+
+
+@pytest.mark.parametrize(
+    ("models", "least"),
+    [
+        ([], 2), ([Closeness("s", 0.4)], 2), ([DistinctDiversity("s", 1)], 2), ([DistinctDiversity("s", 3)], 3),
+        ([EntropyDiversity("s", 1.0)], 2), ([EntropyDiversity("s", 2.0)], 2), ([EntropyDiversity("s", 2.4)], 3),
+        ([EntropyDiversity("s", 3.0)], 3), ([RecursiveDiversity("s", Fraction(3), 3)], 3),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_person_must_possibly_have_as_many_values_as_the_strictest_model_asks_and_two(models: list[PrivacyModel], least: int) -> None:
+    rules = Rules(Promise(1, tuple(models)), ("s",), (np.array([4, 4, 4, 4, 4]),))
+    assert least_values(0, rules.demands) == least

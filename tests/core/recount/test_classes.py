@@ -272,3 +272,15 @@ def test_figures_in_the_unit_of_k_are_those_of_persons_where_these_are_named(sta
     by_persons = replace(by_records, persons=PersonCount(37, 1, 4, 5, 0, 0, 0, sizes={5: 2, 27: 1}))
     assert (by_persons.unit, by_persons.units, by_persons.unit_sizes) == ("person", 37, {5: 2, 27: 1})
     assert by_persons.fully_suppressed_units(starred) == (4, left)
+
+
+@pytest.mark.parametrize(("most", "records_of_one", "said"), [(None, 9, False), (3, 2, False), (3, 3, False), (3, 4, True)])
+@pytest.mark.parametrize("failing", [0, 2])
+def test_somebody_with_more_records_than_the_job_lets_be_published_is_told_of_before_small_classes(
+    most: int | None, records_of_one: int, said: bool, failing: int
+) -> None:
+    columns = job_of()["columns"] | {"person": ["person"], "most_records": most}
+    found = replace(recount(failing=failing, exposed=7), persons=PersonCount(37, 1, 0, 5, 0, 0, 0, records_of_one=records_of_one))
+    small = "2 of 7 classes have fewer than k = 5 persons: 7 records exposed, 5 in the smallest class"
+    expected = ["somebody has more than 3 records in the data files"] if said else [small] * bool(failing)
+    assert class_size_faults(job(columns=columns), found) == expected

@@ -17,7 +17,7 @@ from schemas.job.job import Job
 from schemas.release.increments import Overlap
 from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
-from tasks.composition.registry import Registered, ReleaseRegistry
+from tasks.composition.registry import Registered, ReleaseRegistry, _size
 from tasks.counting.contents import Sketches
 from tasks.store.secret import FolderSecret
 from tests.core.recount.test_classes import manifest
@@ -298,3 +298,13 @@ def test_of_another_release_it_is_said_what_it_shares(by: Any, what: str, at_ris
     told = Overlap(release="people-1", k=2, by=by, shared_at_risk=at_risk, **figures).sentence()
     assert told.startswith(f"Release people-1 shares {what} with this one")
     assert "same source" not in told
+
+
+def test_the_size_of_a_folder_is_that_of_its_files_and_not_of_links(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "deeper").mkdir(parents=True)
+    for size, name in ((3, "one"), (5, "deep/two"), (7, "deep/deeper/three")):
+        (tmp_path / name).write_bytes(b"x" * size)
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    (tmp_path / "folder").symlink_to(tmp_path / "deep")
+    assert _size(tmp_path) == 15
+    assert _size(tmp_path / "none") == 0
