@@ -233,5 +233,25 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #3": "Nodes are numbered from 0, so that -2 is none of them as -1 is.",
     "core/recount/labels/group_levels.py:_units: 1 -> (1 + 1) #6": "NumPy takes any negative length for the one that is left.",
+    "core/lattice/branch_and_bound.py:climb: 2 -> (2 + 1)": (
+        "Any number this small puts steps that cost nothing in the order of what they save, before all that cost something."
+    ),
+    "core/lattice/branch_and_bound.py:_gain: 2 -> (2 + 1)": (
+        "Any number this small puts steps that gain nothing in the order of what they lose, after all that gain something."
+    ),
+    (
+        "core/privacy/refusals.py:least_values: max(least, np.int64(ceil(exp(demands.entropies[column]) - SLACK)))"
+        " -> np.int64(ceil(exp(demands.entropies[column]) - SLACK))"
+    ): "A column has one model of l-diversity, and one of entropy that asks for anything asks for two values.",
+    "core/recoding/release_order.py:text_order: < -> <=": "Texts are sorted alike in both ways.",
+    "core/recount/labels/label_losses.py:column_loss: prices, counts -> counts, prices": "A product is the same whichever comes first.",
+    "core/recount/labels/label_losses.py:_members: 1 -> (1 + 1) #2": (
+        "Two pieces are no value where none with a comma is listed, so that the second is left for the next."
+    ),
+    "core/recount/labels/label_spans.py:is_closed: 0 -> (0 + 1)": "Of bounds that are all open nobody asks whether one belongs to its bin.",
+    "core/recount/labels/published_values.py:_best_groups: >= -> > #1": (
+        "A group with people for two is never better than the two, so that it may be looked at or not."
+    ),
+    "tasks/recount/verdict.py:_values: DISTINCT  -> ": "What a record adds to the people of its value is 0, however often it is added.",
 }
 """By the name of a mutant."""
