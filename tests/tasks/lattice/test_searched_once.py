@@ -79,12 +79,12 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
     monkeypatch.setattr(recodings, "SEARCH", SimpleNamespace(key=lambda *given: given))
     monkeypatch.setattr(Sought, "source_members", lambda self, *given: ("members", self, *given))
     given: Any = SimpleNamespace(job=job, store=store, coding=coding)
-    cells = SearchedCells((0, 0), *(SimpleNamespace(of=name) for name in ("histogram", "parts", "pairs", "chunks")))  # type: ignore[arg-type]
+    cells = SearchedCells((0, 0), *(SimpleNamespace(of=name) for name in ("histogram", "parts", "pairs", "chunks")))
     artifacts: Any = recodings._search(given, cells)
 
     key, people = (given, cells), "people" if persons else None
     promise = "promise of people" if persons else "promise"
-    sought: Any = Sought(promise, 20, 3, people)  # type: ignore[arg-type]
+    sought: Any = Sought(promise, 20, 3, people)
     members = None if linked != "none" else ("members", sought, "counted below", "sensitive")
     expected: dict[str, tuple[Any, ...]] = {
         "_kept": (job, store, key), "load_histogram": (cells.histogram, coding, (0, 0), store), "check_persons": (job, people, "counted"),

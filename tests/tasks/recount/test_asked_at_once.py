@@ -48,5 +48,5 @@ def test_classes_of_one_value_are_counted_of_each_sensitive_column_whose_values_
     monkeypatch.setattr(people, "one_value_sql", lambda *given: stated.append(given) or f"statement {len(stated)}")
     counts = {"statement 1": (3, 17), "statement 2": (0, 0)}
     connection: Any = SimpleNamespace(execute=lambda statement: SimpleNamespace(fetchall=lambda: [counts[statement]]))
-    assert one_values(connection, job, files) == {"t": (3, 17), "s": (0, 0)}  # type: ignore[arg-type]
+    assert one_values(connection, job, files) == {"t": (3, 17), "s": (0, 0)}
     assert stated == [(COMBINATIONS, HELD, "value of t"), (COMBINATIONS, HELD, "value of s")]

@@ -35,25 +35,25 @@ def test_a_release_is_recounted_by_what_its_manifest_its_job_and_its_source_say(
     of, found = SimpleNamespace(columns=SimpleNamespace(person=["who"] * persons), output=SimpleNamespace(delimiter=";")), recount()
     manifest = SimpleNamespace(columns={"q": "VARCHAR"}) if with_manifest else None
     original, people = Source(relation="source", is_complete=True) if with_source else None, "people" if kept else None
-    found_out = PeopleOfSource("found out", "because", lacking)  # type: ignore[arg-type]
+    found_out = PeopleOfSource("found out", "because", lacking)
     steps = Steps(monkeypatch, recounts, {
         "data_files": FILES, "read_manifest": manifest, "file_faults": ["of files"], "unproved_reason": unproved, "layout_of": "layout",
         "temporary_folder_of": nullcontext(SPILL), "claim_of": "claim", "_people_found_out": found_out, "claimed_k": 7, "recount": found,
         "manifest_faults": ["of the manifest"], "risk_faults": ["of the risk"], "link_faults": ["of links"],
     })  # fmt: skip
     with pytest.raises(VerificationError) as error:
-        verify_against(of, RELEASE, original, people)  # type: ignore[arg-type]
+        verify_against(of, RELEASE, original, people)
     asked = persons and not kept
     lack = [f"{lacking} of the classes do not hold the records that the source has for what they publish"] if lacking else []
     told = [["of files"], lack, ["of the manifest", "of the risk"], ["of links"]]
     assert list(error.value.faults) == [one for place, some in enumerate(told) if with_manifest or place % 2 for one in some]
 
     source = original._replace(is_complete=not unproved) if original and manifest else original
-    claim, by = "claim" if manifest else None, found_out if asked else PeopleOfSource(people)  # type: ignore[arg-type]
+    claim, by = "claim" if manifest else None, found_out if asked else PeopleOfSource(people)
     assert steps.given["layout_of"] == (FILES, {"q": "VARCHAR"} if manifest else {}, ";")
     assert steps.given["unproved_reason"] == (of, manifest, original)
     assert steps.given["temporary_folder_of"] == (of, "verify")
-    basis = RecountBasis(unproved, 7, claim, by.because)  # type: ignore[arg-type]
+    basis = RecountBasis(unproved, 7, claim, by.because)
     assert steps.given["recount"] == (of, FILES, SPILL, "'release'", source, "layout", by.files, basis)
     expected = (of, "'release'", FILES, "layout", unproved, source, claim, SPILL) if asked else None
     assert steps.given.get("_people_found_out") == expected
@@ -96,10 +96,10 @@ def test_counts_are_judged_against_the_source_as_it_is_published(
     source = "as published" if read else original
     if few:
         with pytest.raises(VerificationError) as error:
-            recounts.recount_by(of, counts, "it", original, basis)  # type: ignore[arg-type]
+            recounts.recount_by(of, counts, "it", original, basis)
         assert list(error.value.faults) == ["a fault", "few people", "95 records"]
     else:
-        judged = recounts.recount_by(of, counts, "it", original, basis)  # type: ignore[arg-type]
+        judged = recounts.recount_by(of, counts, "it", original, basis)
         assert judged.published == ({"v": 1} if read else {})
     assert asked == [source]
     assert steps.given.get("published_source") == ((of, "rows", "source") if read else None)
@@ -120,7 +120,7 @@ def test_equal_records_of_parquet_are_put_together_as_some_files_say_and_those_o
     })  # fmt: skip
     monkeypatch.setattr(recounts, "relation_of", lambda *given: looked.append(given) or f"relation of {given[1][0]}")
     original, people, basis = Source(relation="source") if with_source else None, "people", RecountBasis("because")
-    assert recounts.recount(of, files, SPILL, "it", original, "layout", people, basis) == "found"  # type: ignore[arg-type, comparison-overlap]
+    assert recounts.recount(of, files, SPILL, "it", original, "layout", people, basis) == "found"
     assert steps.given["written_rows"] == (of, files, SPILL, "it", "layout", {"last": True})
     assert steps.given.get("register_objects") == (("connection", "source") if with_source else None)
     assert steps.given["RowsHere"] == ("connection", "release", "source" if with_source else "", {"wide": True})

@@ -42,13 +42,13 @@ def test_what_a_release_says_is_held_against_what_was_counted(
     held = (of, RELEASE, MANIFEST, FILES, source, counted, "it")
     if faults:
         with pytest.raises(VerificationError) as error:
-            releases._held(*held)  # type: ignore[arg-type]
+            releases._held(*held)
         assert list(error.value.faults) == faults
     else:
         notes = {"none": ["no job"], "another": ["another job"], "its own": []}[job] + ["unformed", "unreported"]
         notes += ["other"] * (job != "none") + ["exchanged"]
         unverified = ("uncounted",) if job == "none" else ("t",)
-        assert releases._held(*held) == Verified(counted, MANIFEST, tuple(notes), unverified, ("on trust",))  # type: ignore[arg-type]
+        assert releases._held(*held) == Verified(counted, MANIFEST, tuple(notes), unverified, ("on trust",))
         assert steps.given["unverified_claims"] == (of, MANIFEST, counted, {"is_its_job": job == "its own"})
     assert steps.given.get("job_faults") == ((of, MANIFEST) if of else None)
     assert steps.given.get("_source_faults") == ((of, MANIFEST, source) if of_source else None)
@@ -66,7 +66,7 @@ def test_that_digests_differ_is_no_note_of_another_job(monkeypatch: pytest.Monke
         "job_faults": ([], []), "figure_faults": [], "layout_of": "layout", "_form_faults": ([], []), "report_faults": ([], []),
         "other_job_note": f"it is not: {DIGESTS_DIFFER}", "exchanged_unseen": "", "unverified_claims": (),
     })  # fmt: skip
-    assert releases._held(of, RELEASE, MANIFEST, FILES, None, counted, "it").notes == ()  # type: ignore[arg-type]
+    assert releases._held(of, RELEASE, MANIFEST, FILES, None, counted, "it").notes == ()
 
 
 @pytest.mark.parametrize("wrong", ["", "files", "report", "promises"])
@@ -92,8 +92,8 @@ def test_without_a_job_a_release_is_counted_by_what_its_manifest_asks(monkeypatc
 
 def test_with_a_job_a_release_is_verified_against_it_and_its_persons(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch, releases, {"verify_against": ("found", "manifest")})
-    context: Any = VerificationContext("it", "people")  # type: ignore[arg-type]
-    assert releases._counted("job", RELEASE, MANIFEST, FILES, "source", context, "it") == "found"  # type: ignore[arg-type, comparison-overlap]
+    context: Any = VerificationContext("it", "people")
+    assert releases._counted("job", RELEASE, MANIFEST, FILES, "source", context, "it") == "found"
     assert steps.given == {"verify_against": ("job", RELEASE, "source", "people")}
 
 
@@ -127,7 +127,7 @@ def test_the_form_of_files_is_looked_at_by_their_kind_where_the_same_library_wro
     monkeypatch.setattr(releases, "database", Database)
     monkeypatch.setattr(releases, "_rows", lambda *given: read.append(given) or 3 - files.index(given[1]))
     job: Any = SimpleNamespace(output=SimpleNamespace(bom=bom)) if bom else None
-    faults, notes = releases._form_faults(files, manifest, "layout", job)  # type: ignore[arg-type]
+    faults, notes = releases._form_faults(files, manifest, "layout", job)
     [(memory, inner)] = opened
     spill = inner.parent
     assert (memory, inner.name) == (300_000_000, "spill")
@@ -158,6 +158,6 @@ def test_files_that_cannot_be_read_are_told_of_by_the_kind_of_error_alone(monkey
         monkeypatch.setattr(releases, "_rows", fail)
         if raised:
             with pytest.raises(StorageError, match="does not suffice"):
-                releases._form_faults([path], manifest, "layout", None)  # type: ignore[arg-type]
+                releases._form_faults([path], manifest, "layout", None)
         else:
-            assert releases._form_faults([path], manifest, "layout", None)[0] == ["the files cannot be read (ConversionException)"]  # type: ignore[arg-type]
+            assert releases._form_faults([path], manifest, "layout", None)[0] == ["the files cannot be read (ConversionException)"]

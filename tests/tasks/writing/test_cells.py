@@ -130,7 +130,7 @@ def test_a_record_has_the_class_of_its_cell_unless_what_its_person_has_there_is_
     monkeypatch.setattr(cells, "CellCoder", SimpleNamespace(at=lambda *asked: asked))
     monkeypatch.setattr(cells, "read_published", read)
     monkeypatch.setattr(cells, "assign_classes", assigned)
-    found: Any = list(cells._assigned(given, "the chunk"))  # type: ignore[arg-type]
+    found: Any = list(cells._assigned(given, "the chunk"))
     whole = [code for part in coded for code in part]
     expected = [SUPPRESSED if pair in (withheld or []) else pair[1] for pair in zip(digests, whole, strict=True)]
     assert [classes.tolist() for classes, _ in found] == [expected[first:after] for first, after in pairwise(starts)]
@@ -152,4 +152,4 @@ def test_a_value_that_came_since_the_source_was_counted_is_told_by_the_name_of_i
     monkeypatch.setattr(cells, "load_withheld", lambda *_: None)
     monkeypatch.setattr(cells, "read_published", read)
     with pytest.raises(SourceError, match="chunk 7"):
-        list(cells._assigned(given, SimpleNamespace(name="chunk 7")))  # type: ignore[arg-type]
+        list(cells._assigned(given, SimpleNamespace(name="chunk 7")))

@@ -74,13 +74,13 @@ def test_a_release_is_written_chunk_by_chunk_and_then_file_by_file(monkeypatch: 
     assert asked == expected + [("results", (run, "PEOPLE", replaced, places))] * len(person)
     assert run.members == [("chunk 0", "MEMBERS 0"), ("chunk 1", "MEMBERS 1")]
     assert files == ["files"]
-    assert persons == (WrittenPersons(("PEOPLE 0", "PEOPLE 1"), ("classes",)) if person else rewriting.NO_PERSONS)  # type: ignore[arg-type]
+    assert persons == (WrittenPersons(("PEOPLE 0", "PEOPLE 1"), ("classes",)) if person else rewriting.NO_PERSONS)
 
 
 def test_pseudonyms_of_a_key_are_made_by_its_treatment_and_what_does_not_fit_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     one: Any = SimpleNamespace(name="ssn")
     steps = Steps(monkeypatch, pseudonyms, {"_plain": "plain", "_means": "means", "_made": "made"})
-    assert pseudonyms_of_key("job", "source", one, pa.array(["a"])) == "made"  # type: ignore[arg-type, comparison-overlap]
+    assert pseudonyms_of_key("job", "source", one, pa.array(["a"])) == "made"
     assert steps.given == {"_plain": (pa.array(["a"]),), "_means": ("job", "source", one), "_made": (one, "plain", "means")}
 
     def unfit(*_: Any) -> Any:
@@ -89,7 +89,7 @@ def test_pseudonyms_of_a_key_are_made_by_its_treatment_and_what_does_not_fit_is_
     monkeypatch.setattr(pseudonyms, "_made", unfit)
     Steps(monkeypatch, pseudonyms, {"_plain": "plain", "_means": "means"})
     with pytest.raises(PseudonymError, match="'ssn'") as error:
-        pseudonyms_of_key("job", "source", one, pa.array(["a"]))  # type: ignore[arg-type]
+        pseudonyms_of_key("job", "source", one, pa.array(["a"]))
     assert "too long" in str(error.value)
 
 
