@@ -35,6 +35,40 @@ def test_ends_of_few_people_are_a_fault_unless_they_may_be_observed(ends: str, f
         assert len(endpoint_faults(job, RowsHere(connection, "release", "source"), original)) == faults
 
 
+@pytest.mark.parametrize(
+    ("bounds", "faults"),
+    [
+        ([(None, 11), (12, None)], 0), ([(10, 11), (12, None)], 1), ([(10, 11), (13, 53)], 2), ([(None, 11), (13, 28), (29, None)], 2),
+        ([(None, None)], 0), ([(None, 12), (13, 13), (13, None)], 2),
+    ],
+)  # fmt: skip
+def test_bounds_in_two_columns_are_ends_as_those_of_ranges_are(bounds: list[tuple[int | None, int | None]], faults: int) -> None:
+    """Of six people three are on either side of the line at 12, and no other line has so many."""
+    given: Any = {"columns": AGES, "privacy": {"k": 3}, "method": {"name": "mondrian"}, "suppression": None}
+    told = []
+    for intervals in ("bounds", "text"):
+        job = Job.model_validate(job_of(**given, intervals=intervals))
+        with duckdb.connect() as connection:
+            connection.execute("CREATE TABLE source AS SELECT unnest([7, 10, 11, 13, 37, 53]) AS age")
+            if intervals == "bounds":
+                connection.execute("CREATE TABLE release (age_low INTEGER, age_high INTEGER)")
+                connection.executemany("INSERT INTO release VALUES (?, ?)", bounds)
+            else:
+                connection.execute("CREATE TABLE release (age VARCHAR)")
+                connection.executemany("INSERT INTO release VALUES (?)", [[as_range(*one)] for one in bounds])
+            original = Original("source", pa.schema([("age", pa.int32())]))
+            told.append(endpoint_faults(job, RowsHere(connection, "release", "source"), original))
+    assert told[0] == told[1]
+    said = f"{faults} range{'s' * (faults > 1)} of 'age' end{'s' * (faults == 1)} where fewer than 3 people do"
+    assert told[0] == [said] * bool(faults)
+
+
+def as_range(low: int | None, high: int | None) -> str:
+    if low is None or high is None:
+        return "*" if low is high else f"<= {high}" if low is None else f">= {low}"
+    return str(low) if low == high else f"[{low} - {high}]"
+
+
 @pytest.mark.parametrize(("unmasked", "read"), [("release", True), ("(FROM release WHERE q <> '*')", False)])
 def test_a_star_covers_all_where_no_record_was_set_apart_as_masked(unmasked: str, read: bool) -> None:
     job = Job.model_validate(job_of(columns=TREE, privacy={"k": 2}, suppression={"limit": 0.5, "treatment": "mask"}))
