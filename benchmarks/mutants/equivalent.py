@@ -253,5 +253,8 @@ EQUIVALENT: Mapping[str, str] = {
         "A group with people for two is never better than the two, so that it may be looked at or not."
     ),
     "tasks/recount/verdict.py:_values: DISTINCT  -> ": "What a record adds to the people of its value is 0, however often it is added.",
+    "core/units/set_tree.py:SetTree._make_room: 2 * len(self._parents) -> len(self._parents) #1": (
+        "A table that is fuller takes longer to look into and holds the same, as it has more places than there are nodes."
+    ),
 }
 """By the name of a mutant."""

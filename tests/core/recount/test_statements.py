@@ -365,3 +365,15 @@ def test_a_person_of_several_columns_is_another_where_any_of_them_is(connection:
     somebody = {(row[:columns], row[3]) for row in rows if None not in row[:columns]}
     found = connection.execute(f"FROM {persons_of_source_sql('source', persons, 's')}").fetchall()
     assert Counter(found) == Counter((mine[0] if columns == 1 else mine, value) for mine, value in somebody)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_records_whose_value_no_label_covers_are_of_no_class(connection: duckdb.DuckDBPyConnection, masked: bool) -> None:
+    table(connection, "source", "q BIGINT, p BIGINT, v VARCHAR", [(1, 7, "x"), (9, 7, "y"), (9, None, "y")])
+    table(connection, "owner_0", "value BIGINT, number BIGINT", [(1, 0)])
+    table(connection, "classes", "class BIGINT, number_0 BIGINT", [(10, 0)])
+    table(connection, "persons", "name_0 BIGINT, person BIGINT", [(7, 1)])
+    connection.execute(source_persons_sql("source", ["q"], ["p"], ["v"], masked=masked))
+    found = connection.execute("SELECT class = 10, person, value_0, records FROM given").fetchall()
+    beside = [(False, 1, "y", 1), (False, 0, "y", 1)] if masked else []
+    assert Counter(found) == Counter([(True, 1, "x", 1), *beside])

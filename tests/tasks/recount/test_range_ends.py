@@ -114,3 +114,14 @@ def test_labels_that_tell_what_a_column_hides_are_a_fault_and_others_are_none(
         faults = verdict._hidden_faults(job, RowsHere(connection, "release", ""))
     said = f"{told} label{'s' * (told > 1)} of 'age' tell{'s' * (told == 1)} values that the job hides"
     assert faults == ([said] if told else [])
+
+
+def test_a_person_counts_once_at_the_least_of_their_values_and_every_value_is_one() -> None:
+    rows = [(1, 30), (1, 10), (2, 10), (3, 10), (4, 20), (4, 20), (5, 20), (None, 50), (2, 30), (6, None)]
+    job = Job.model_validate(job_of(columns=AGES | {"person": ["who"]}, privacy={"k": 2}))
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE source (who BIGINT, age INTEGER)")
+        connection.executemany("INSERT INTO source VALUES (?, ?)", rows)
+        original = Original("source", pa.schema([("who", pa.int64()), ("age", pa.int32())]))
+        values, people = verdict._values(job, RowsHere(connection, "", "source"), original, "age")
+    assert (values.to_pylist(), people.tolist()) == ([10, 20, 30, 50], [3, 2, 0, 0])
