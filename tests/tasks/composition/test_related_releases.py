@@ -308,3 +308,19 @@ def test_the_size_of_a_folder_is_that_of_its_files_and_not_of_links(tmp_path: Pa
     (tmp_path / "folder").symlink_to(tmp_path / "deep")
     assert _size(tmp_path) == 15
     assert _size(tmp_path / "none") == 0
+
+
+@pytest.mark.parametrize(("is_reported", "figures"), [(True, (7, 13, 33)), (False, (None, None, None))])
+def test_records_of_the_same_files_are_shared_and_those_of_others_came_or_went(
+    is_reported: bool, figures: tuple[int | None, int | None, int | None]
+) -> None:
+    class Told(SimpleNamespace):
+        def model_copy(self, update: dict[str, Any]) -> Any:
+            return Told(**vars(self) | update)
+
+    job = SimpleNamespace(privacy=SimpleNamespace(k=5))
+    files = [SimpleNamespace(digest=digest, rows=rows) for digest, rows in (("a", 3), ("b", 13), ("c", 4))]
+    known: Any = SimpleNamespace(run=SimpleNamespace(job=job), source=SimpleNamespace(records=20, files=files), overlap=Told, most=None)
+    earlier = Earlier("people-1", 5, records=40, untold="why", files=frozenset("acx"), is_reported=is_reported)
+    found: Any = overlaps._measured(known, earlier)
+    assert tuple(getattr(found, name, None) for name in ("shared", "added", "removed")) == figures

@@ -110,3 +110,24 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
     assert steps.given == expected
     withheld = None if linked == "none" else ("withheld", key, ".npy", "write_withheld", (best,))
     assert artifacts == Written(recoding="kept", later=None, withheld=withheld)
+
+
+@pytest.mark.parametrize("pairs", [[], ["pairs"]])
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("replay", [None, Path("people-1")])
+@pytest.mark.parametrize("remote", [True, False])
+def test_a_worker_searches_where_it_takes_all_chunks_and_records_are_read_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, pairs: list[Any], local: bool, replay: Path | None, remote: bool
+) -> None:
+    job = SimpleNamespace(suppression=SimpleNamespace(is_local=local), replay=replay)
+    run: Any = SimpleNamespace(job=job)
+    steps = Steps(monkeypatch, recodings, {"remote_takes_all_chunks": remote, "sums_of_chunks": "sums", "one": "artifacts"})
+    monkeypatch.setattr(recodings, "DomainTable", SimpleNamespace(of=lambda *given: given))
+    histogram: Any = "histogram"
+    parts: list[Any] = ["part 0", "part 1"]
+    domain: Any = "domain"
+    assert recodings.search_lattice(run, domain, (0, 1), histogram, parts, pairs) == "artifacts"
+    elsewhere = bool(pairs or local) and replay is None and remote
+    cells = SearchedCells((0, 1), histogram, parts, pairs, None if elsewhere else "sums")
+    assert steps.given["one"] == (run, recodings.SEARCH, (run, domain), cells, "search", {"elsewhere": elsewhere})
+    assert steps.given.get("sums_of_chunks") == (None if elsewhere else (run, domain, parts))
