@@ -14,8 +14,8 @@ from tasks.lattice import optimum, recodings
 from tasks.lattice.optimum import BYTES_PER_CELL, Sought, memory_for_cells, root_below
 from tasks.lattice.recodings import SearchedCells
 from tests.conftest import Anonymise
+from tests.house.steps import Steps
 from tests.jobs import job_of, people, people_job
-from tests.steps import Steps
 
 
 @pytest.mark.ci

@@ -14,7 +14,7 @@ from tasks.recount import recount as recounts
 from tasks.recount.people_of_source import PeopleOfSource
 from tasks.recount.recount import RecountBasis, verify_against
 from tests.core.recount.test_classes import job, recount
-from tests.steps import Steps
+from tests.house.steps import Steps
 
 RELEASE, FILES, SPILL = Path("release"), [Path("release/data/0.parquet")], Path("spill")
 

@@ -15,7 +15,7 @@ from tasks.verification import release as releases
 from tasks.verification.other_jobs import DIGESTS_DIFFER
 from tasks.verification.release import OTHER_LIBRARY, VerificationContext, Verified
 from tests.core.recount.test_classes import recount
-from tests.steps import Steps
+from tests.house.steps import Steps
 
 RELEASE, FILES, ASKED = Path("release"), [Path("release/data/0.csv")], SimpleNamespace(memory=300_000_000)
 MANIFEST: Any = SimpleNamespace(columns={"q": "VARCHAR"}, asked=ASKED)

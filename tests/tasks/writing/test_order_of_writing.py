@@ -16,7 +16,7 @@ from tasks.writing import pseudonyms, rewriting
 from tasks.writing.people import WrittenPersons
 from tasks.writing.pseudonyms import pseudonyms_of_key, read_list
 from tasks.writing.rewriting import BYTES_OF_VALUE, FileGathering
-from tests.steps import Steps
+from tests.house.steps import Steps
 
 
 @pytest.mark.parametrize("payload", [[], ["a"], ["a", "b", "c"]])
