@@ -172,9 +172,9 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/writing/cells.py:CellRewriting.write_run: self.job.columns.person -> True": (
         "What is gathered of persons is written only where the job names them."
     ),
-    (
-        "core/columns/sorting.py:radix_sort: size == 0 or here[np.int64(np.uint64(numbers[0]) >> shift) & mask] == size -> ((size == 0))"
-    ): "A digit that all have in common takes a pass, after which numbers stand as before.",
+    "core/columns/sorting.py:radix_sort: here[np.int64(np.uint64(numbers[0]) >> shift) & mask] == size -> False": (
+        "A digit that all have in common takes a pass, after which numbers stand as before."
+    ),
     "core/lattice/bounded_evaluations.py:Evaluations.beaten: > -> >=": "Whether both are the same was asked just before.",
     (
         "core/privacy/holders.py:fewest_too_many: min(fewest, np.int64(persons - holder_bounds.distinct[column] + 2))"
@@ -191,5 +191,70 @@ EQUIVALENT: Mapping[str, str] = {
         "A cell of exactly k persons keeps them for coarser cells, which takes longer and gives the same."
     ),
     "core/units/person_rollups.py:PersonRollUps._rolled: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
+    "core/columns/sorting.py:ascending: len(numbers) < FEW -> True": "NumPy sorts any number of them alike, which takes longer.",
+    "core/columns/sorting.py:ascending: < -> <=": "NumPy sorts any number of them alike.",
+    "core/columns/sorting.py:ascending_digests: len(digests) < FEW -> True": "NumPy sorts any number of them alike, which takes longer.",
+    "core/columns/sorting.py:ascending_digests: < -> <=": "NumPy sorts any number of them alike.",
+    "core/columns/sorting.py:order_of: len(numbers) < FEW -> True": "NumPy orders any number of them alike, which takes longer.",
+    "core/columns/sorting.py:order_of: < -> <=": "NumPy orders any number of them alike.",
+    (
+        "core/columns/sorting.py:order_of: lost and not insertion_sort_order(order, numbers, len(numbers))"
+        " -> ((not insertion_sort_order(order, numbers, len(numbers))))"
+    ): "Where no bit is left out numbers are in order already, which is looked at once more.",
+    "core/lattice/node_classes.py:SuppressionPenalties._map: (qid, level) not in self._coarser -> True": (
+        "What is made anew each time is the same, and takes longer."
+    ),
+    "core/privacy/kernels.py:is_close: < -> <= #1": "A distance that is asked for is t and a slack, so that it is never 0.",
+    "core/privacy/kernels.py:is_close: < -> <= #2": "A distance that is asked for is t and a slack, so that it is never 0.",
+    "core/privacy/kernels.py:is_close: < -> <= #3": "A distance that is asked for is t and a slack, so that it is never 0.",
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #1": "Both rows of scratch are as good.",
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #2": "Both rows of scratch are as good.",
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #3": "Both rows of scratch are as good.",
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #4": "Both rows of scratch are as good.",
+    "core/privacy/refusals.py:refusals_disclose: counts, present -> present, counts": (
+        "Both are scratch of one shape and all 0, and each stays what it is taken for."
+    ),
+    "core/recoding/release_order.py:text_order: False -> True": "Groups are told apart, whichever number the first one has.",
+    (
+        "core/recount/shared_ends.py:_numbers: [0], (-int(number.as_tuple().exponent) for number in _exact(values))"
+        " -> (-int(number.as_tuple().exponent) for number in _exact(values)), [0]"
+    ): "The largest of them is taken, wherever it stands.",
+    "core/units/person_rollups.py:PersonRollUps.__init__: < -> <=": (
+        "No weight of a class is more than its records, so that 32 bits hold the sums of 2^30 of these too."
+    ),
+    "core/units/person_rollups.py:PersonRollUps.classes: < -> <=": (
+        "A class of surely k persons is counted person by person too, which takes longer, and is found to have k."
+    ),
+    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #1": (
+        "Of a node that is not there yet, and of the root, nobody asks for the parent."
+    ),
+    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #2": (
+        "Of a node that is not there yet, and of the root, nobody asks for the class."
+    ),
+    "core/units/set_tree.py:SetTree.__init__: 1 -> (1 + 1) #3": "Nodes are numbered from 0, so that -2 is none of them as -1 is.",
+    "core/recount/labels/group_levels.py:_units: 1 -> (1 + 1) #6": "NumPy takes any negative length for the one that is left.",
+    "core/lattice/branch_and_bound.py:climb: 2 -> (2 + 1)": (
+        "Any number this small puts steps that cost nothing in the order of what they save, before all that cost something."
+    ),
+    "core/lattice/branch_and_bound.py:_gain: 2 -> (2 + 1)": (
+        "Any number this small puts steps that gain nothing in the order of what they lose, after all that gain something."
+    ),
+    (
+        "core/privacy/refusals.py:least_values: max(least, np.int64(ceil(exp(demands.entropies[column]) - SLACK)))"
+        " -> np.int64(ceil(exp(demands.entropies[column]) - SLACK))"
+    ): "A column has one model of l-diversity, and one of entropy that asks for anything asks for two values.",
+    "core/recoding/release_order.py:text_order: < -> <=": "Texts are sorted alike in both ways.",
+    "core/recount/labels/label_losses.py:column_loss: prices, counts -> counts, prices": "A product is the same whichever comes first.",
+    "core/recount/labels/label_losses.py:_members: 1 -> (1 + 1) #2": (
+        "Two pieces are no value where none with a comma is listed, so that the second is left for the next."
+    ),
+    "core/recount/labels/label_spans.py:is_closed: 0 -> (0 + 1)": "Of bounds that are all open nobody asks whether one belongs to its bin.",
+    "core/recount/labels/published_values.py:_best_groups: >= -> > #1": (
+        "A group with people for two is never better than the two, so that it may be looked at or not."
+    ),
+    "tasks/recount/verdict.py:_values: DISTINCT  -> ": "What a record adds to the people of its value is 0, however often it is added.",
+    "core/units/set_tree.py:SetTree._make_room: 2 * len(self._parents) -> len(self._parents) #1": (
+        "A table that is fuller takes longer to look into and holds the same, as it has more places than there are nodes."
+    ),
 }
 """By the name of a mutant."""

@@ -27,7 +27,7 @@ def radix_sort(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int
     A digit that all have in common takes no pass.
 
     Args:
-        numbers: Shape (n,), unsigned; written to.
+        numbers: Shape (n,), n ≥ 1, unsigned; written to.
         other: Shape (n,), room for as many.
         low: The lowest bit that is looked at.
         passes: How many digits are looked at from there.
@@ -45,7 +45,7 @@ def radix_sort(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int
     swapped = False
     for digit in range(passes):
         shift, here = np.uint64(low + digit * DIGIT), places[digit]
-        if size == 0 or here[np.int64(np.uint64(numbers[0]) >> shift) & mask] == size:
+        if here[np.int64(np.uint64(numbers[0]) >> shift) & mask] == size:
             continue
         before = 0
         for number in range(here.shape[0]):

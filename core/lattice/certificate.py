@@ -132,7 +132,7 @@ class Examination:
             roots = self._next_roots(coverable, most) if coverable.any() else self._sparse_roots(rest, has_too_many_cells, most)
             if roots is None:
                 return
-            yield from count(roots) if roots else ()
+            yield from count(roots)
 
     def _search_above(self, histogram: Histogram) -> Search:
         """Return the search of the lattice above one root, which looks at no node whose verdict is known."""
@@ -232,7 +232,7 @@ class Examination:
         The coarsest nodes come first.
 
         Returns:
-            None if the rest can be neither excluded nor counted.
+            None if none of the rest can be counted: what is asked again has the same answer.
         """
         # Rounded down, because cells are whole: what has more than N/k + limit·N of them has more than this.
         bound = self.records // self.k + self.most_suppressed
@@ -244,9 +244,9 @@ class Examination:
             if excluded:
                 self._tags[self.lattice.below(node)] = FAILS
         if bound > self.most_cells:
-            return [] if any(full) else None
+            return None
         left = [node for node, excluded in zip(coarsest, full, strict=True) if not excluded and self._products[node] < WORD]
-        return left[:most] if left or any(full) else None
+        return left[:most] or None
 
 
 def _parts(hierarchy: Hierarchy) -> list[list[int]]:

@@ -196,10 +196,11 @@ def _line(low: int, high: int, widths: Sequence[int]) -> int | None:
     It is a line of the widest bins, nearest to the middle, the lower of two.
     """
     for width in reversed(widths):
-        under = (low + high) // 2 // width * width
-        inside = [line for line in (under, under + width) if low < line < high]
-        if inside:
-            return min(inside, key=lambda line: (abs(2 * line - low - high), line))
+        # Widths nest, so that both ends are lines of the widest one that has any between them: their middle is a line of it too, or lies
+        # halfway between two.
+        line = (low + high) // 2 // width * width
+        if low < line < high:
+            return line
     return None
 
 

@@ -119,7 +119,7 @@ def _in_words(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.Data
 def _on_grid(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, k: int) -> ValuePublication:
     rare = [one for one in counts if one.people < k]
     steps = step_lines(as_column([one.value for one in rare], kind), [one.first for one in rare], k) if rare else []
-    missing = nulls if steps or not rare else max(nulls, rest)
+    missing = nulls if steps else max(nulls, rest)
     # Everything that is published, with who shares it: in the order in which one of several is taken, values first.
     shared: list[tuple[int, Any]] = [(one.people, one.value) for one in counts if one.people >= k]
     shared += [(sum(one.first for one in rare[step.first : step.after]), step) for step in steps]

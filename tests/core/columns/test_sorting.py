@@ -83,3 +83,12 @@ def test_an_order_is_corrected_and_those_that_are_equal_stay_as_they_stand(liste
     order = np.array(given_order)
     assert insertion_sort_order(order, numbers, len(listed) ** 2)
     assert order.tolist() == sorted(given_order, key=listed.__getitem__)
+
+
+@pytest.mark.parametrize("most", [2**22, 2**40, 2**63 - 1])
+@pytest.mark.parametrize("size", [FEW - 1, FEW, 2 * FEW])
+def test_numbers_that_are_to_stay_as_they_are_stay_so_however_often_they_are_dealt_out(most: int, size: int) -> None:
+    numbers = np.random.default_rng(size).integers(0, most, size)
+    before = numbers.copy()
+    assert (ascending(numbers, most) == np.sort(before)).all()
+    assert (numbers == before).all()

@@ -74,3 +74,11 @@ def test_records_at_risk_are_those_of_joint_classes_below_k(cells: list[tuple[in
 
 def test_without_cells_nobody_is_at_risk() -> None:
     assert count_records_at_risk([np.empty(0, np.int32)], np.empty(0, np.int64), 5) == 0
+
+
+@pytest.mark.parametrize("most_cells", [1000, 8])
+def test_without_chunks_there_is_no_joint_cell_whether_all_have_a_place_or_not(most_cells: int) -> None:
+    joint = JointCells([[np.arange(3)] * 2], [2], most_cells)
+    classes, counts = joint.classes([[stage_of((3, 3), [(0, 0), (2, 1)])]])
+    assert ([one.tolist() for one in classes], counts.tolist()) == ([[]], [])
+    assert count_records_at_risk(classes, counts, 5) == 0

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core.lattice.bounded_evaluations import Evaluations
-from core.lattice.branch_and_bound import BranchAndBound, improve_by_walks
+from core.lattice.branch_and_bound import BranchAndBound, dive, improve_by_walks
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
@@ -298,3 +298,17 @@ def test_of_levels_that_cannot_be_better_no_finer_ones_are_left_out_with_them() 
     rows = [(4, 21), (0, 1), (4, 15), (11, 3), (16, 15), (15, 14), (5, 6), (15, 2), (2, 7)]
     example, limit = widths_over(rows, [1, 3, 6, 12], [1, 2, 4, 8, 16]), Fraction(1, 2)
     check_optimum(searched(example, 2, limit, "dm_all"), example, 2, limit, "dm_all")
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0])
+def test_of_steps_that_lower_nothing_those_come_first_that_surely_lose_fewer_records(weight: float) -> None:
+    """The classes are of the same mean size at all nodes that the walk passes; what they lose by less than the whole model differs."""
+    rows = [(3, 3, 1, 0), (3, 3, 1, 1), (1, 2, 3, 0), (1, 3, 0, 2), (2, 2, 3, 1)]
+    domains = tuple(observed(f"qid {place}", list(range(4 if place < 3 else 3)), pa.int64()) for place in range(4))
+    axes = (*(built({"widths": [2]}, domain) for domain in domains[:3]), exact_hierarchy(domains[3]))
+    histogram = Example(rows, domains, axes).histogram((0,) * 4)
+    promise = Promise(2, (RecursiveDiversity(domains[3].qid, Fraction(2), 2),))
+    nodes = Evaluations(histogram, axes, promise, 4, "c_avg", UNLIMITED, 100, [domains[3]])
+    assert dive(nodes, nodes.top, weight=weight) == (0, 1, 2, 0)
+    assert nodes.best is not None
+    assert nodes.best[-1] == (0, 1, 2, 0)

@@ -194,3 +194,26 @@ def test_no_more_roots_are_counted_than_are_allowed_though_many_are_wanted(most_
     found = examination.run(example.histogram((3, 3, 3)), count, lambda nodes, _most: [False] * len(nodes))
     assert found is not None
     assert len(asked) == most_roots - 1
+
+
+@pytest.mark.parametrize(("most_cells", "optimal"), [(9, True), (8, True), (7, False)])
+def test_roots_of_more_cells_than_fit_are_counted_where_those_that_may_pass_surely_do_not_have_too_many(
+    most_cells: int, optimal: bool
+) -> None:
+    """Sixteen records fall into eight cells of two at every node, so that the finest one is the best; it could have 64."""
+    rows = [(place, place) for place in range(8) for _ in range(2)]
+    domains = tuple(observed(f"qid {place}", list(range(8)), pa.int64()) for place in range(2))
+    axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
+    example, asked = Example(rows, domains, axes), list[Node]()
+
+    def has_too_many_cells(nodes: Sequence[Node], most: int) -> list[bool]:
+        assert most == 8
+        asked.extend(nodes)
+        return [len(class_sizes(example.rows, example.ladders, node)) > most for node in nodes]
+
+    examination = Examination(axes, Promise(2), len(rows), 2, 0, "dm_star", most_cells, 30)
+    found = examination.run(example.histogram((3, 3)), lambda roots: map(example.histogram, roots), has_too_many_cells)
+    assert found is not None
+    assert asked
+    assert (found.node == (0, 0), found.unexamined == 0) == (optimal, optimal)
+    assert optimal or all(product_of(example, root) <= most_cells for root in found.roots)

@@ -7,12 +7,15 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Node
 from core.lattice.lattice import FAILS, PASSES, Lattice, middle_first, most_precise, tag
+from tests.oracles.hierarchies import built
+from tests.oracles.tables import observed
 
 
 @st.composite
@@ -159,3 +162,16 @@ def test_above_and_below_are_all_coarser_and_all_finer_nodes(data: st.DataObject
         marked[cut] = True
         for other in every_node(lattice):
             assert marked[lattice.position(other)] == belongs(other, node).all()
+
+
+@pytest.mark.parametrize("root", [(0, 0, 0), (1, 0, 2), (3, 1, 0)])
+def test_the_imprecision_of_all_nodes_is_that_of_each_above_whatever_root(root: tuple[int, ...]) -> None:
+    domains = [observed(f"q{place}", list(range(8)), pa.int64()) for place in range(3)]
+    axes = [built({"widths": widths}, domain) for widths, domain in zip(([2, 4], [4], [2, 4]), domains, strict=True)]
+    lattice = Lattice.above_root(axes, root)
+    found = lattice.imprecision
+    for place in np.ndindex(*lattice.shape):
+        node = tuple(low + step for low, step in zip(root, place, strict=True))
+        assert found[place] == lattice.imprecision_of(node)
+        exact = sum((Fraction(level, axis.top) for level, axis in zip(node, axes, strict=True)), Fraction(0))
+        assert Fraction(int(found[place]), lattice.unit) == exact

@@ -74,8 +74,8 @@ def test_names_of_columns_are_wrapped_and_separated_by_commas() -> None:
     names = ["first of all", "second", "third of them", "last"]
     drawn = map_of("job", names, np.zeros((2, 2, 2, 2), np.int8), (0, 0, 0, 0))
     for width, lines in ((1000, [", ".join(names)]), (140, ["first of all, second,", "third of them, last"]), (10, ["first of all,"])):
-        found = [said for _, _, said in words_of(nodes_picture(drawn, width).body)[1 : 1 + len(lines)]]
-        assert found == lines
+        found = words_of(nodes_picture(drawn, width).body)[1 : 1 + len(lines)]
+        assert found == [(0, 28 + 16 * number, line) for number, line in enumerate(lines)]
 
 
 def test_what_does_not_fit_a_box_is_cut_at_its_beginning() -> None:

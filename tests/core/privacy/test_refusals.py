@@ -13,7 +13,7 @@ from core.mondrian.partition import Rules
 from core.privacy.holders import fewest_too_many
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
-from core.privacy.refusals import refusal_discloses, refusals_disclose
+from core.privacy.refusals import least_values, refusal_discloses, refusals_disclose
 from tests.oracles.minimality import discloses
 
 NULL = 0
@@ -93,7 +93,9 @@ def test_a_refusal_discloses_what_the_ways_say_where_somebody_has_several_values
         ("entropy", [0, 1, 2], [1, 3, 3], [3, 4], [1, 2], True), ("recursive", [0, 1], [3, 4], [3, 4], [1, 2], True),
         ("recursive", [1, 2], [4, 3], [3, 4], [2, 1], True), ("recursive", [0, 1], [3, 5], [2, 6], [1, 3], True),
         ("recursive", [0, 1, 2, 4], [1, 1, 1, 1], [2, 2], [2, 1], True),
-        ("recursive 3", [0, 1, 2, 4], [2, 1, 1, 3], [5, 2], [1, 1], True),
+        ("recursive 3", [0, 1, 2, 4], [2, 1, 1, 3], [5, 2], [1, 1], True), ("recursive", [0, 2], [3, 4], [4, 3], [1, 2], True),
+        ("close", [0, 1], [3, 5], [4, 4], [3, 2], True), ("close", [0, 1, 2], [2, 3, 3], [4, 4], [4, 3], True),
+        ("distinct 2", [1, 2, 3, 4], [1, 1, 1, 3], [2, 4], [2, 2], True),
     ],
 )  # fmt: skip
 def test_a_refusal_that_hangs_on_one_record_or_person_discloses_what_the_ways_say(
@@ -117,3 +119,17 @@ def test_refusals_of_several_classes_are_those_of_each_by_itself() -> None:
     codes, totals = (np.concatenate([one[place] for one in classes]) for place in range(2))
     sizes = np.array([one[2] for one in classes])
     assert refusals_disclose(owners, codes, totals, sizes, sizes, 0, rules.demands).tolist() == alone
+
+
+@pytest.mark.parametrize(
+    ("models", "least"),
+    [
+        ([], 2), ([Closeness("s", 0.4)], 2), ([DistinctDiversity("s", 1)], 2), ([DistinctDiversity("s", 3)], 3),
+        ([EntropyDiversity("s", 1.0)], 2), ([EntropyDiversity("s", 2.0)], 2), ([EntropyDiversity("s", 2.4)], 3),
+        ([EntropyDiversity("s", 3.0)], 3), ([RecursiveDiversity("s", Fraction(3), 3)], 3),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_person_must_possibly_have_as_many_values_as_the_strictest_model_asks_and_two(models: list[PrivacyModel], least: int) -> None:
+    rules = Rules(Promise(1, tuple(models)), ("s",), (np.array([4, 4, 4, 4, 4]),))
+    assert least_values(0, rules.demands) == least

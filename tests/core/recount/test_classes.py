@@ -262,3 +262,25 @@ def test_the_risk_in_the_population_is_that_of_the_files_but_for_rounding(
     said: dict[str, float] | None, found: dict[str, float], is_same: bool
 ) -> None:
     assert classes._same_risk(manifest().model_copy(update={"population": said}), found) is is_same
+
+
+@pytest.mark.parametrize(("starred", "left"), [(9, 4), (10, 0)])
+def test_figures_in_the_unit_of_k_are_those_of_persons_where_these_are_named(starred: int, left: int) -> None:
+    by_records = replace(recount(masked=9), sizes={5: 4, 75: 1})
+    assert (by_records.unit, by_records.units, by_records.unit_sizes) == ("record", 95, {5: 4, 75: 1})
+    assert by_records.fully_suppressed_units(starred) == (9, starred)
+    by_persons = replace(by_records, persons=PersonCount(37, 1, 4, 5, 0, 0, 0, sizes={5: 2, 27: 1}))
+    assert (by_persons.unit, by_persons.units, by_persons.unit_sizes) == ("person", 37, {5: 2, 27: 1})
+    assert by_persons.fully_suppressed_units(starred) == (4, left)
+
+
+@pytest.mark.parametrize(("most", "records_of_one", "said"), [(None, 9, False), (3, 2, False), (3, 3, False), (3, 4, True)])
+@pytest.mark.parametrize("failing", [0, 2])
+def test_somebody_with_more_records_than_the_job_lets_be_published_is_told_of_before_small_classes(
+    most: int | None, records_of_one: int, said: bool, failing: int
+) -> None:
+    columns = job_of()["columns"] | {"person": ["person"], "most_records": most}
+    found = replace(recount(failing=failing, exposed=7), persons=PersonCount(37, 1, 0, 5, 0, 0, 0, records_of_one=records_of_one))
+    small = "2 of 7 classes have fewer than k = 5 persons: 7 records exposed, 5 in the smallest class"
+    expected = ["somebody has more than 3 records in the data files"] if said else [small] * bool(failing)
+    assert class_size_faults(job(columns=columns), found) == expected

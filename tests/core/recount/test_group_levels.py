@@ -16,6 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.recount.labels.group_levels import group_levels
+from core.recount.labels.label_readers import label_axis
+from core.recount.labels.label_spans import read_labels
 from schemas.errors.hierarchies import HierarchyError
 from tests.oracles.hierarchies import built, domain_of, first_appearance, published, quasi_identifier
 
@@ -166,3 +168,13 @@ def test_a_null_is_in_the_groups_of_the_value_that_stands_for_it(tmp_path: Path)
     spec = quasi_identifier({"csv": "x.csv", "nulls": "unknown"}).hierarchy
     levels = group_levels("x", spec, pa.array(["a", "b", None]), tmp_path)
     assert [[level.labels[group] for group in level.groups] for level in levels] == [["A", "B", "A"], ["one", "two", "two"], ["*"] * 3]
+
+
+@pytest.mark.parametrize("values", [["a", "b", "c", "y", "z"], ["z", "y", "c", "b", "a"], ["c", "z", "a", "b", "y"]])
+def test_a_group_covers_all_of_its_values_in_whatever_order_these_come(values: list[str]) -> None:
+    """In the order of groups a value of each comes first and one last, and others between them."""
+    tree = {"tree": {"P": {"Q": ["b", "z"], "R": ["a"]}, "M": {"N": ["y", "c"]}}}
+    held = {"P": {"a", "b", "z"}, "Q": {"b", "z"}, "R": {"a"}, "M": {"c", "y"}, "N": {"c", "y"}, "z": {"z"}}
+    axis = label_axis(quasi_identifier(tree), pa.array(values), Path(), ranges=False, beginnings=False)
+    spans, places = read_labels(axis, list(held)), dict(zip(axis.positions.tolist(), values, strict=True))
+    assert {label: {places[place] for place in spans.covered(number).tolist()} for number, label in enumerate(held)} == held

@@ -144,3 +144,25 @@ def test_of_one_published_value_each_record_covers_all() -> None:
 def test_a_value_with_a_comma_is_one_member_of_a_set(label: str, members: int) -> None:
     rows = (*ROWS, ("head, nurse", "care", "*"), ("head", "care", "*"))
     assert mean(Reading(pa.string(), rows), [label]) == pytest.approx(members / 7)
+
+
+def test_a_value_as_it_is_costs_one_of_those_that_are_listed_where_leaves_are_counted() -> None:
+    found = column_loss(LISTED, ["nurse", "craft", "*", None], np.array([3, 2, 1, 4], np.int64))
+    # A null is listed as one more.
+    assert (found.penalty, found.numeric) == (pytest.approx(2 * 2 / 6 + 1), False)
+    assert found.leaves == pytest.approx((3 + 4) / 6 + 2 * 2 / 6 + 1)
+
+
+@pytest.mark.parametrize(("ranges", "cost"), [(True, (2 / 8 + 0 + 3 / 8) / 3), (False, (1 + 0 + 1) / 4 / 3)])
+def test_numbers_in_ranges_cost_their_length_though_their_values_are_listed(ranges: bool, cost: float) -> None:
+    rows = tuple((str(number), "some", "*") for number in (1, 3, 6, 9))
+    assert mean(Reading(pa.int64(), rows, ranges), ["[1 - 3]", "3", "[6 - 9]"]) == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(
+    ("label", "members"), [("{a, b}", 2), ("{a, b, c}", 3), ("{x, a, b}", 3), ("{a, b, c, d}", 4), ("{c, d, a}", 2), ("{c, d, e, f}", 2)]
+)
+def test_of_values_with_commas_the_longest_that_is_listed_is_taken_and_others_one_by_one(label: str, members: int) -> None:
+    rows = tuple((value, "*") for value in ("a", "b", "c, d", "c, d, e", "x", "y", "z", "f", "g", "a, b, c, q"))
+    expected = {"{a, b, c, d}": 3}.get(label, members)
+    assert mean(Reading(pa.string(), rows), [label]) == pytest.approx(expected / len(rows))

@@ -100,3 +100,13 @@ def test_what_is_no_number_is_no_end() -> None:
     spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": [1]}}).hierarchy
     values = pa.array([Decimal(1), Decimal(2)], pa.decimal128(3, 0))
     assert unexpected_ends(values, [9, 9], spec, 5, ["[1 - 2]", "[1 - x]", ">= x", "*", None, "1"]) == 2
+
+
+@pytest.mark.parametrize(("width", "steps"), [(10**16, 18), (10**17, 15), (2 * 10**17, 20)])
+def test_bins_are_lines_up_to_ten_times_the_numbers_that_fit_and_wider_ones_are_none(width: int, steps: int) -> None:
+    """The second is just as wide as that in units of the last place; without it lines are powers of ten."""
+    values = pa.array([digits(number, 1) for number in range(100)], pa.decimal128(20, 1))
+    spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": [width]}}).hierarchy
+    ends = texts_of(shared_ends(Domain("x", values, np.ones(100, np.int64), 0), spec, 5))
+    assert len(ends) == steps
+    assert unexpected_ends(values, [1] * 100, spec, 5, [label(*each) for each in ends]) == 0

@@ -14,14 +14,25 @@ from hypothesis import strategies as st
 from core.recount.classes import recount_sql
 from core.recount.coverage import candidate_records_sql
 from core.recount.figures import nodes_by_height
-from core.recount.histories import ReadTable, below_view, choices_sql, history_values_sql, owner_faults_sql, owner_view
+from core.recount.histories import (
+    ReadTable,
+    below_view,
+    choices_sql,
+    history_values_sql,
+    owner_faults_sql,
+    owner_view,
+    source_value_persons_sql,
+)
 from core.recount.linked import LinkCount, malformed_pseudonym_groups, shared_sql
 from core.recount.people import (
     classes_sql,
     combinations_sql,
     holder_values_sql,
     people_sql,
+    person_values_sql,
+    persons_of_source_sql,
     source_counts_sql,
+    source_pairs_sql,
     source_persons_sql,
     unexpected_values_sql,
 )
@@ -326,3 +337,43 @@ def test_classes_have_the_number_of_each_label_a_missing_one_too(connection: duc
     stars = [(None, None, "*", "*", "*", None)] * masked
     assert found == [(0, 7, "a", "1", "5", 2), (1, 8, None, "1", None, 1), *stars], "no label covers the last one"
     assert connection.execute("SELECT count(*) FROM classes WHERE class = -1").fetchall() == [(len(stars),)]
+
+
+def test_persons_of_each_value_are_counted_once_however_many_rows_they_have(connection: duckdb.DuckDBPyConnection) -> None:
+    visit = ReadTable("visit", "visit", (), ("visit_id",), {}, ("icd",))
+    rows = [(1, "x"), (1, "x"), (1, "y"), (2, "x"), (2, None), (3, None), (3, None), (None, "x"), (None, "z")]
+    table(connection, owner_view(visit), f"person BIGINT, {visit.at('icd')} VARCHAR", rows)
+    assert Counter(connection.execute(source_value_persons_sql(visit, "icd")).fetchall()) == Counter(
+        [("x", 2, 3), ("y", 1, 3), (None, 2, 3)]
+    )
+
+
+def test_persons_have_each_of_their_values_once_in_a_combination_and_once_in_all(connection: duckdb.DuckDBPyConnection) -> None:
+    held = [(1, 1, "x"), (1, 1, "x"), (1, 1, "y"), (2, 1, "x"), (2, 2, None), (2, 2, None), (1, 0, "x"), (2, 0, None)]
+    table(connection, "holders", "combination BIGINT, person BIGINT, s VARCHAR", held)
+    found = connection.execute(f"FROM {person_values_sql('holders', 's')}").fetchall()
+    assert Counter(found) == Counter({one: 1 for one in held if one[1]})
+    found = connection.execute(f"FROM {source_pairs_sql('holders', 's')}").fetchall()
+    assert Counter(found) == Counter([(1, "x"), (1, "y"), (2, None)])
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_a_person_of_several_columns_is_another_where_any_of_them_is(connection: duckdb.DuckDBPyConnection, columns: int) -> None:
+    rows = [(a, b, c, value) for a in (1, 2, None) for b in (1, 2) for c in (1, None) for value in "xyx"]
+    table(connection, "source", "a BIGINT, b BIGINT, c BIGINT, s VARCHAR", rows)
+    persons = {name: False for name in "abc"[:columns]}
+    somebody = {(row[:columns], row[3]) for row in rows if None not in row[:columns]}
+    found = connection.execute(f"FROM {persons_of_source_sql('source', persons, 's')}").fetchall()
+    assert Counter(found) == Counter((mine[0] if columns == 1 else mine, value) for mine, value in somebody)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_records_whose_value_no_label_covers_are_of_no_class(connection: duckdb.DuckDBPyConnection, masked: bool) -> None:
+    table(connection, "source", "q BIGINT, p BIGINT, v VARCHAR", [(1, 7, "x"), (9, 7, "y"), (9, None, "y")])
+    table(connection, "owner_0", "value BIGINT, number BIGINT", [(1, 0)])
+    table(connection, "classes", "class BIGINT, number_0 BIGINT", [(10, 0)])
+    table(connection, "persons", "name_0 BIGINT, person BIGINT", [(7, 1)])
+    connection.execute(source_persons_sql("source", ["q"], ["p"], ["v"], masked=masked))
+    found = connection.execute("SELECT class = 10, person, value_0, records FROM given").fetchall()
+    beside = [(False, 1, "y", 1), (False, 0, "y", 1)] if masked else []
+    assert Counter(found) == Counter([(True, 1, "x", 1), *beside])

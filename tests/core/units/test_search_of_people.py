@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from fractions import Fraction
 from math import floor, inf, log, prod
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,15 +21,16 @@ from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
-from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel, Spread
+from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy
 from core.units.persons import RowPersons
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.house.replaced import ROLLUPS_LARGE, ROLLUPS_SHRINK
+from tests.oracles.hierarchies import built
 from tests.oracles.lattice import all_nodes, class_sizes
 from tests.oracles.persons import best_node, losses, passing_nodes, people_of, values_of
-from tests.oracles.tables import nodes_of
+from tests.oracles.tables import Example, nodes_of, observed
 
 OBJECTIVES = st.sampled_from(["dm_star", "dm_all", "c_avg"])
 LIMITS = st.sampled_from([Fraction(0), Fraction(1)]) | st.fractions(0, 1, max_denominator=10)
@@ -226,3 +228,30 @@ def test_two_safe_classes_can_make_an_unsafe_one_so_nothing_is_tagged_by_entropy
 
     assert fails(halves) == [False, False]
     assert fails(halves * 0) == [True]
+
+
+@pytest.mark.parametrize(
+    ("rows", "people"),
+    [
+        ([(0, 1), (2, 1), (0, 0), (3, 1)], [2, 2, 2, 2]), ([(3, 2), (0, 2), (2, 1), (1, 2)], [1, 1, 0, 1]),
+        ([(0, 2), (0, 0), (0, 0), (1, 2)], [1, 1, 1, 1]), ([(2, 2), (1, 0), (1, 0), (0, 2)], [1, 0, 0, 1]),
+    ],
+)  # fmt: skip
+def test_a_class_that_fails_by_persons_may_keep_the_promise_when_it_grows(rows: list[tuple[int, int]], people: list[int | None]) -> None:
+    """A person has a value once, however many of the classes that fall together they had it in."""
+    domains = tuple(observed(name, [row[place] for row in rows], pa.int64()) for place, name in enumerate(("age", "s")))
+    axes = (built({"widths": [2, 4]}, domains[0]), exact_hierarchy(domains[1]))
+    table, costs = People(Example(rows, domains, axes), people), dict[int, int]()
+    for level, groups in enumerate(table.example.ladders[0]):
+        members, held = defaultdict[Hashable, int](int), defaultdict[Hashable, set[tuple[int, int | None]]](set)
+        for (age, value), person in zip(rows, people, strict=True):
+            members[groups[age]] += 1
+            held[groups[age]].add((value, person))
+        falling = [sorted(Counter(value for value, _ in whose).values(), reverse=True) for whose in held.values()]
+        if all(most < 2 * sum(others) for most, *others in falling):
+            costs[level] = sum(size**2 for size in members.values())
+    promise, root = Promise(1, (RecursiveDiversity("s", Fraction(2), 2),)), (0, 0)
+    given_ = table.example.histogram(root), axes, promise, 0
+    found = Search(*given_, sensitive=[domains[1]], persons=table.persons(root)).run()
+    assert found is not None
+    assert found.node == (min(costs, key=lambda level: (costs[level], level)), 0)

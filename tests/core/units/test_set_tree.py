@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,3 +84,15 @@ def test_records_leave_the_classes_that_their_person_leaves(records: list[tuple[
     assigned = np.array([record[1] for record in records], np.int32)
     withhold(assigned, np.array([record[0] for record in records], np.uint64), persons, classes, -1)
     assert assigned.tolist() == [-1 if record in gone else record[1] for record in records]
+
+
+@pytest.mark.parametrize("people", [1_000, 2_500, 9_000])
+def test_a_tree_grows_to_whatever_comes_at_once(people: int) -> None:
+    """Each person is in a class of their own, and in a second one with a neighbour."""
+    cells = np.stack([np.arange(people) // 2, people + np.arange(people)], axis=1).ravel()
+    tree, whose = SetTree(), np.repeat(np.arange(people, dtype=np.uint64), 2)
+    ends = tree.add(Pairs(whose, cells, np.ones(len(cells), np.int64)))
+    assert len(set(ends.tolist())) == people
+    settled = tree.settle(2, 2 * people)
+    assert settled.depths[ends].tolist() == [1] * people
+    assert settled.people.tolist() == [2] * (people // 2) + [0] * (2 * people - people // 2)

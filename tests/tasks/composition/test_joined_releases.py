@@ -138,3 +138,45 @@ def test_of_many_overlaps_some_are_measured_and_all_where_one_is_to_be_refused(m
     assert (len(found["overlaps"]), found["unmeasured_overlaps"]) == (overlaps.MOST, 6 - overlaps.MOST)
     with pytest.raises(OverlapError):
         Known(monkeypatch, "refuse", safe=5, unsafe=1).overlaps()
+
+
+def header_at(path: Path, file: str) -> None:
+    said: dict[str, Any] = {"format": FORMAT, "family": "f", "key": "K", "file": file, "sha256": "", "releases": ("people-1",), "k": 2}
+    path.write_text(seal(Head(**said).model_dump(mode="json")))
+    (path.parent / Path(file).name).touch()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ("f-1.sets", "f-2.sets", {"f-2.sets"}), ("f-1.sets", "f-1.sets", {"f-1.sets"}), (None, "f-2.sets", {"f-2.sets"}),
+        ("notes.txt", "f-2.sets", {"f-2.sets", "notes.txt"}), ("../f-1.sets", "f-2.sets", {"f-2.sets", "f-1.sets"}),
+    ],
+)  # fmt: skip
+def test_an_index_takes_the_place_of_the_one_before_and_no_other_file_goes(
+    tmp_path: Path, old: str | None, new: str, left: set[str]
+) -> None:
+    folder = tmp_path / "registry"
+    folder.mkdir()
+    if old:
+        header_at(folder / "f.family", old.removeprefix("../"))
+        if old.startswith(".."):
+            header_at(folder / "f.family", "f-3.sets")
+            (folder / "f-3.sets").rename(folder / "f-1.sets")
+    header_at(folder / "f.people-2.next", new)
+    pseudonym_families._commit(folder / "f.people-2.next")
+    assert {one.name for one in folder.iterdir()} == {"f.family", *left}
+    head = pseudonym_families._read(folder / "f.family")
+    assert head is not None
+    assert head.file == new
+    (folder / "f.people-3.next").write_text("no header")
+    pseudonym_families._commit(folder / "f.people-3.next")
+    assert {one.name for one in folder.iterdir()} == {"f.family", *left}
+
+
+def test_an_index_that_is_withdrawn_goes_with_its_header_and_no_other_file_does(tmp_path: Path) -> None:
+    header_at(tmp_path / "f.family", "f-1.sets")
+    for file, left in (("f-2.sets", set[str]()), ("notes.txt", {"notes.txt"})):
+        header_at(tmp_path / "f.people-2.next", file)
+        pseudonym_families._withdraw(tmp_path / "f.people-2.next")
+        assert {one.name for one in tmp_path.iterdir()} == {"f.family", "f-1.sets", *left}

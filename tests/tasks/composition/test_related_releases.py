@@ -17,7 +17,7 @@ from schemas.job.job import Job
 from schemas.release.increments import Overlap
 from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
-from tasks.composition.registry import Registered, ReleaseRegistry
+from tasks.composition.registry import Registered, ReleaseRegistry, _size
 from tasks.counting.contents import Sketches
 from tasks.store.secret import FolderSecret
 from tests.core.recount.test_classes import manifest
@@ -201,7 +201,7 @@ def test_a_registered_release_gives_back_its_sketches_unless_they_were_changed(t
     assert registry.sketches_of(registered(tmp_path, release="people-2")) is None
 
 
-def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path) -> None:
+def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its manifest says whether it publishes pseudonyms; where that cannot be read, it may."""
     assert registered(tmp_path, place="").is_there
     assert registered(tmp_path, place="").pseudonyms_may_be_there
@@ -216,6 +216,10 @@ def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path)
     ):  # fmt: skip
         path.write_text(text)
         assert entry.pseudonyms_may_be_there is may_be
+    # One that lies in an object store is not the folder of this name that happens to be here.
+    path.write_text(manifest().model_dump_json())
+    monkeypatch.chdir(tmp_path)
+    assert registered(tmp_path, place="").pseudonyms_may_be_there
 
 
 @pytest.mark.parametrize(
@@ -294,3 +298,29 @@ def test_of_another_release_it_is_said_what_it_shares(by: Any, what: str, at_ris
     told = Overlap(release="people-1", k=2, by=by, shared_at_risk=at_risk, **figures).sentence()
     assert told.startswith(f"Release people-1 shares {what} with this one")
     assert "same source" not in told
+
+
+def test_the_size_of_a_folder_is_that_of_its_files_and_not_of_links(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "deeper").mkdir(parents=True)
+    for size, name in ((3, "one"), (5, "deep/two"), (7, "deep/deeper/three")):
+        (tmp_path / name).write_bytes(b"x" * size)
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    (tmp_path / "folder").symlink_to(tmp_path / "deep")
+    assert _size(tmp_path) == 15
+    assert _size(tmp_path / "none") == 0
+
+
+@pytest.mark.parametrize(("is_reported", "figures"), [(True, (7, 13, 33)), (False, (None, None, None))])
+def test_records_of_the_same_files_are_shared_and_those_of_others_came_or_went(
+    is_reported: bool, figures: tuple[int | None, int | None, int | None]
+) -> None:
+    class Told(SimpleNamespace):
+        def model_copy(self, update: dict[str, Any]) -> Any:
+            return Told(**vars(self) | update)
+
+    job = SimpleNamespace(privacy=SimpleNamespace(k=5))
+    files = [SimpleNamespace(digest=digest, rows=rows) for digest, rows in (("a", 3), ("b", 13), ("c", 4))]
+    known: Any = SimpleNamespace(run=SimpleNamespace(job=job), source=SimpleNamespace(records=20, files=files), overlap=Told, most=None)
+    earlier = Earlier("people-1", 5, records=40, untold="why", files=frozenset("acx"), is_reported=is_reported)
+    found: Any = overlaps._measured(known, earlier)
+    assert tuple(getattr(found, name, None) for name in ("shared", "added", "removed")) == figures

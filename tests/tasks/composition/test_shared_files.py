@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from core.histograms.projections import Bundles
 from core.recoding.recoding import recode
 from schemas.errors.signals import UnmeasuredError
+from tasks.composition import by_files
 from tasks.composition.by_files import BYTES_PER_CELL, ReleaseView, _at_risk
 from tasks.counting.coding import ChunkCells, Coding
 from tests.oracles.hierarchies import built, published
@@ -79,3 +81,48 @@ def test_more_cells_than_the_memory_holds_are_not_measured() -> None:
     assert _at_risk(seen.coding, [seen.view], [seen.cells(rows)], 1, 6 * BYTES_PER_CELL, 2) == 6
     with pytest.raises(UnmeasuredError, match="than the job's memory holds"):
         _at_risk(seen.coding, [seen.view], [seen.cells(rows)], 1, 6 * BYTES_PER_CELL - 1, 2)
+
+
+class Kept(SimpleNamespace):
+    """What is kept of a release, or of a run, with one part replaced by its dotted name."""
+
+    def but(self, name: str, value: Any) -> Kept:
+        first, _, rest = name.partition(".")
+        return Kept(**vars(self) | {first: getattr(self, first).but(rest, value) if rest else value})
+
+
+@pytest.mark.parametrize(
+    ("side", "name", "value", "why"),
+    [
+        ("run", "recoded", None, "may come to different classes here"), ("run", "job.privacy.columns", ("s",), "is promised here"),
+        ("run", "recoded", (None, Kept(withheld="pairs")), "whose they are"), ("entry", "", None, "nothing is kept of it here"),
+        ("entry", "promised", {"l": {}}, "is promised there"), ("entry", "promised", None, "is promised there"),
+        ("entry", "is_readable", False, "another version"), ("entry", "recoded", None, "may have come to different classes there"),
+        ("entry", "recoded.recoding.withheld", "pairs", "may have come to different classes there"),
+        ("entry", "hierarchies", {"q": "another"}, "are not those of this job"),
+        ("entry", "hierarchies", {"r": "1", "q": "2"}, "are not those"),
+        ("entry", "recoded.domain", "gone", "its artefacts are gone"), ("entry", "recoded.recoding.parts", ["there", "gone"], "are gone"),
+        ("entry", "k", 9, ""),
+    ],
+)  # fmt: skip
+def test_files_are_compared_where_equal_records_come_to_one_class_in_both_releases(
+    monkeypatch: pytest.MonkeyPatch, side: str, name: str, value: Any, why: str
+) -> None:
+    run = Kept(
+        recoded=(None, Kept(withheld=None)), job=Kept(privacy=Kept(columns=())), store=Kept(is_complete=lambda one: one != "gone"),
+    )  # fmt: skip
+    recoding = Kept(withheld=None, parts=["there"])
+    entry: Any = Kept(
+        promised={}, is_readable=True, recoded=Kept(recoding=recoding, domain="domain"), hierarchies={"q": "2", "r": "1"}, k=5
+    )
+    run = run.but(name, value) if side == "run" else run
+    entry = entry if side == "run" else entry.but(name, value) if name else value
+    monkeypatch.setattr(by_files, "read_entry", lambda *given: entry if given == ("people-1", run.store) else 1 / 0)
+    monkeypatch.setattr(by_files, "hierarchies_of", lambda _: {"q": "2", "r": "1"})
+    monkeypatch.setattr(by_files, "artifacts_of", lambda of: of.parts)
+    mine: Any = run
+    if why:
+        with pytest.raises(UnmeasuredError, match=why):
+            by_files._comparable(mine, "people-1")
+    else:
+        assert by_files._comparable(mine, "people-1") is entry

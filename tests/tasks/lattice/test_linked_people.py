@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -15,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Node
+from core.lattice.search import SearchResult
 from core.privacy.promise import Promise
 from core.units.class_table import SourceMembers
+from core.units.losses import Loss
 from core.units.pairs import Pairs
 from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
@@ -160,3 +163,28 @@ def test_levels_within_which_too_many_records_are_lost_are_refused(monkeypatch: 
     assert Chosen(monkeypatch, {(0, 0): (9, 1)}, (0, 0), 0, levels=levels).node == (1, 0)
     with pytest.raises(LevelsError):
         Chosen(monkeypatch, {(0, 0): (9, 1), (1, 0): (9, 1)}, (0, 0), 0, levels=levels)
+
+
+def test_what_is_withheld_of_each_share_of_the_people_stands_after_that_of_the_one_before(tmp_path: Path) -> None:
+    """Pairs of the cell that publishes nothing are left out, and the published ones are numbered without it."""
+    shares = [([1, 1, 4], [0, 3, 2]), ([5], [1]), ([6, 7, 7], [3, 0, 2])]
+    pairs = [Pairs(np.array(people, np.uint64), np.array(cells), np.ones(len(cells), np.int64)) for people, cells in shares]
+    failing, nothing = np.array([False, True, False, False]), np.zeros(4, np.int64)
+    parts: Any = ((0, 0), nothing, failing, nothing, nothing, nothing)
+    linked = LinkedPeople(*parts, [lambda mine=mine: mine for mine in pairs], 6)
+    assert write_withheld(linked, tmp_path / "withheld.npy") == 6
+    assert np.load(tmp_path / "withheld.npy").tolist() == [(1, 0), (1, 2), (4, 1), (6, 2), (7, 0), (7, 1)]
+    assert write_withheld(LinkedPeople(*parts, [], 0), tmp_path / "none.npy") == 0
+    assert np.load(tmp_path / "none.npy").tolist() == []
+
+
+@pytest.mark.parametrize(("node", "suppressed", "same"), [((0, 1), 3, True), ((0, 1), 4, False), ((1, 1), 3, False)])
+def test_a_search_stands_as_it_was_where_neither_the_node_nor_what_is_suppressed_is_another(
+    node: Node, suppressed: int, same: bool
+) -> None:
+    nothing: Any = None
+    loss, before = Loss(suppressed, 20, 30), SearchResult((0, 1), Loss(3, 10, 30), 5, 12, 7, 0, ((0, 0),), measured={"gcp": 0.5}, bound=9)
+    linked = LinkedPeople(node, nothing, nothing, nothing, nothing, loss, [], 0, evaluated=4)
+    found = linked.with_linked_loss(before)
+    assert (found is before) is same
+    assert same or found == replace(before, node=node, loss=loss, measured={}, evaluated=11)

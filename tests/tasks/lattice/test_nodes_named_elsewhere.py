@@ -137,3 +137,22 @@ def test_a_replay_goes_back_to_the_release_that_replays_none(tmp_path: Path, mon
             target.of(name)
     with pytest.raises(StorageError):
         target.of("gone")
+
+
+@pytest.mark.parametrize("is_its_own", [True, False])
+def test_a_release_that_notes_no_hierarchies_is_replayed_by_the_job_that_made_it_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_its_own: bool
+) -> None:
+    target, asked = Replayed(tmp_path, monkeypatch), list[Any]()
+    target.release("people-1", hierarchies={})
+    job: Any = SimpleNamespace(
+        replay=Path("people-1"), replay_path=tmp_path / "people-1", method=SimpleNamespace(name="skald"), model_copy=lambda update: update
+    )
+    monkeypatch.setattr(replay, "is_of_job", lambda *given: asked.append(given) or is_its_own)
+    if is_its_own:
+        assert replay.replayed_manifest(job).release == "people-1"
+    else:
+        with pytest.raises(ReplayError):
+            replay.replayed_manifest(job)
+    [(manifest_of_it, without, secrets)] = asked
+    assert (manifest_of_it.release, without, secrets) == ("people-1", {"replay": None}, [])

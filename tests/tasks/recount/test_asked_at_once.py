@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from core.recount.groups import Groups, RecordRelation
 from schemas.job.job import Job
-from tasks.recount import verdict
+from tasks.recount import people, verdict
+from tasks.recount.people import COMBINATIONS, HELD, one_values
 from tests.jobs import job_of
 
 HIDING: dict[str, Any] = {"name": "age", "hierarchy": {"widths": [10], "top": 90}}
@@ -35,3 +38,15 @@ def test_labels_of_columns_that_hide_values_and_the_form_of_pseudonyms_are_asked
     *_, form = asked(PLAIN, HIDING, identifiers=["person", SSN])
     assert '"ssn"' in form
     assert len(asked(PLAIN, identifiers=[SSN])) == 1
+
+
+def test_classes_of_one_value_are_counted_of_each_sensitive_column_whose_values_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"quasi_identifiers": [PLAIN], "identifiers": [], "person": ["person"], "sensitive": ["s", "t", "u"], "insensitive": ["v"]}
+    job, files, stated = Job.model_validate(job_of(columns=columns)), ([], []), list[Any]()
+    monkeypatch.setattr(people, "person_values_known", lambda *given: ["t", "v", "s"] if given == (job, files) else 1 / 0)
+    monkeypatch.setattr(people, "_value", lambda of, column: f"value of {column}" if of is job else 1 / 0)
+    monkeypatch.setattr(people, "one_value_sql", lambda *given: stated.append(given) or f"statement {len(stated)}")
+    counts = {"statement 1": (3, 17), "statement 2": (0, 0)}
+    connection: Any = SimpleNamespace(execute=lambda statement: SimpleNamespace(fetchall=lambda: [counts[statement]]))
+    assert one_values(connection, job, files) == {"t": (3, 17), "s": (0, 0)}
+    assert stated == [(COMBINATIONS, HELD, "value of t"), (COMBINATIONS, HELD, "value of s")]

@@ -13,7 +13,7 @@ import pytest
 from core.recount.risk import population_risk_of_files
 from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job, load_job
-from tasks.recount.people_of_source import count_in_population
+from tasks.recount.people_of_source import count_in_population, population_of
 from tests.jobs import write_job, write_parquet
 
 QIDS: list[dict[str, Any]] = [
@@ -105,3 +105,39 @@ def test_the_risk_in_a_population_is_that_of_a_worked_example() -> None:
     assert population_risk_of_files(40, [(1, 20, 1), (2, 10, 1)])["journalist_share_above"] == pytest.approx(2 / 3)
     assert population_risk_of_files(40, [(1, 3, 1), (9, 10, 1)])["journalist_mean"] == pytest.approx(2 / 13)
     assert population_risk_of_files(40, [(9, 3, 1), (1, 100, 9)])["journalist_mean"] == pytest.approx((1 + 9 / 100) / 18)
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"age": [1], "place": ["a"], "more": [1]}, None), ({"age": [1]}, "'place'"), ({"place": ["a"]}, "'age'"),
+        ({"x": [1]}, "'age' and 'place'"),
+    ],
+)  # fmt: skip
+def test_a_population_has_the_columns_of_all_quasi_identifiers_and_those_that_it_lacks_are_named(
+    tmp_path: Path, columns: dict[str, list[Any]], named: str | None
+) -> None:
+    job = of_population(tmp_path, pa.table(columns))
+    if named is None:
+        population = population_of(job)
+        assert population is not None
+        assert population.columns.names == list(columns)
+        assert population_of(job.model_copy(update={"population": None})) is None
+    else:
+        with pytest.raises(PopulationError, match=f"The population has no {named} of the type"):
+            population_of(job)
+
+
+def test_a_population_that_is_not_there_or_cannot_be_read_is_told(tmp_path: Path) -> None:
+    job = of_population(tmp_path / "[1]", pa.table({"age": [1, 2], "place": ["a", "b"]}))
+    first, last = sorted((job.folder / "register").iterdir())
+    last.write_bytes(b"no Parquet")
+    with pytest.raises(PopulationError, match="cannot be read as Parquet"):
+        counted(job, [("1", "a", 1)])
+    first.write_bytes(b"no Parquet")
+    with pytest.raises(PopulationError, match="cannot be read as Parquet"):
+        population_of(job)
+    first.unlink()
+    last.unlink()
+    with pytest.raises(PopulationError, match="matches no file"):
+        population_of(job)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -20,6 +21,7 @@ from tasks.recount import published_values
 from tasks.recount.original import Original, release_and_source
 from tasks.recount.published_values import PublishedHolders, few_people_faults, published_source
 from tasks.recount.rows import JOINED_COLUMNS, RowsHere, relation_with_values
+from tasks.recount.truth import _wrong_types
 from tests.jobs import job_of
 
 
@@ -103,7 +105,11 @@ def test_values_of_persons_are_those_that_the_files_hold(connection: duckdb.Duck
     few, people = f"{few} than 2 persons", ([Path("people")], [Path("labels")])
     assert few_people_faults(connection, job, "release", people) == [few]
     assert few_people_faults(connection, job, "release", None) == []
-    connection.execute("DELETE FROM kept WHERE person = 3")
+    # Somebody who has the value in two classes is one person all the same.
+    connection.execute("UPDATE kept SET person = 1 WHERE person = 3")
+    assert few_people_faults(connection, job, "release", people) == [few.replace("1 value", "2 values")]
+    connection.execute("DELETE FROM kept WHERE value_0 IS NULL")
+    connection.execute("INSERT INTO kept VALUES (1, NULL, 1)")
     told = few_people_faults(connection, job, "release", people)
     assert told == [few.replace("1 value", "2 values"), "column 'v' does not hold the values of the persons that were counted"]
 
@@ -152,6 +158,8 @@ def test_masked_records_are_left_out_unless_all_look_like_them(connection: duckd
     for one, expected in ((masking, left), (job, 3)):
         found = release_and_source(one, RowsHere(connection, "release", "source"), Original("source", pa.schema([])))
         assert connection.execute(f"SELECT count(*) FROM {found.unmasked}").fetchall() == [(expected,)]
+        # Where none is set apart a star is a label like others.
+        assert (found.unmasked == found.release) is (expected == 3)
 
 
 def test_nulls_of_few_are_the_word_of_the_others(connection: duckdb.DuckDBPyConnection) -> None:
@@ -303,3 +311,14 @@ def test_where_nothing_is_published_or_all_numbers_are_multiples_nothing_is_chan
 ) -> None:
     found = figures_of(connection, way, "BIGINT", [1, 2], released)
     assert (found.changed, found.error) == (0.0, 0.125 if released else 0.0)
+
+
+@pytest.mark.parametrize("drift", ["freeze", "evolve"])
+def test_a_column_of_another_type_than_in_the_source_is_named_but_for_text_that_labels_are(drift: str) -> None:
+    """Of columns that are published under other names, such as bounds, nothing is compared."""
+    qids = [{"name": name, "hierarchy": {"widths": [2]}} for name in ("kept", "label", "wrong")]
+    source = {"path": "x/*.parquet", "schema": drift}
+    job = Job.model_validate(job_of(columns={"quasi_identifiers": qids, "sensitive": ["s", "t"]}, source=source))
+    types = {"kept": "BIGINT", "label": "BIGINT", "wrong": "BIGINT", "s": "DOUBLE", "t": "DATE"}
+    sides: Any = SimpleNamespace(names=["s", "t"], types=types, published=types | {"label": "VARCHAR", "wrong": "INTEGER", "t": "VARCHAR"})
+    assert _wrong_types(job, sides) == (["t", "wrong"] if drift == "freeze" else [])

@@ -13,6 +13,7 @@ import pytest
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_columns
+from tasks.recount import verdict
 from tasks.recount.original import Original
 from tasks.recount.published_labels import labels_of_levels
 from tasks.recount.published_values import column_losses
@@ -32,6 +33,40 @@ def test_ends_of_few_people_are_a_fault_unless_they_may_be_observed(ends: str, f
         connection.execute("CREATE TABLE release AS SELECT unnest(['[10 - 11]', '[10 - 11]', '[13 - 53]']) AS age")
         original = Original("source", pa.schema([("age", pa.int32())]))
         assert len(endpoint_faults(job, RowsHere(connection, "release", "source"), original)) == faults
+
+
+@pytest.mark.parametrize(
+    ("bounds", "faults"),
+    [
+        ([(None, 11), (12, None)], 0), ([(10, 11), (12, None)], 1), ([(10, 11), (13, 53)], 2), ([(None, 11), (13, 28), (29, None)], 2),
+        ([(None, None)], 0), ([(None, 12), (13, 13), (13, None)], 2),
+    ],
+)  # fmt: skip
+def test_bounds_in_two_columns_are_ends_as_those_of_ranges_are(bounds: list[tuple[int | None, int | None]], faults: int) -> None:
+    """Of six people three are on either side of the line at 12, and no other line has so many."""
+    given: Any = {"columns": AGES, "privacy": {"k": 3}, "method": {"name": "mondrian"}, "suppression": None}
+    told = []
+    for intervals in ("bounds", "text"):
+        job = Job.model_validate(job_of(**given, intervals=intervals))
+        with duckdb.connect() as connection:
+            connection.execute("CREATE TABLE source AS SELECT unnest([7, 10, 11, 13, 37, 53]) AS age")
+            if intervals == "bounds":
+                connection.execute("CREATE TABLE release (age_low INTEGER, age_high INTEGER)")
+                connection.executemany("INSERT INTO release VALUES (?, ?)", bounds)
+            else:
+                connection.execute("CREATE TABLE release (age VARCHAR)")
+                connection.executemany("INSERT INTO release VALUES (?)", [[as_range(*one)] for one in bounds])
+            original = Original("source", pa.schema([("age", pa.int32())]))
+            told.append(endpoint_faults(job, RowsHere(connection, "release", "source"), original))
+    assert told[0] == told[1]
+    said = f"{faults} range{'s' * (faults > 1)} of 'age' end{'s' * (faults == 1)} where fewer than 3 people do"
+    assert told[0] == [said] * bool(faults)
+
+
+def as_range(low: int | None, high: int | None) -> str:
+    if low is None or high is None:
+        return "*" if low is high else f"<= {high}" if low is None else f">= {low}"
+    return str(low) if low == high else f"[{low} - {high}]"
 
 
 @pytest.mark.parametrize(("unmasked", "read"), [("release", True), ("(FROM release WHERE q <> '*')", False)])
@@ -59,3 +94,34 @@ def test_two_bounds_cost_what_the_range_of_them_does() -> None:
                 connection.execute("INSERT INTO bounds VALUES (0, 3), (0, 3), (4, 7), (12, 12)")
             losses.append(column_losses(job, RowsHere(connection, intervals, "source"), original)["age"].penalty)
     assert losses == pytest.approx([3 * 3 / 12] * 2)
+
+
+@pytest.mark.parametrize("intervals", ["text", "bounds"])
+@pytest.mark.parametrize(("bounds", "told"), [([(80, 89), (90, None)], 0), ([(80, 89), (90, 94)], 1), ([(88, 95), (90, 94)], 2)])
+def test_labels_that_tell_what_a_column_hides_are_a_fault_and_others_are_none(
+    intervals: str, bounds: list[tuple[int, int | None]], told: int
+) -> None:
+    """Of a column that hides nothing no label is looked at."""
+    hiding, plain = ({"name": name, "hierarchy": {"widths": [10]} | top} for name, top in (("age", {"top": 90}), ("height", {})))
+    columns = {"quasi_identifiers": [hiding, plain], "sensitive": []}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, intervals=intervals))
+    ages = [(low, high) if intervals == "bounds" else (f"[{low} - {high}]" if high else f">= {low}",) for low, high in bounds]
+    names = [name for qid in job.columns.quasi_identifiers for name in published_columns(job, qid)]
+    kind, height = ("INTEGER", (98, 99)) if intervals == "bounds" else ("VARCHAR", ("98",))
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE release ({', '.join(f'{name} {kind}' for name in names)})")
+        connection.executemany(f"INSERT INTO release VALUES ({', '.join('?' * len(names))})", [[*age, *height] for age in ages])
+        faults = verdict._hidden_faults(job, RowsHere(connection, "release", ""))
+    said = f"{told} label{'s' * (told > 1)} of 'age' tell{'s' * (told == 1)} values that the job hides"
+    assert faults == ([said] if told else [])
+
+
+def test_a_person_counts_once_at_the_least_of_their_values_and_every_value_is_one() -> None:
+    rows = [(1, 30), (1, 10), (2, 10), (3, 10), (4, 20), (4, 20), (5, 20), (None, 50), (2, 30), (6, None)]
+    job = Job.model_validate(job_of(columns=AGES | {"person": ["who"]}, privacy={"k": 2}))
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE source (who BIGINT, age INTEGER)")
+        connection.executemany("INSERT INTO source VALUES (?, ?)", rows)
+        original = Original("source", pa.schema([("who", pa.int64()), ("age", pa.int32())]))
+        values, people = verdict._values(job, RowsHere(connection, "", "source"), original, "age")
+    assert (values.to_pylist(), people.tolist()) == ([10, 20, 30, 50], [3, 2, 0, 0])

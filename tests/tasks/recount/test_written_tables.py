@@ -35,6 +35,11 @@ def four_alike() -> Rows:
     }
 
 
+def write_rows(path: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    """Write rows of a table with the types that its own have."""
+    pq.write_table(pa.Table.from_pylist(rows, pa.Table.from_pylist(four_alike()[name]).schema), path)
+
+
 def recounted(
     folder: Path,
     rows: Rows,
@@ -54,7 +59,7 @@ def recounted(
     files = {}
     for name, table in rows.items():
         files[name] = [folder / f"{name}.parquet"]
-        pq.write_table(pa.Table.from_pylist(table, pa.Table.from_pylist(four_alike()[name]).schema), files[name][0])
+        write_rows(files[name][0], name, table)
     levels: dict[str, dict[str, int | None]] = {"person": {"age": 2}, "visit": {"ward": 1}, "condition": {"chronic": 0}} | (said or {})
     return recount_tables(WrittenTables(job, files, originals or dict.fromkeys(rows), levels), folder / "spill", "it")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,3 +104,21 @@ def test_figures_that_the_files_contradict_are_stated_beside_those_of_the_job() 
     beside = set(stated_faults(one, said, recount()))
     [fault] = set(stated_faults(one, said, recount(classes=9))) - beside
     assert "classes" in fault
+
+
+@pytest.mark.parametrize(
+    ("method", "node", "is_wrong"),
+    [
+        ({"node": [1, 0]}, (1, 0), False), ({"node": [2, 0]}, (1, 0), True), ({"node": [1, 1]}, (1, 0), True), ({}, (1, 0), False),
+        ({"levels": {"age": [1, 2]}}, (1, 0), False), ({"levels": {"age": [2, 2]}}, (1, 0), True),
+        ({"levels": {"age": [0, 0]}}, (1, 0), True),
+        ({"levels": {"age": [0, 1], "zip": [1, 1]}}, (1, 0), True),
+    ],
+)  # fmt: skip
+def test_a_node_is_the_one_that_the_job_names_and_within_its_levels(method: dict[str, Any], node: tuple[int, int], is_wrong: bool) -> None:
+    one = job(method={"name": "skald", "root": "occupied"} | method)
+    assert manifest_claims._is_node_of(one, of_job(one, node=node), ["age", "zip"]) is not is_wrong
+    assert not manifest_claims._is_node_of(one, of_job(one, node=node), ["zip", "age"])
+    assert not manifest_claims._is_node_of(one, of_job(one, node=(*node, 0)), ["age", "zip"])
+    replayed = one.model_copy(update={"replay": Path("people-1")})
+    assert manifest_claims._is_node_of(replayed, of_job(one, node=node), ["age", "zip"]) is ("node" in method or not is_wrong)

@@ -11,8 +11,9 @@ import pytest
 from core.recount.classes import Recount
 from core.recount.figures import figure_faults
 from core.recount.labels.label_losses import ColumnLoss
+from core.recount.people import PersonCount
 from schemas.release.terms import LatticeFigures
-from tests.core.recount.test_classes import manifest
+from tests.core.recount.test_classes import PERSONS, manifest
 
 SIZES = {10: 4, 15: 1, 40: 1}
 FOUND = Recount(records=95, classes=6, min_class=10, failing=0, exposed=0, masked=0, sizes=SIZES)
@@ -124,3 +125,11 @@ def test_figures_of_levels_fit_each_other() -> None:
 )  # fmt: skip
 def test_a_picture_is_one_of_the_lattice_whose_levels_are_named(drawn: dict[str, Any], is_right: bool) -> None:
     assert wrong(**LEVELLED | {"lattice": DRAWN.model_copy(update=drawn)}) == ([] if is_right else ["lattice"])
+
+
+def test_of_persons_that_were_not_counted_the_mean_class_follows_from_nothing() -> None:
+    assert wrong(loss={"c_avg": 99.0}) == ["loss.c_avg"]
+    assert wrong(loss={"c_avg": 99.0}, persons=PERSONS) == []
+    counted = replace(FOUND, persons=PersonCount(60, 1, 0, 5, 0, 0, 0, sizes={10: 6}))
+    assert wrong(counted, loss={"c_avg": 10 / 5}, persons=PERSONS) == []
+    assert wrong(counted, loss={"c_avg": 95 / 6 / 5}, persons=PERSONS) == ["loss.c_avg"]

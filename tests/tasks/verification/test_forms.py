@@ -12,7 +12,7 @@ import pytest
 
 from tasks.release.files import BOM, Csv
 from tasks.verification.entries import _holds
-from tasks.verification.file_forms import csv_faults, more_than_records, parquet_faults
+from tasks.verification.file_forms import _Entries, csv_faults, more_than_records, parquet_faults
 
 LAYOUT = Csv(";", {"q": "VARCHAR", "kind": "VARCHAR", "n": "BIGINT", "share": "DOUBLE"})
 RECORDS = 'q;kind;n;share\n"a;b";"x";1;0.5\n"\'=c";"\'=y";;2.0\n;;-3;\n'
@@ -94,3 +94,25 @@ def test_a_document_holds_its_text_or_is_missing_and_no_link_stands_for_it(tmp_p
     (tmp_path / "link").symlink_to(report)
     assert not _holds(tmp_path / "link", b"text")
     assert not _holds(tmp_path, b"text")
+
+
+def texts(*values: str, indices: list[int] | None = None) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(range(len(values)) if indices is None else indices, pa.int32()), pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("groups", "due"),
+    [
+        ([[texts("b", "a")]], True), ([[texts("b", "a")], [texts("c", "a")]], True),
+        ([[texts("b", "a", indices=[0])], [texts("b", "a")]], True),
+        ([[texts("b", "a", indices=[0])], [texts("b", "c")]], False), ([[texts("a", "b"), texts("a", "b")]], True),
+        ([[texts("a", "b", indices=[0]), texts("a", "b", indices=[1])]], False), ([[texts("b", "a", indices=[1, 0])]], False),
+        ([[texts("a", "b", indices=[1, 0])]], True), ([[pa.array(["b", "a"])]], True),
+    ],
+)  # fmt: skip
+def test_entries_are_used_and_in_order_by_column_and_by_what_its_row_groups_have_in_common(groups: list[list[pa.Array]], due: bool) -> None:
+    """Entries are in the order in which records have them, or of their bytes; of two columns each uses its own."""
+    entries = _Entries()
+    for columns in groups:
+        entries.add(columns)
+    assert entries.are_due() is due

@@ -18,6 +18,7 @@ from tasks.writing.runs import (
     PAGE,
     SAMPLED_VALUES,
     RunWriter,
+    _are_numbers,
     _check_unpacked,
     _formed,
     count_file_records,
@@ -182,3 +183,14 @@ def test_a_shuffle_part_has_the_records_of_its_files_of_all_runs(tmp_path: Path,
         assert [column.to_pylist() for column in found[1]] == [column.to_pylist() for column in expected[1]]
         assert [column.type for column in found[1]] == [column.type for column in expected[1]]
     assert two_level_shuffle.write_shuffle_part(tmp_path / "none.arrow", runs, range(7, 7), 2) == 0
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [("", True), ("d", True), ("dd", True), ("p", False), ("dp", False), ("dpp", False), ("ddd", True), ("dw", False)],
+)
+def test_columns_are_numbers_where_all_are_entries_of_dictionaries_that_are_no_larger(kinds: str, expected: bool) -> None:
+    """A wide entry takes more bytes than the numbers of all records do; of the first column, which is the file, nothing is asked."""
+    short, long = pa.array(["a", "b"] * 8), pa.array(["a" * 99, "b"] * 8)
+    made = {"d": short.dictionary_encode(), "p": short, "w": long.dictionary_encode()}
+    assert _are_numbers([pa.array(range(16)), *(made[kind] for kind in kinds)]) is expected

@@ -269,3 +269,16 @@ def test_a_vault_of_an_earlier_version_is_taken_and_grows_into_one_with_a_digest
     exchange_tokens(path)
     with pytest.raises(RefusedError, match="damaged"):
         vault_id(job, path)
+
+
+def test_a_value_that_comes_again_and_again_gets_one_token_and_keeps_it(tmp_path: Path) -> None:
+    job, path, spill, known = job_at(tmp_path), tmp_path / "vault.parquet", tmp_path / "spill", dict[str, str]()
+    for pieces, fresh in ((["bab", "c"], 3), (["cd", "", "dd"], 1), ([], 0)):
+        assert issue_tokens(job, path, [large(list(piece)) for piece in pieces], spill) == fresh
+        vault = pq.read_table(path)
+        now = dict(zip(vault["value"].to_pylist(), vault["token"].to_pylist(), strict=True))
+        assert now.items() >= known.items()
+        assert len(vault) == len(now) == len(set(now.values())) == len(known) + fresh
+        known = now
+    assert list(known) == ["a", "b", "c", "d"]
+    assert tokens_of_values(job, path, large(["d", "e", "a"]), spill).to_pylist() == [known["d"], None, known["a"]]

@@ -1,0 +1,76 @@
+"""What the manifest of several tables states is counted where it suffices, and nothing is made up where it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.errors.base import VerificationError
+from schemas.relational.manifest import TablesManifest
+from schemas.relational.tables_job import MOST_KNOWN_ROWS
+from tasks.recount.stated_tables import NO_JOB, NOT_STATED, recount_stated
+from tests.tasks.recount.test_written_tables import four_alike, write_rows
+
+LEVELS: dict[str, dict[str, int | None]] = {"person": {"age": 2}, "visit": {"ward": 1}, "condition": {"chronic": 0}}
+
+
+def stated(folder: Path, **changes: Any) -> TablesManifest:
+    """Four persons with the same history, and what is said of them."""
+    files = []
+    for name, rows in four_alike().items():
+        (folder / "data" / name).mkdir(parents=True)
+        write_rows(folder / "data" / name / "0.parquet", name, rows)
+        files.append({"path": f"data/{name}/0.parquet", "rows": len(rows), "sha256": ""})
+    table = {"records": None, "released": 4, "withheld": 0, "suppressed": None, "orphans": 0}
+    said = {
+        "release": "hospital-0", "name": "hospital", "job": "0", "inputs": "0", "method": "skald", "privacy": {"k": 4}, "unit": "person",
+        "key_columns": {"person": ["person_id"], "visit": ["visit_id"]},
+        "references": {"visit": {"person_id": "person"}, "condition": {"person_id": "person", "visit_id": "visit"}},
+        "persons": {"source": None, "released": 4, "smallest_class": 4}, "histories": 1, "min_class": 4,
+        "tables": {name: table | {"levels": levels} for name, levels in LEVELS.items()}, "loss": {"gcp": 0.0, "by_table": {}},
+        "optimal": "certified", "search": {}, "files": files, "versions": {}, "seconds": {}, "peak_rss": 0,
+    }  # fmt: skip
+    return TablesManifest.model_validate(said | changes)
+
+
+@pytest.mark.parametrize("knows", [None, "all", {"rows": 1}, {"rows": MOST_KNOWN_ROWS}])
+def test_histories_are_counted_by_what_is_stated(tmp_path: Path, knows: Any) -> None:
+    found = recount_stated(stated(tmp_path, privacy={"k": 4} | ({"knows": knows} if knows else {})), tmp_path, "it")
+    assert found.unverified == (NO_JOB,)
+    assert found.recount is not None
+    assert (found.recount.persons, found.recount.smallest, found.recount.failing) == (4, 4, 0)
+
+
+@pytest.mark.parametrize("knows", ["all", {"rows": 1}])
+def test_persons_with_fewer_like_them_than_is_stated_are_a_fault(tmp_path: Path, knows: Any) -> None:
+    with pytest.raises(VerificationError, match=r"fewer than 5 (share|persons)"):
+        recount_stated(stated(tmp_path, privacy={"k": 5, "knows": knows}), tmp_path, "it")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"privacy": {}}, {"privacy": {"k": 0}}, {"privacy": {"k": True}}, {"privacy": {"k": "4"}}, {"unit": "visit"},
+        {"privacy": {"k": 4, "knows": {"rows": MOST_KNOWN_ROWS + 1}}}, {"privacy": {"k": 4, "knows": {"rows": 0}}},
+        {"privacy": {"k": 4, "knows": "much"}}, {"privacy": {"k": 4, "knows": {}}}, {"references": {}},
+        {"references": {"visit": {"person_id": "person"}, "condition": {"person_id": "person"}, "nothing": {"a": "person"}}},
+        {"references": {"visit": {"person_id": "person"}, "condition": {"person_id, visit_id": "visit"}}},
+        {"privacy": {"k": 4, "knows": {"rows": 1}}, "key_columns": {"visit": ["visit_id"]}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_does_not_suffice_for_a_recount_is_said_so(tmp_path: Path, changes: dict[str, Any]) -> None:
+    assert recount_stated(stated(tmp_path, **changes), tmp_path, "it") == (None, (NOT_STATED, NO_JOB))
+
+
+def test_promises_beside_k_are_said_not_to_be_counted_column_by_column(tmp_path: Path) -> None:
+    privacy = {
+        "k": 4,
+        "l": {"person": {"income": {"distinct": 2}}, "condition": {"icd": {"distinct": 3}}},
+        "t": {"person": {"income": {"t": 1}}},
+    }
+    told = [one for one in recount_stated(stated(tmp_path, privacy=privacy), tmp_path, "it").unverified if one != NO_JOB]
+    named = (("l-diversity", "income", "person"), ("l-diversity", "icd", "condition"), ("t-closeness", "income", "person"))
+    assert told == [f"{model} of '{column}' of '{table}' was not counted: that takes the job." for model, column, table in named]
