@@ -10,7 +10,8 @@ The class of a record that is not released is -1, and it is a class as others ar
 
 A person in both releases with a changed published value is singled out by the two files alone: one line is gone and one is new. So such a
 record counts among those that left and those that came. Where a sensitive value changed, nothing but a pseudonym links the two lines, and
-it counts nowhere else; where only an untreated value did, the sensitive one still links the classes.
+it counts nowhere else; where only an untreated value did, the sensitive one still links the classes. So it does where the values of a
+person with rows in several tables are the same and stand together in another way.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+ARRANGED_VALUES, ARRANGED_LABELS, ARRANGED = ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged")
+"""Columns of persons with rows in several tables: how their published values, their labels, and both stand together."""
 MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
 ABSENT = -2
@@ -80,6 +83,7 @@ class RecordMatching(NamedTuple):
         untreated: Whether it is compared what both publish as it is.
         values: How many sensitive columns there are; of those among ``same`` both releases have the values.
         same: Which of them.
+        arranged: Whether it is compared how the values of a person stand together over tables.
     """
 
     contents: bool
@@ -87,6 +91,7 @@ class RecordMatching(NamedTuple):
     untreated: bool = False
     values: int = 0
     same: tuple[int, ...] = ()
+    arranged: bool = False
 
 
 def joined_records_sql(identity: RecordMatching) -> str:
@@ -121,7 +126,8 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     """
     untreated = ("untreated",) if identity.untreated else ()
     values = tuple(f"value_{number}" for number in identity.same)
-    levels = [("content", "kept", *untreated), ("content", "kept")]
+    arranged = (ARRANGED,) if identity.arranged else ()
+    levels = [("content", "kept", *untreated, *arranged), ("content", "kept", *untreated), ("content", "kept")]
     if identity.persons:
         levels += [("person", *values, *untreated), ("person", *values), ("person",)]
     return list(dict.fromkeys(levels))
@@ -141,7 +147,8 @@ def _numbered(side: str, by: Sequence[str]) -> str:
 
 
 def _carried(identity: RecordMatching) -> list[str]:
-    return ["class", "content", "kept", "person", "untreated", *(f"value_{number}" for number in range(identity.values))]
+    arranged = ARRANGEMENTS if identity.arranged else ()
+    return ["class", "content", "kept", "person", "untreated", *arranged, *(f"value_{number}" for number in range(identity.values))]
 
 
 def _paired(identity: RecordMatching, name: str, mine: str, theirs: str, by: Sequence[str]) -> str:
@@ -165,7 +172,9 @@ def _left(identity: RecordMatching, pairs: str, side: str, other: str, name: str
 def _rows(identity: RecordMatching) -> str:
     """Return SQL of the rows of the joined table: for a pair one row, one per release, or all three."""
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
-    changed = "m_untreated IS DISTINCT FROM t_untreated" if identity.untreated else "false"
+    changed = (
+        " OR ".join(["m_untreated IS DISTINCT FROM t_untreated"] * identity.untreated + [_rearranged()] * identity.arranged) or "false"
+    )
     both, mine, theirs = (
         "".join(f", {value.format(number)} AS value_{number}" for number in range(identity.values))
         for value in ("coalesce(m_value_{0}, t_value_{0})", "m_value_{0}", "t_value_{0}")
@@ -178,6 +187,15 @@ def _rows(identity: RecordMatching) -> str:
         UNION ALL SELECT m_class, {ABSENT}, {whose}, true{mine} {of_changed}
         UNION ALL SELECT {ABSENT}, t_class, {whose}, true{theirs} {of_changed}
     """
+
+
+def _rearranged() -> str:
+    """Return the SQL condition that the values of a pair stand together in another way.
+
+    Where only its quasi-identifiers changed, its classes show what its labels do of that.
+    """
+    same, values, both = (f"m_{one} IS NOT DISTINCT FROM t_{one}" for one in (ARRANGED_LABELS, ARRANGED_VALUES, ARRANGED))
+    return f"NOT ({values}) OR ({same} AND NOT ({both}))"
 
 
 def joint_classes_sql(k: int, *, persons: bool) -> str:

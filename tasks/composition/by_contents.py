@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from core.composition.contents import Likeness
 from core.composition.joint_classes import (
+    ARRANGEMENTS,
     MINE,
     SETS,
     THEIRS,
@@ -51,11 +52,13 @@ class Side(NamedTuple):
         parts: Their classes and digests, in parts.
         untreated: Whether the digest of untreated columns covers the same columns in both releases.
         values: For each compared sensitive column, the number of its kept digest column; None without one.
+        arranged: Whether it is known how the values of a person stand together over tables, and the other release says so too.
     """
 
     parts: tuple[Part, ...]
     untreated: bool
     values: tuple[int | None, ...]
+    arranged: bool = False
 
 
 class ComparedContents(NamedTuple):
@@ -117,6 +120,9 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     alike = {name: number for number, (name, kind) in enumerate(kept) if (name, kind) in here}
     mine = sorted({*alike, *job.privacy.columns})
     by = Digested(other.names if earlier.linkage_key else own.names, other.untreated if common else (), tuple(mine))
+    arranged = _arranged(known, entry)
+    if arranged:
+        by = by._replace(shown=arranged.shown, labels=arranged.labels)
     parts = known.parts(by)
     if not parts:
         raise UnmeasuredError("the classes here were made fragment by fragment, and its records are linked by other columns")
@@ -124,12 +130,25 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     columns = (*mine, *others)
     places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
     republished = tuple(sorted(map(columns.index, (own.republished | other.republished).intersection(columns))))
-    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
-    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
+    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), bool(arranged))
+    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), bool(arranged))
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain)
     return ComparedContents(
         ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, republished, known.count_in_files(earlier.files)
     )
+
+
+OTHER_TABLES = "it publishes columns of several tables that are not in these, so that changes would be overlooked"
+
+
+def _arranged(known: KnownRecords, entry: Entry) -> Digested | None:
+    """Return the columns of which both releases know how a person's values stand together; None if either is of one table."""
+    if not known.run.job.is_of_several or not any(part.sets for part in entry.parts):
+        return None
+    assert entry.digested is not None
+    if not {column for kind in entry.digested for column in kind} <= {*known.kinds.items()}:
+        raise UnmeasuredError(OTHER_TABLES)
+    return Digested(*map(_names, entry.digested)).arranged()
 
 
 def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -213,14 +232,19 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
     values = [f"value_{number}" for number in range(len(side.values))]
     columns = ", ".join(f"{value} UBIGINT" for value in values)
     fixed = "content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT, untreated UBIGINT"
+    fixed += "".join(f", {one} UBIGINT" for one in ARRANGEMENTS if side.arranged)
     database.execute(f"CREATE TABLE {name} ({fixed}{columns and ', ' + columns})")
-    names, records = ["content", "class", "shared", "person", "untreated", *values], 0
+    arranged = ARRANGEMENTS if side.arranged else ()
+    names, records = ["content", "class", "shared", "person", "untreated", *arranged, *values], 0
     for part in side.parts:
         for table in _tables(part, store):
             # Of a fragment, which may come in several tables, no record is known by its file.
             shared = _shared(part, files) if part.files else np.zeros(len(table), np.bool_)
             loaded = [table["content"], table["class"].cast(pa.int64()), pa.array(shared), _persons(table, records, named=persons)]
             loaded.append(table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64)))
+            if not {*arranged} <= {*table.column_names}:
+                raise UnmeasuredError(OLDER)
+            loaded += [table[one] for one in arranged]
             loaded += [pa.nulls(len(table), pa.uint64()) if place is None else table[f"value_{place}"] for place in side.values]
             database.register("part", pa.table(loaded, names=names))
             database.execute(f"INSERT INTO {name} SELECT * FROM part")
@@ -303,4 +327,5 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
         untreated=compared.mine.untreated,
         values=len(compared.theirs.values),
         same=same,
+        arranged=compared.mine.arranged,
     )
