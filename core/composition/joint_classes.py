@@ -12,7 +12,8 @@ A person in both releases with a changed published value is singled out by the t
 record counts among those that left and those that came. It counts among those in both too. An untreated value that changed leaves the
 sensitive one, which links the two lines. A sensitive value that changed may have changed as everybody knows: all pay rose by two per cent,
 or the file was read in another way. Records of which a sensitive value changed have joint classes of their own, since whoever sees that
-no line has kept its value can leave out the others.
+no line has kept its value can leave out the others. So it does where the values of a
+person with rows in several tables are the same and stand together in another way.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+ARRANGED_VALUES, ARRANGED_LABELS, ARRANGED = ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged")
+"""Columns of persons with rows in several tables: how their published values, their labels, and both stand together."""
 MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
 ABSENT = -2
@@ -84,6 +87,8 @@ class RecordMatching(NamedTuple):
         untreated: Whether it is compared what both publish as it is.
         values: How many sensitive columns there are; of those among ``same`` both releases have the values.
         same: Which of them.
+        arranged: By which of ARRANGEMENTS it is compared how the values of a person stand together over tables: by none, by values alone,
+            or by all.
     """
 
     contents: bool
@@ -91,6 +96,7 @@ class RecordMatching(NamedTuple):
     untreated: bool = False
     values: int = 0
     same: tuple[int, ...] = ()
+    arranged: tuple[str, ...] = ()
 
 
 def joined_records_sql(identity: RecordMatching) -> str:
@@ -126,7 +132,7 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     """
     untreated = ("untreated",) if identity.untreated else ()
     values = tuple(f"value_{number}" for number in identity.same)
-    levels = [("content", "kept", *untreated), ("content", "kept")]
+    levels = [("content", "kept", *untreated, *identity.arranged[-1:]), ("content", "kept", *untreated), ("content", "kept")]
     if identity.persons:
         levels += [("person", *values, *untreated), ("person", *values), ("person",)]
     return list(dict.fromkeys(levels))
@@ -146,7 +152,15 @@ def _numbered(side: str, by: Sequence[str]) -> str:
 
 
 def _carried(identity: RecordMatching) -> list[str]:
-    return ["class", "content", "kept", "person", "untreated", *(f"value_{number}" for number in range(identity.values))]
+    return [
+        "class",
+        "content",
+        "kept",
+        "person",
+        "untreated",
+        *identity.arranged,
+        *(f"value_{number}" for number in range(identity.values)),
+    ]
 
 
 def _paired(identity: RecordMatching, name: str, mine: str, theirs: str, by: Sequence[str]) -> str:
@@ -173,7 +187,7 @@ def _rows(identity: RecordMatching) -> str:
     A pair has one row, and where its values changed two more, one per release.
     """
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
-    changed = "m_untreated IS DISTINCT FROM t_untreated" if identity.untreated else "false"
+    changed = " OR ".join([*["m_untreated IS DISTINCT FROM t_untreated"] * identity.untreated, *_rearranged(identity)]) or "false"
     both, mine, theirs = (
         "".join(f", {value.format(number)} AS value_{number}" for number in range(identity.values))
         for value in ("coalesce(m_value_{0}, t_value_{0})", "m_value_{0}", "t_value_{0}")
@@ -190,6 +204,16 @@ def _rows(identity: RecordMatching) -> str:
         UNION ALL SELECT m_class, {ABSENT}, {whose}, true{mine} {of_changed}
         UNION ALL SELECT {ABSENT}, t_class, {whose}, true{theirs} {of_changed}
     """
+
+
+def _rearranged(identity: RecordMatching) -> list[str]:
+    """Return SQL conditions of which one holds where the values of a pair stand together in another way.
+
+    Where only its quasi-identifiers changed, its classes show what its labels do of that.
+    """
+    values, labels, both = (f"m_{one} IS DISTINCT FROM t_{one}" for one in ARRANGEMENTS)
+    conditions = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND NOT ({labels}))"}
+    return [condition for one, condition in conditions.items() if one in identity.arranged]
 
 
 def joint_classes_sql(k: int, *, persons: bool) -> str:

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from core.composition.contents import Likeness
 from core.composition.joint_classes import (
+    ARRANGED,
+    ARRANGED_VALUES,
+    ARRANGEMENTS,
     MINE,
     SETS,
     THEIRS,
@@ -51,11 +54,13 @@ class Side(NamedTuple):
         parts: Their classes and digests, in parts.
         untreated: Whether the digest of untreated columns covers the same columns in both releases.
         values: For each compared sensitive column, the number of its kept digest column; None without one.
+        arranged: The digests of how a person's values stand together over tables that both releases have, as in ``RecordMatching``.
     """
 
     parts: tuple[Part, ...]
     untreated: bool
     values: tuple[int | None, ...]
+    arranged: tuple[str, ...] = ()
 
 
 class ComparedContents(NamedTuple):
@@ -117,6 +122,10 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     alike = {name: number for number, (name, kind) in enumerate(kept) if (name, kind) in here}
     mine = sorted({*alike, *job.privacy.columns})
     by = Digested(other.names if earlier.linkage_key else own.names, other.untreated if common else (), tuple(mine))
+    arranged = _arranged(known, entry, own, other)
+    if arranged:
+        rows = other.arranged()
+        by = by._replace(shown=rows.shown, labels=rows.labels if ARRANGED in arranged else ())
     parts = known.parts(by)
     if not parts:
         raise UnmeasuredError("the classes here were made fragment by fragment, and its records are linked by other columns")
@@ -124,12 +133,35 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     columns = (*mine, *others)
     places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
     republished = tuple(sorted(map(columns.index, (own.republished | other.republished).intersection(columns))))
-    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
-    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
+    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged)
+    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged)
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain)
     return ComparedContents(
         ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, republished, known.count_in_files(earlier.files)
     )
+
+
+OTHER_TABLES = "it publishes columns of several tables that are not in these, so that changes would be overlooked"
+
+
+def _arranged(known: KnownRecords, entry: Entry, own: Digested, other: Digested) -> tuple[str, ...]:
+    """Return by which digests it is compared how a person's values stand together; none if either release is of one table.
+
+    What both publish is compared with all that the other one publishes. Where this source lacks some of that, labels are left out if both
+    have none in common.
+    """
+    if not known.run.job.is_of_several or not any(part.sets for part in entry.parts):
+        return ()
+    assert entry.digested is not None
+    lacks = {name for kind in entry.digested for name, of_kind in kind if known.kinds.get(name) != of_kind}
+    mine, theirs = own.arranged(), other.arranged()
+    if not lacks:
+        return ARRANGEMENTS
+    if not {*mine.shown} & {*theirs.shown}:
+        return ()
+    if lacks & {*theirs.shown} or {*mine.labels} & {*theirs.labels}:
+        raise UnmeasuredError(OTHER_TABLES)
+    return (ARRANGED_VALUES,)
 
 
 def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -213,14 +245,18 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
     values = [f"value_{number}" for number in range(len(side.values))]
     columns = ", ".join(f"{value} UBIGINT" for value in values)
     fixed = "content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT, untreated UBIGINT"
+    fixed += "".join(f", {one} UBIGINT" for one in side.arranged)
     database.execute(f"CREATE TABLE {name} ({fixed}{columns and ', ' + columns})")
-    names, records = ["content", "class", "shared", "person", "untreated", *values], 0
+    names, records = ["content", "class", "shared", "person", "untreated", *side.arranged, *values], 0
     for part in side.parts:
         for table in _tables(part, store):
             # Of a fragment, which may come in several tables, no record is known by its file.
             shared = _shared(part, files) if part.files else np.zeros(len(table), np.bool_)
             loaded = [table["content"], table["class"].cast(pa.int64()), pa.array(shared), _persons(table, records, named=persons)]
             loaded.append(table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64)))
+            if not {*side.arranged} <= {*table.column_names}:
+                raise UnmeasuredError(OLDER)
+            loaded += [table[one] for one in side.arranged]
             loaded += [pa.nulls(len(table), pa.uint64()) if place is None else table[f"value_{place}"] for place in side.values]
             database.register("part", pa.table(loaded, names=names))
             database.execute(f"INSERT INTO {name} SELECT * FROM part")
@@ -309,4 +345,5 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
         untreated=compared.mine.untreated,
         values=len(compared.theirs.values),
         same=same,
+        arranged=compared.mine.arranged,
     )

@@ -53,11 +53,16 @@ class Digested(NamedTuple):
         untreated: Columns that are published besides, and sensitive ones whose published values are not those of the source, or are
             spelled otherwise. One digest of all of them shows whose have changed.
         values: Sensitive columns, each with a digest of its own as it is published: l and t are counted from these.
+        shown: Of several tables, the columns of which digests are kept as they stand together in a person's rows; ``labels`` the
+            quasi-identifiers among these rows.
+        labels: See ``shown``.
     """
 
     names: tuple[str, ...]
     untreated: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def read(self) -> list[str]:
@@ -73,6 +78,11 @@ class Digested(NamedTuple):
     def republished(self) -> set[str]:
         """The sensitive columns whose published values are not those of the source."""
         return {*self.values} & {*self.untreated}
+
+    def arranged(self) -> Digested:
+        """Return the same with all columns that several tables publish in ``shown`` and ``labels``."""
+        shown = {*self.untreated, *self.values}
+        return self._replace(shown=tuple(sorted(shown)), labels=tuple(sorted({*self.names} - shown)))
 
 
 def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:

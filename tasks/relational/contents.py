@@ -21,6 +21,7 @@ from core.relational.kernels import NOWHERE
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.relational.table_jobs import column_of_persons
 from tasks.counting.contents import Digested
+from tasks.relational.arrangements import arrangements
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
 from tasks.store.step import FileStep
@@ -183,13 +184,15 @@ class KeptPersons:
     key: Sequence[str]
 
     def contents(self) -> pa.Table:
-        """Return each person's digests: ``content``, ``person``, ``untreated`` and ``value_0`` …, by unit row."""
+        """Return each person's digests: ``content``, ``person``, ``untreated``, ``value_0`` … and arrangements, by unit row."""
         found = {"content": self._together(self.by.names)}
         if self.key:
             found["person"] = self.rows.persons(self.key)
         if self.by.untreated:
             found["untreated"] = self._together(self.by.untreated, published=True)
         found |= {f"value_{number}": self._value(number) for number in range(len(self.by.values))}
+        if self.by.shown:
+            found |= arrangements(self.rows, self.by, self._withheld)
         return pa.table(found)
 
     def sets(self) -> pa.Table:

@@ -5,6 +5,7 @@ Keys and references are guessed from names and from the inclusion of values, rol
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,6 +94,13 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
+    names = Counter(folder.name for folder in folders)
+    if repeated := [name for name, times in names.items() if times > 1]:
+        # A job names each table once, so that what was drafted could not be read.
+        are = "is the name" if len(repeated) == 1 else "are names"
+        raise JobError(
+            str(out), [f"{listed(repeated)} {are} of several of these folders; tables are called after them, give each another name"]
+        )
     tables, ladders = list[DraftedTable](), list[Path]()
     for folder in folders:
         table, written = _drafted(folder, out)

@@ -244,6 +244,11 @@ class ComparablePersons(KnownRecords):
             self._sketches[columns] = sketches_of(pq.read_table(self.run.store.path(self.digest_tables(by)[0])))
         return self._sketches[columns]
 
+    @property
+    def digested(self) -> Digested:
+        """Return the columns whose digests this release keeps, with those that are kept as they stand together."""
+        return super().digested.arranged()
+
     def parts(self, by: Digested) -> Sequence[Part]:
         """Return the persons' histories and digests as one part; raise if they cannot be compared."""
         if reason := self.unmeasured:

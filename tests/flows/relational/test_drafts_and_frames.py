@@ -82,6 +82,13 @@ def test_keys_and_references_are_proposed_from_names_and_values(made: Path, tmp_
         draft_tables([made / "person"], out)
 
 
+def test_folders_of_one_name_are_refused_before_anything_is_written(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "job.yaml"
+    with pytest.raises(JobError, match="'person' is the name of several of these folders"):
+        draft_tables([made / "person", made / "visit", made / "person"], out)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_tables_in_memory_come_back_as_what_they_were() -> None:
     job = {key: deepcopy(JOB[key]) for key in ("tables", "privacy", "suppression")}
     for table in job["tables"].values():

@@ -22,7 +22,7 @@ from schemas.errors.base import VerificationError
 from schemas.errors.refusals import OverlapError
 from schemas.relational.tables_job import load_tables_job
 from schemas.release.increments import PersonsOverlap
-from tasks.composition.by_contents import OTHERWISE_READ
+from tasks.composition.by_contents import OTHER_TABLES, OTHERWISE_READ
 from tasks.relational.earlier_releases import FEW_ROWS
 from tasks.relational.publication import PublishedTables
 from tests.conftest import Anonymise
@@ -259,6 +259,20 @@ def test_who_is_told_apart_by_two_releases_is_known_however_both_read_the_files(
     # What is published already is not as the job asks now.
     with pytest.raises(OverlapError, match="Withdraw"):
         tables(path, ("overlaps=refuse",))
+
+
+def test_a_release_of_which_this_source_lacks_labels_beside_common_ones_is_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "person.csv").write_text("pid,a,b\n" + "".join(f"{row},{row // 10},{row % 10}\n" for row in range(60)))
+    (tmp_path / "visit.csv").write_text("pid,cost,ward\n" + "".join(f"{row},{row},x\n" for row in range(60)))
+    for name, qid in (("one", "a"), ("two", "b")):
+        path = job_on_csv(tmp_path, name, qid)
+        written = yaml.safe_load(path.read_text())
+        written["tables"]["visit"]["columns"]["quasi_identifiers"] = [{"name": "ward", "hierarchy": {"prefix": [1]}}]
+        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        made = tables(path, ())
+    [overlap] = made.manifest.overlaps or ()
+    # How costs stand with wards may have changed, and only both columns together with the other job's would say so.
+    assert (overlap.unmeasured, overlap.is_safe) == (OTHER_TABLES, False)
 
 
 def test_persons_of_one_file_whose_keys_two_jobs_read_otherwise_are_no_others(tmp_path: Path) -> None:

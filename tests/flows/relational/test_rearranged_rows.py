@@ -1,0 +1,103 @@
+"""Values of persons that stay the same and stand together in another way: whoever has both releases finds one history gone and one new."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flows.tables import tables
+from schemas.errors.refusals import OverlapError
+from tests.flows.relational.hospital import hospital_tables
+from tests.flows.relational.test_earlier_releases import job_of_tables
+
+pytestmark = pytest.mark.ci
+
+Rows = dict[str, list[dict[str, Any]]]
+CHANGED = 9
+
+
+def rows_of(seed: int) -> Rows:
+    """Return the rows of a hospital in which no two persons have the same income."""
+    found = {name: table.to_pylist() for name, table in hospital_tables(240, seed).items()}
+    for person in found["person"]:
+        person["income"] = person["person_id"]
+    return found
+
+
+def owners(rows: Rows) -> dict[str, int]:
+    """Return the person of each visit."""
+    return {visit["visit_id"]: visit["person_id"] for visit in rows["visit"]}
+
+
+def pairs(members: list[dict[str, Any]], whose: Callable[[dict[str, Any]], int], column: str) -> list[list[dict[str, Any]]]:
+    """Return, of each of some persons, two rows that differ in a column."""
+    by_person = defaultdict(list)
+    for row in members:
+        by_person[whose(row)].append(row)
+    return [of_one[:2] for of_one in by_person.values() if len({row[column] for row in of_one[:2]}) == 2][:CHANGED]
+
+
+def exchange_nights(rows: Rows) -> None:
+    """Let two visits of a person exchange what is published of them as it is."""
+    for first, other in pairs(rows["visit"], lambda row: row["person_id"], "nights"):
+        first["nights"], other["nights"] = other["nights"], first["nights"]
+
+
+def exchange_conditions(rows: Rows) -> None:
+    """Let two visits of a person exchange what was found."""
+    whose = owners(rows)
+    for first, other in pairs([row for row in rows["condition"] if row["visit_id"]], lambda row: whose[row["visit_id"]], "icd"):
+        first["icd"], other["icd"] = other["icd"], first["icd"]
+
+
+def rename_visits(rows: Rows) -> None:
+    """Give visits other keys, which nobody publishes."""
+    for row in [*rows["visit"], *rows["condition"]]:
+        row["visit_id"] = row["visit_id"] and f"other {row['visit_id']}"
+
+
+def histories(rows: Rows) -> dict[int, Any]:
+    """Return all that each person's rows say as they hang together, without keys."""
+
+    def told(row: dict[str, Any], below: Any = ()) -> Any:
+        return tuple(value for name, value in row.items() if not name.endswith("_id")), frozenset(Counter(below).items())
+
+    whose, found, visits, alone = owners(rows), defaultdict(list), defaultdict(list), defaultdict(list)
+    for row in rows["condition"]:
+        (found[row["visit_id"]] if row["visit_id"] else alone[row["person_id"]]).append(told(row))
+    for row in rows["visit"]:
+        visits[whose[row["visit_id"]]].append(told(row, found[row["visit_id"]]))
+    return {(own := row["person_id"]): (told(row, visits[own]), frozenset(Counter(alone[own]).items())) for row in rows["person"]}
+
+
+def job_of(folder: Path, rows: Rows) -> Path:
+    """Write rows and their job."""
+    kinds = {name: table.schema for name, table in hospital_tables(10, 1).items()}
+    made = {name: pa.Table.from_pylist(some, kinds[name]) for name, some in rows.items()}
+    return job_of_tables(folder, {name: table.take(np.argsort(np.arange(len(table)) % 7)) for name, table in made.items()}, lasting=False)
+
+
+@pytest.mark.parametrize("change", [exchange_nights, exchange_conditions, rename_visits])
+def test_a_person_whose_values_stand_together_otherwise_is_changed(tmp_path: Path, change: Callable[[Rows], None]) -> None:
+    before = rows_of(seed=2)
+    after = deepcopy(before)
+    change(after)
+    tables(job_of(tmp_path, before), ("attacks=off",))
+    first, later = histories(before), histories(after)
+    expected = sum(first[person] != later[person] for person in first)
+    path = job_of(tmp_path, after)
+    if expected:
+        with pytest.raises(OverlapError):
+            tables(path, ("attacks=off", "overlaps=refuse"))
+    made = tables(path, ("attacks=off",)).manifest
+    assert made.overlaps is not None
+    [overlap] = made.overlaps
+    assert (overlap.shared, overlap.changed, overlap.added, overlap.removed) == (len(first), expected, expected, expected)
+    assert bool(expected) == (change is not rename_visits)
