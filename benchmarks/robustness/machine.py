@@ -16,8 +16,8 @@ from benchmarks.robustness.kills import looked_at, wrong_end
 from benchmarks.robustness.tally import Tally
 
 MEGABYTE, YEAR = 1_000_000, 365 * 86_400
-ABORTED, FAULTED = -6, -11
-"""How a process ends that aborts (SIGABRT), or touches memory that it does not have (SIGSEGV)."""
+ABORTED, FAULTED, NOT_LOADED = -6, -11, 127
+"""How a process ends that aborts (SIGABRT), touches memory that it does not have (SIGSEGV), or whose libraries cannot be loaded."""
 NEEDS: dict[str, Callable[[Random], Limits]] = {
     "little address space": lambda random: Limits(address_space=random.randint(20, 600) * MEGABYTE),
     "few open files": lambda random: Limits(open_files=random.randint(16, 64)),
@@ -48,7 +48,7 @@ def in_need(commands: Commands, folder: Path, random: Random, tally: Tally) -> I
 def _tried(commands: Commands, folder: Path, limits: Limits, wanted: list[str]) -> str:
     # Whoever runs short may end in a sentence; no clock may matter. Without address space Arrow may abort, and code of others
     # touch what it was not given: their threads cannot say it.
-    codes = [0] if limits.clock else [0, 2, ABORTED, FAULTED] if limits.address_space else [0, 2]
+    codes = [0] if limits.clock else [0, 2, ABORTED, FAULTED, NOT_LOADED] if limits.address_space else [0, 2]
     if fault := wrong_end(commands(folder, "run", "job.yaml", *SETTINGS, limits=limits), *codes):
         return fault
     return wrong_end(commands(folder, "run", "job.yaml", *SETTINGS), 0) or looked_at(commands, folder, wanted)

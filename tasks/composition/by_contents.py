@@ -145,10 +145,10 @@ OTHER_TABLES = "it publishes columns of several tables that are not in these, so
 
 
 def _arranged(known: KnownRecords, entry: Entry, own: Digested, other: Digested) -> tuple[str, ...]:
-    """Return by which digests it is compared how a person's values stand together; none if either release is of one table.
+    """Return the digests by which it is compared how a person's values stand together.
 
-    What both publish is compared with all that the other one publishes. Where this source lacks some of that, labels are left out if both
-    have none in common.
+    None if either release is of one table. What both publish is compared with all that the other one publishes. Where this source lacks
+    some of that, labels are left out if both have none in common.
     """
     if not known.run.job.is_of_several or not any(part.sets for part in entry.parts):
         return ()

@@ -246,7 +246,7 @@ class ComparablePersons(KnownRecords):
 
     @property
     def digested(self) -> Digested:
-        """Return the columns whose digests this release keeps, with those that are kept as they stand together."""
+        """Return the columns whose digests this release keeps, singly and as they stand together."""
         return super().digested.arranged()
 
     def parts(self, by: Digested) -> Sequence[Part]:
