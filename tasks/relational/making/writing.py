@@ -5,6 +5,7 @@ Rows are ordered by published values alone.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ from tasks.relational.making.published_values import (
     shared_columns_of,
     without_values_of_few,
 )
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 from tasks.writing.pseudonyms import give_tokens, pseudonyms_of_key
@@ -96,8 +97,9 @@ class ReleasedTables(HistoryTables):
         return self.run.secret.keyed("pseudonyms of tables", self.release)
 
     def keys_of_rows(self, table: str) -> str:
-        """Return the SQL relation of a table's published keys: ``row``, ``k0`` … and ``place``, their order."""
-        return f"read_parquet({literal(str(self.store.path(self.keys[table])))})"
+        """Return the SQL relation of a table's published keys: ``row``, ``k0`` … and ``place``, their order, from 0."""
+        path = literal(str(self.store.path(self.keys[table])))
+        return f"(SELECT * RENAME (file_row_number AS place) FROM read_parquet({path}, file_row_number = true))"
 
     def linking_sql(self, table: str) -> tuple[dict[str, str], list[str]]:
         """Return the SQL expression of each published key and reference column, and the joins they need.
@@ -144,7 +146,7 @@ def _labels_of_level(hierarchy: Hierarchy, level: int, *, alone: bool) -> pa.Tab
 
 
 def keys_sql(given: ReleasedTables, table: str) -> str:
-    """Return the SQL for the published keys of a table's rows, each with its rank.
+    """Return the SQL for the published keys of a table's rows, ``row`` and ``k0`` …, in the order of keys.
 
     It is right because ``row`` names each row once, and left joins by it neither lose nor repeat a row.
     """
@@ -152,14 +154,15 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
     keys = given.job.tables[table].key
     columns = ", ".join(f"{published[column]} AS k{place}" for place, column in enumerate(keys))
     order = ", ".join(f"k{place}" for place in range(len(keys)))
-    made = f"SELECT m.row, {columns} FROM {given.rows_of(table)} AS m {' '.join(joins)}"
-    return f"SELECT *, row_number() OVER (ORDER BY {order})::UINTEGER AS place FROM ({made})"
+    return f"SELECT m.row, {columns} FROM {given.rows_of(table)} AS m {' '.join(joins)} ORDER BY {order}"
 
 
 def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
-    """Return the SQL for a table as published, sorted; it needs tables ``kept`` and ``labels_0`` ….
+    """Return the SQL for a table as published, sorted, with places of keys; it needs tables ``kept`` and ``labels_0`` ….
 
-    Of references and key the places in the order of keys are compared, which are numbers; a key names one row, so that nothing else is.
+    Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of their keys, and ``c0`` …, labels and other
+    columns. Of references and key the places are compared, which are numbers; a key names one row, so that nothing else is. Texts of keys
+    are long, and a sort of many takes more memory than it can spill: they are put in afterwards.
 
     Args:
         given: The tables.
@@ -167,25 +170,28 @@ def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
         rows: The relation of its rows, with published values.
     """
     own, spec = given.tables[table], given.job.tables[table]
-    published, joins = given.linking_sql(table)
-    order = [f"n{given.chain(table).index(other)}.place" for other in spec.referring]
+    joins = [
+        f"LEFT JOIN {given.keys_of_rows(other)} AS n{number} ON m.a{given.chain(table).index(other)} = n{number}.row"
+        for number, other in enumerate(spec.referring)
+    ]
+    order = [f"n{number}.place" for number in range(len(joins))]
     if spec.key:
-        joins = [f"JOIN {given.keys_of_rows(table)} AS own ON own.row = m.row", *joins]
-        published |= {column: f"own.k{place}" for place, column in enumerate(spec.key)}
+        joins.append(f"JOIN {given.keys_of_rows(table)} AS own ON own.row = m.row")
         order.append("own.place")
-    columns = [f"{expression} AS {quote(column)}" for column, expression in published.items()]
+    columns = []
     if matched := given.matched.get(table):
         path = literal(str(given.store.path(matched)))
         joins.append(f"JOIN read_parquet({path}, file_row_number = true) AS g ON g.file_row_number = m.row")
-    for place, name in enumerate(own.qids):
+    for place in range(len(own.qids)):
         of_row = f" AND labels_{place}.level = g.level_{place}" if matched else ""
         joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}{of_row}")
-        columns.append(f"labels_{place}.label AS {quote(name)}")
-    payload = own.table.source.payload
-    columns += [f"m.p{place} AS {quote(name)}" for place, name in enumerate(payload)]
+        columns.append(f"labels_{place}.label")
+    columns += [f"m.p{place}" for place in range(len(own.table.source.payload))]
     joins += kept_joins(given, table)
-    order += [] if spec.key else list(map(quote, dict.fromkeys([*own.qids, *payload])))
-    return f"SELECT {', '.join(columns)} FROM {rows} AS m {' '.join(joins)} ORDER BY {', '.join(order)}"
+    places = [f"{one} AS r{number}" for number, one in enumerate(order)]
+    shown = [f"{one} AS c{number}" for number, one in enumerate(columns)]
+    order += [] if spec.key else [f"c{number}" for number in range(len(columns))]
+    return f"SELECT {', '.join([*places, *shown])} FROM {rows} AS m {' '.join(joins)} ORDER BY {', '.join(order)}"
 
 
 def _published_rows(given: ReleasedTables, table: str) -> str:
@@ -232,15 +238,45 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
         for name, decided in given.values.get(table, {}).items():
             column = WayColumn(table, name)
             connection.register(f"published_{encoded_column(given, column)}", published_of_each(connection, given, column, decided))
+        keys = _keys_by_place(given, table)
         reader = connection.sql(released_sql(given, table, _rows_with_values(given, connection, table))).to_arrow_reader(GROUP_ROWS)
-        rows = 0
+        rows, shown = 0, [*given.tables[table].qids, *given.tables[table].table.source.payload]
+        fields = [*(pa.field(name, key.type) for name, (_, key) in keys.items())]
+        fields += [reader.schema.field(f"c{number}").with_name(name) for number, name in enumerate(shown)]
         # Pseudonyms hardly repeat: a dictionary of them costs more than it saves.
-        repeating = [name for name in reader.schema.names if name not in given.tables[table].table.linking]
-        with pq.ParquetWriter(path, reader.schema.remove_metadata(), use_dictionary=repeating or False) as writer:
+        repeating = [name for name in shown if name not in keys]
+        with pq.ParquetWriter(path, pa.schema(fields), use_dictionary=repeating or False) as writer:
             for group in _regrouped(reader):
-                writer.write_table(group, row_group_size=GROUP_ROWS)
+                columns = [key.take(group[place].combine_chunks()) for place, key in keys.values()]
+                columns += [group[f"c{number}"] for number in range(len(shown))]
+                writer.write_table(pa.table(columns, pa.schema(fields)), row_group_size=GROUP_ROWS)
                 rows += group.num_rows
     return rows
+
+
+def _keys_by_place(given: ReleasedTables, table: str) -> dict[str, tuple[str, pa.ChunkedArray]]:
+    """Return for each published key and reference column the column of places, and the keys at these places."""
+    spec = given.job.tables[table]
+    found: dict[str, tuple[str, pa.ChunkedArray]] = {}
+    for number, (other, columns) in enumerate(spec.referring.items()):
+        found |= {column: (f"r{number}", key) for column, key in zip(columns, _mapped_keys(given, other), strict=True)}
+    if spec.key:
+        found |= {column: (f"r{len(spec.referring)}", key) for column, key in zip(spec.key, _mapped_keys(given, table), strict=True)}
+    return {column: found[column] for column in given.tables[table].table.linking}
+
+
+def _mapped_keys(given: ReleasedTables, table: str) -> list[pa.ChunkedArray]:
+    """Return the key columns of a table in their order, as arrays of a private file that is mapped and not read into memory."""
+    with pq.ParquetFile(given.store.path(given.keys[table])) as file:
+        names = [name for name in file.schema_arrow.names if name != "row"]
+        schema = pa.schema([file.schema_arrow.field(name) for name in names])
+        with tempfile.NamedTemporaryFile(dir=given.run.spill) as mapped:
+            with pa.ipc.new_file(mapped.name, schema) as writer:
+                for batch in file.iter_batches(GROUP_ROWS, columns=names):
+                    writer.write_batch(batch)
+            # The mapping stays where the name is gone.
+            whole = pa.ipc.open_file(pa.memory_map(mapped.name)).read_all()
+    return [whole[name] for name in names]
 
 
 def _regrouped(batches: pa.RecordBatchReader) -> Iterator[pa.Table]:
@@ -279,10 +315,11 @@ SHARED_WAYS = FileStep(
 
 def _write_keys(given: ReleasedTables, table: str, path: Path) -> int:
     with connect(given.run.job, given.run.spill) as connection:
+        connection.execute("SET preserve_insertion_order = true")
         statement = keys_sql(given, table)
         if lasting := given.lasting(table):
             connection.register("lasting", lasting_keys(connection, given, table, lasting))
-            statement = "SELECT *, row_number() OVER (ORDER BY k0)::UINTEGER AS place FROM lasting"
+            statement = "FROM lasting ORDER BY k0"
         connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet)")
     return given.tables[table].rows
 
