@@ -160,7 +160,7 @@ class RunEvents:
         return [dataset_of(address) for address in dict.fromkeys(addresses)]
 
     def _outputs(self, published: Mapping[str, OutputTable]) -> list[tuple[tuple[str, str], OutputTable | None]]:
-        """Return namespace and name of each table in the target, the table's name last, and what is published of it."""
+        """Return namespace and name of each table in the target, and what is published of it."""
         places = {name: "/".join(filter(None, [of_table.target_location, name])) for name, of_table in jobs_by_table(self._job).items()}
         return [(dataset_of(asset_address(place)), published.get(name)) for name, place in places.items()]
 

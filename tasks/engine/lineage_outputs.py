@@ -60,7 +60,7 @@ def output_tables(manifest: Manifest | TablesManifest, columns: Mapping[str, Seq
 
 
 def release_figures(manifest: Manifest | TablesManifest, *, new: bool) -> dict[str, Any]:
-    """Return the figures of a release; of several tables the records are those of the unit, one for each person.
+    """Return the figures of a release; of several tables they count persons, as k does.
 
     Other tables' rows in the source are no part of them: beside the published rows they would tell how many were withheld, which may be
     those of one person.
