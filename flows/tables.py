@@ -25,7 +25,7 @@ def tables(job: TablesJob) -> PublishedTables:
             sources = read_tables(run, job)
             check_types(job, sources)
             release = tables_release_id(run, job, sources)
-            known = recall_tables(run, release)
+            known = recall_tables(run, release, sources)
         if known:
             return known
         with run.phase("phase 1: rows"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from schemas.errors.base import JobError, SkaldError
 from schemas.job.job import Job, load_job
@@ -19,6 +19,7 @@ from tasks.engine.runners import task_runner
 if TYPE_CHECKING:
     from schemas.relational.tables_job import TablesJob
 
+JobOfAny = TypeVar("JobOfAny", Job, "TablesJob")
 SWITCH = "SKALD_DIRECT"
 _CHECKED: dict[str, Callable[..., Any]] = {}
 """The functions of job flows by the names of their methods."""
@@ -62,7 +63,7 @@ def as_tables_flow(function: Callable[[TablesJob], Any]) -> Any:
         from schemas.relational.tables_job import load_tables_job  # noqa: PLC0415 - what jobs of one table do without
 
         job = load_tables_job(job_file, settings)
-        return _run_when_unlocked(lambda: function(job))
+        return _run_with_events(job, function, lambda done: done.columns)
 
     vars(run).pop("__wrapped__")
     if without_prefect():
@@ -98,14 +99,20 @@ def load_and_run(function: Callable[[Job], Any]) -> Callable[..., Any]:
         if asked != function.__name__:
             fault = f"method.name is '{asked}', and this is the flow of '{function.__name__}'; start that of the method"
             raise JobError(str(job_file), [fault])
-        return _run_with_events(job, function)
+        return _run_with_events(job, function, lambda _: {})
 
     vars(run).pop("__wrapped__")
     return run
 
 
-def _run_with_events(job: Job, function: Callable[[Job], Any]) -> Any:
-    """Run a job and send OpenLineage events if the environment asks for them."""
+def _run_with_events(job: JobOfAny, function: Callable[[JobOfAny], Any], columns: Callable[[Any], Mapping[str, Sequence[str]]]) -> Any:
+    """Run a job and send OpenLineage events if the environment asks for them.
+
+    Args:
+        job: The job, of one table or of several.
+        function: Runs it and returns what was published.
+        columns: Returns the published columns of each of several tables from that; empty for one.
+    """
     events = RunEvents(job)
     events.send_start()
     try:
@@ -115,7 +122,7 @@ def _run_with_events(job: Job, function: Callable[[Job], Any]) -> Any:
         fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
         events.send_end((error if isinstance(error, SkaldError) else sanitised_error(error)) if fault else None)
         raise
-    events.send_complete(done.manifest, new=done.new)
+    events.send_complete(done.manifest, columns(done), new=done.new)
     return done
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
+from tasks.engine.lineage_outputs import OutputTable, jobs_by_table, output_tables, release_figures
 from tasks.engine.lineage_sending import LOG, SECONDS, SECONDS_INTERRUPTED, Sender
 
 MOST_CHARACTERS = 500
@@ -86,6 +87,9 @@ def _plain_part(pattern: str, *, hive: bool) -> str:
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
 
+    from schemas.relational.manifest import TablesManifest
+    from schemas.relational.tables_job import TablesJob
+
 Client = TypeVar("Client")
 URL, CONFIGURATION, TRANSPORT = "OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT"
 INTERRUPTED = 130
@@ -103,50 +107,43 @@ class RunEvents:
     """The OpenLineage events of one run.
 
     Args:
-        job: The job that is run.
+        job: The job that is run, of one table or of several.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job | TablesJob) -> None:
         self._job, self._run = job, ""
         client = _client() if events_are_enabled() else None
         self._sender = Sender(client) if client else None
 
     def send_start(self) -> None:
         """Send the event START."""
-        self._send("START", {}, {})
+        self._send("START", {})
 
-    def send_complete(self, manifest: Manifest, *, new: bool) -> None:
-        """Send the event COMPLETE with the release, new or existing; wait a while for all to be sent."""
-        release: dict[str, Any] = {
-            "release": manifest.release,
-            "new": new,
-            "k": manifest.privacy["k"],
-            "unit": manifest.unit,
-            "smallestClass": manifest.min_class,
-            "classes": manifest.classes,
-            "records": manifest.records,
-            "released": manifest.released,
-            "suppressed": manifest.suppressed,
-            "optimal": manifest.optimal,
-            "policy": manifest.policy,
-        }
-        self._send("COMPLETE", {"exit": 0}, release, manifest)
+    def send_complete(self, manifest: Manifest | TablesManifest, columns: Mapping[str, Sequence[str]], *, new: bool) -> None:
+        """Send the event COMPLETE with the release, new or existing; wait a while for all to be sent.
+
+        Args:
+            manifest: Of the release.
+            columns: Published columns of each of several tables; empty for one.
+            new: Whether this run made the release.
+        """
+        self._send("COMPLETE", {"exit": 0, "release": release_figures(manifest, new=new)}, lambda: output_tables(manifest, columns))
         self._close(SECONDS)
 
     def send_end(self, error: SkaldError | None) -> None:
         """Send FAIL with an error's exit code and message, or ABORT without one; wait for all to be sent."""
         told = {"exit": error.exit_code, "sentence": without_counts(str(error))} if error else {"exit": INTERRUPTED}
-        self._send("FAIL" if error else "ABORT", told, {})
+        self._send("FAIL" if error else "ABORT", told)
         self._close(SECONDS if error else SECONDS_INTERRUPTED)
 
-    def _send(self, state: str, ending: dict[str, Any], release: dict[str, Any], manifest: Manifest | None = None) -> None:
+    def _send(self, state: str, ending: dict[str, Any], published: Callable[[], Mapping[str, OutputTable]] = dict) -> None:
         if self._sender is None:
             return
         try:
             from tasks.engine.openlineage import event  # noqa: PLC0415 - loads what most runs have no use for
 
             said = {"method": self._job.method.name, "k": self._job.privacy.k} | ending
-            made = event(state, self._run, self._job.name, said, release, manifest, self._places())
+            made = event(state, self._run, self._job.name, said, self._sources(), self._outputs(published()))
             self._run = str(made.run.runId)
         except Exception as error:
             self._sender.failed(error)
@@ -157,8 +154,15 @@ class RunEvents:
         if self._sender is not None:
             self._sender.close(seconds)
 
-    def _places(self) -> tuple[list[tuple[str, str]], tuple[str, str]]:
-        return [dataset_of(source) for source in sources_of(self._job)], dataset_of(asset_address(self._job.target_location))
+    def _sources(self) -> list[tuple[str, str]]:
+        """Return namespace and name of each source; what several tables are read from counts once."""
+        addresses = [address for of_table in jobs_by_table(self._job).values() for address in sources_of(of_table)]
+        return [dataset_of(address) for address in dict.fromkeys(addresses)]
+
+    def _outputs(self, published: Mapping[str, OutputTable]) -> list[tuple[tuple[str, str], OutputTable | None]]:
+        """Return namespace and name of each table in the target, and what is published of it."""
+        places = {name: "/".join(filter(None, [of_table.target_location, name])) for name, of_table in jobs_by_table(self._job).items()}
+        return [(dataset_of(asset_address(place)), published.get(name)) for name, place in places.items()]
 
 
 def without_counts(sentence: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -19,7 +20,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.uuid import generate_new_uuid
 
-from schemas.release.manifest import Manifest
+from tasks.engine.lineage_outputs import OutputTable
 
 NAMESPACE, PRODUCER = "OPENLINEAGE_NAMESPACE", "urn:skald:"
 
@@ -39,9 +40,8 @@ def event(
     run: str,
     name: str,
     said: dict[str, Any],
-    release: dict[str, Any],
-    manifest: Manifest | None,
-    places: tuple[list[tuple[str, str]], tuple[str, str]],
+    sources: Sequence[tuple[str, str]],
+    outputs: Sequence[tuple[tuple[str, str], OutputTable | None]],
 ) -> RunEvent:
     """Build an OpenLineage run event.
 
@@ -49,18 +49,15 @@ def event(
         state: A run state of OpenLineage, such as ``START``.
         run: Id of the run; a new one if it is empty.
         name: Of the job.
-        said: Method and k, and for an ended run exit code and message.
-        release: Figures of the release; empty where there is none.
-        manifest: Of the release.
-        places: Namespace and name of each source, and of the target.
+        said: Method and k, and for an ended run exit code, message and figures of the release.
+        sources: Namespace and name of each source.
+        outputs: Namespace and name of each table of the target, and what is published of it; None where there is no release.
     """
-    sources, (namespace, target) = places
     producer = PRODUCER + version("skald")
-    facets: dict[str, Any] = {"skald": SkaldRunFacet(said["method"], said["k"], said.get("exit"), release or None, producer=producer)}
+    facets: dict[str, Any] = {"skald": SkaldRunFacet(said["method"], said["k"], said.get("exit"), said.get("release"), producer=producer)}
     if "sentence" in said:
         facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(said["sentence"], "python", producer=producer)
     kind = job_type_job.JobTypeJobFacet("BATCH", "SKALD", "ANONYMISATION", producer=producer)
-    outputs = [_output(manifest, namespace, target, producer)] if manifest else [OutputDataset(namespace, target)]
     return RunEvent(
         eventType=RunState[state],
         eventTime=datetime.now(UTC).isoformat(),
@@ -68,26 +65,19 @@ def event(
         job=Job(os.environ.get(NAMESPACE) or "skald", name, facets={"jobType": kind}),
         producer=producer,
         inputs=[InputDataset(*source) for source in sources],
-        outputs=outputs,
+        outputs=[_output(place, table, producer) if table else OutputDataset(*place) for place, table in outputs],
     )
 
 
-def _output(manifest: Manifest, namespace: str, target: str, producer: str) -> OutputDataset:
-    rows, files = manifest.released, len(manifest.files)
-    fields = [schema_dataset.SchemaDatasetFacetFields(name=name, type=manifest.columns.get(name)) for name in _columns(manifest)]
+def _output(place: tuple[str, str], table: OutputTable, producer: str) -> OutputDataset:
+    rows, files = table.rows, table.files
+    fields = [schema_dataset.SchemaDatasetFacetFields(name=name, type=kind) for name, kind in table.columns.items()]
     statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=rows, fileCount=files, producer=producer)
     return OutputDataset(
-        namespace,
-        target,
+        *place,
         facets={
-            "version": dataset_version_dataset.DatasetVersionDatasetFacet(manifest.release, producer=producer),
+            "version": dataset_version_dataset.DatasetVersionDatasetFacet(table.release, producer=producer),
             "schema": schema_dataset.SchemaDatasetFacet(fields=fields, producer=producer),
         },
         outputFacets={"outputStatistics": statistics},
     )
-
-
-def _columns(manifest: Manifest) -> list[str]:
-    asked = manifest.asked
-    qids = [name for qid in asked.quasi_identifiers for name in qid.columns] if asked else []
-    return [*qids, *manifest.passthrough, *manifest.pseudonyms]

@@ -44,10 +44,18 @@ from tasks.store.store import Artifact
 
 @dataclass(frozen=True)
 class PublishedTables:
-    """A published release of several tables, and whether this run made it."""
+    """A published release of several tables.
+
+    Attributes:
+        manifest: Of the release.
+        folder: Its folder in the target.
+        columns: Published columns of each table, in their order.
+        new: Whether this run made it.
+    """
 
     manifest: TablesManifest
     folder: Path
+    columns: Mapping[str, tuple[str, ...]]
     new: bool
 
 
@@ -58,13 +66,13 @@ def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource
     return f"{job.name}-{secret_of(run.job).keyed('release of tables', tables_digest(job), digests, *keys)[:16]}"
 
 
-def recall_tables(run: Run, release: str) -> PublishedTables | None:
+def recall_tables(run: Run, release: str, tables: Mapping[str, TableSource]) -> PublishedTables | None:
     """Make a published release current and remove unneeded artefacts; return it, or None if there is none."""
     manifest = job_target(run.job).recall_by(release, run, written_manifest, read_tables_manifest)
     if manifest is None:
         return None
     run.remove_unneeded_artifacts()
-    return PublishedTables(manifest, run.job.target_path / release, new=False)
+    return PublishedTables(manifest, run.job.target_path / release, _published_columns(tables), new=False)
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
@@ -128,7 +136,12 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
 
         whole = step_here("publish", "publish", finish)
     run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
-    return PublishedTables(whole, run.job.target_path / whole.release, new=True)
+    columns = _published_columns({name: table.table for name, table in given.tables.items()})
+    return PublishedTables(whole, run.job.target_path / whole.release, columns, new=True)
+
+
+def _published_columns(tables: Mapping[str, TableSource]) -> dict[str, tuple[str, ...]]:
+    return {name: table.published_columns for name, table in tables.items()}
 
 
 def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path, histories: Path) -> TablesRecount:

@@ -48,6 +48,11 @@ class TableSource:
     source: ChunkedSource
     linking: tuple[str, ...]
 
+    @property
+    def published_columns(self) -> tuple[str, ...]:
+        """Names of the columns of the published table, in their order."""
+        return (*self.linking, *(qid.name for qid in self.job.columns.quasi_identifiers), *self.source.payload)
+
 
 @contextmanager
 def open_tables(job: TablesJob) -> Iterator[Run]:
