@@ -184,7 +184,10 @@ class KeptPersons:
     key: Sequence[str]
 
     def contents(self) -> pa.Table:
-        """Return each person's digests: ``content``, ``person``, ``untreated``, ``value_0`` … and arrangements, by unit row."""
+        """Return the digests of each person, by row of the unit's table.
+
+        They are ``content``, ``person``, ``untreated``, ``value_0`` …, and those of how values stand together.
+        """
         found = {"content": self._together(self.by.names)}
         if self.key:
             found["person"] = self.rows.persons(self.key)
@@ -296,14 +299,14 @@ def arrangements(rows: PersonRows, by: Digested, withheld: Mapping[str, NDArray[
 def _hanging(
     given: ReleasedTables, table: str, depth: int, rows: slice, withheld: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Return which published rows of a batch reference the table at a depth of the chain, and the rows there."""
+    """Return the published rows of a batch that reference the table at a depth, and the rows there."""
     depths, above = given.numbers(table)[:2]
     mine = np.flatnonzero((depths[rows] == depth) & ~withheld[rows])
     return mine, above[rows][mine]
 
 
 def _columns(rows: PersonRows, table: str, names: Sequence[str]) -> list[str]:
-    """Return those columns of a table that are called so in the job joined by person, in the order of these names."""
+    """Return the columns of a table among names of the job joined by person, in their order."""
     found = [rows.columns[name] for name in sorted(names)]
     return [one.column for one in found if one.table == table]
 

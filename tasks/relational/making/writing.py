@@ -97,7 +97,10 @@ class ReleasedTables(HistoryTables):
         return self.run.secret.keyed("pseudonyms of tables", self.release)
 
     def keys_of_rows(self, table: str) -> str:
-        """Return the SQL relation of a table's published keys: ``row``, ``k0`` … and ``place``, their order, from 0."""
+        """Return the SQL relation of a table's published keys.
+
+        Its columns are ``row``, ``k0`` … and ``place``, their order, from 0.
+        """
         path = literal(str(self.store.path(self.keys[table])))
         return f"(SELECT * RENAME (file_row_number AS place) FROM read_parquet({path}, file_row_number = true))"
 
@@ -158,9 +161,9 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
 
 
 def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
-    """Return the SQL for a table as published, sorted, with places of keys; it needs tables ``kept`` and ``labels_0`` ….
+    """Return the SQL for a table as published, sorted, with the places of its keys.
 
-    Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of their keys, and ``c0`` …, labels and other
+    It needs tables ``kept`` and ``labels_0`` …. Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of their keys, and ``c0`` …, labels and other
     columns. Of references and key the places are compared, which are numbers; a key names one row, so that nothing else is. Texts of keys
     are long, and a sort of many takes more memory than it can spill: they are put in afterwards.
 
@@ -255,7 +258,7 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
 
 
 def _keys_by_place(given: ReleasedTables, table: str) -> dict[str, tuple[str, pa.ChunkedArray]]:
-    """Return for each published key and reference column the column of places, and the keys at these places."""
+    """Return the column of places of each key and reference column, and the keys at these."""
     spec = given.job.tables[table]
     found: dict[str, tuple[str, pa.ChunkedArray]] = {}
     for number, (other, columns) in enumerate(spec.referring.items()):
@@ -266,7 +269,7 @@ def _keys_by_place(given: ReleasedTables, table: str) -> dict[str, tuple[str, pa
 
 
 def _mapped_keys(given: ReleasedTables, table: str) -> list[pa.ChunkedArray]:
-    """Return the key columns of a table in their order, as arrays of a private file that is mapped and not read into memory."""
+    """Return the key columns of a table in their order, mapped from a private file."""
     with pq.ParquetFile(given.store.path(given.keys[table])) as file:
         names = [name for name in file.schema_arrow.names if name != "row"]
         schema = pa.schema([file.schema_arrow.field(name) for name in names])
