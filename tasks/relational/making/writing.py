@@ -163,9 +163,9 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
 def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
     """Return the SQL for a table as published, sorted, with the places of its keys.
 
-    It needs tables ``kept`` and ``labels_0`` …. Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of their keys, and ``c0`` …, labels and other
-    columns. Of references and key the places are compared, which are numbers; a key names one row, so that nothing else is. Texts of keys
-    are long, and a sort of many takes more memory than it can spill: they are put in afterwards.
+    It needs tables ``kept`` and ``labels_0`` …. Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of
+    their keys, and ``c0`` …, labels and other columns. Of references and key the places are compared, which are numbers; a key names one
+    row, so that nothing else is. Texts of keys are long, and a sort of many takes more memory than it can spill: they are put in afterwards.
 
     Args:
         given: The tables.
