@@ -165,7 +165,7 @@ def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
 
     It needs tables ``kept`` and ``labels_0`` …. Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of
     their keys, and ``c0`` …, labels and other columns. Of references and key the places are compared, which are numbers; a key names one
-    row, so that nothing else is. Texts of keys are long, and a sort of many takes more memory than it can spill: they are put in afterwards.
+    row, so that nothing else is. Texts of keys are long, and a sort of many takes more memory than it can spill: they are put in later.
 
     Args:
         given: The tables.
