@@ -40,9 +40,10 @@ class ReleasedTable(FrozenModel):
 
     Attributes:
         records: Rows of the source: those that are released, withheld, suppressed and orphans together; null of every table where fewer
-            than k persons are left out, and where fewer than k of its rows are of those left out.
+            than k persons are left out, where fewer than k of its rows are of those left out, and where ``withheld`` is null.
         released: Rows in the data files.
-        withheld: Rows of persons who are published that are not, because the job bounds them or to bring histories to k.
+        withheld: Rows of persons who are published that are not, because the job bounds them or to bring histories to k; null where
+            fewer than k persons lost any.
         suppressed: Rows of persons who are left out; null where ``records`` is.
         orphans: Rows whose reference finds nobody.
         levels: Level by quasi-identifier; null where rows have labels of several levels.
@@ -50,15 +51,15 @@ class ReleasedTable(FrozenModel):
 
     records: int | None
     released: int
-    withheld: int
+    withheld: int | None
     suppressed: int | None
     orphans: int
     levels: dict[str, int | None]
 
     @property
     def stated_records(self) -> int:
-        """Number of rows in the source; where it is not stated, without those of persons who are left out."""
-        return self.released + self.withheld + self.orphans if self.records is None else self.records
+        """Number of rows in the source; where it is not stated, without those whose number is not stated either."""
+        return self.released + (self.withheld or 0) + self.orphans if self.records is None else self.records
 
 
 class TablesLoss(FrozenModel):

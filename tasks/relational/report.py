@@ -102,7 +102,11 @@ def _promise_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def _rows_sentence(name: str, table: ReleasedTable) -> str:
-    kept, nobody = f"{table.withheld:,} withheld of persons who stay", f"{table.orphans:,} of nobody"
+    nobody = f"{table.orphans:,} of nobody"
+    if table.withheld is None:
+        few = "How many are withheld of persons who stay or left out with theirs is not stated, because few persons lost some."
+        return f"'{name}': {counted(table.released, 'row')} are published, {nobody}. {few}"
+    kept = f"{table.withheld:,} withheld of persons who stay"
     if table.suppressed is None:
         few = "How many are left out with their persons is not stated, because these are few."
         return f"'{name}': {counted(table.released, 'row')} are published, {kept}, {nobody}. {few}"

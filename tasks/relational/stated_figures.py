@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
 from core.recount.histories import TablesRecount
@@ -17,6 +18,7 @@ from schemas.relational.table_jobs import table_job, tables_promise, unit_key_wo
 from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import tellable
 from schemas.release.terms import NOT_FOR_NODES
+from tasks.relational.contents import PersonRows
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
@@ -32,9 +34,11 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     """Count the released, withheld, suppressed and orphan rows of each table.
 
     Released rows are those of the recounted files. Where fewer than k persons are left out, no table says how many rows it had: persons
-    may all have equally many.
+    may all have equally many. Nor does one that withholds rows of fewer than k persons: whoever sees that one row more was there than
+    the job allows knows that one person had so many.
     """
     found, published, k = {}, np.zeros(given.persons, np.bool_), given.job.privacy.k
+    gone = dict[str, NDArray[np.bool_]]()
     published[given.persons_kept()] = True
     few = not tellable(int((~published).sum()), k)
     for table in given.job.tables:
@@ -49,11 +53,17 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
                     orphans += int((~known).sum())
                     suppressed += int((~published[batch.column("a0").fill_null(0).to_numpy()[known]]).sum())
         beyond = rows - released - orphans - suppressed
-        stated = not few and tellable(suppressed, k)
+        if beyond >= k:
+            gone = gone or PersonRows(given).withheld()
+            losers = _persons_with(given, table, gone[table], published)
+        else:
+            losers = beyond
+        told = tellable(losers, k)
+        stated = told and not few and tellable(suppressed, k)
         found[table] = ReleasedTable(
             records=rows if stated else None,
             released=released,
-            withheld=beyond,
+            withheld=beyond if told else None,
             suppressed=suppressed if stated else None,
             orphans=orphans,
             levels=levels,
@@ -61,17 +71,26 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     return found
 
 
+def _persons_with(given: ReleasedTables, table: str, marked: NDArray[np.bool_], among: NDArray[np.bool_]) -> int:
+    """Count the persons among some who have marked rows of a table; rows of nobody are nobody's."""
+    whose = pq.read_table(given.store.path(given.linked[table]), columns=["a0", "status"])
+    known = marked & (whose["status"].to_numpy() != ORPHAN)
+    having = np.zeros(given.persons, np.bool_)
+    having[whose["a0"].fill_null(0).to_numpy()[known]] = True
+    return int((having & among).sum())
+
+
 def loss_of_tables(tables: Mapping[str, ReleasedTable], penalties: Mapping[str, Mapping[str, float]]) -> TablesLoss:
     """Return the mean certainty penalty per value, of all tables and of each table.
 
-    A value that is not published costs 1. Orphans belong to no person and are no loss, and persons whose number is not stated count
-    as none. Penalties are of the published grid (`core.recount.labels.label_losses`), so that two sources whose labels are the same
-    have the same losses.
+    A value that is not published costs 1. Orphans belong to no person and are no loss, and persons and rows whose number is not
+    stated count as none. Penalties are of the published grid (`core.recount.labels.label_losses`), so that two sources whose labels
+    are the same have the same losses.
     """
     lost, values = {}, {}
     for name, table in tables.items():
         values[name] = (table.stated_records - table.orphans) * len(table.levels)
-        gone = (table.withheld + (table.suppressed or 0)) * len(table.levels)
+        gone = ((table.withheld or 0) + (table.suppressed or 0)) * len(table.levels)
         lost[name] = sum(penalties.get(name, {}).values()) + gone
     by_table = {name: round(lost[name] / many, DIGITS) for name, many in values.items() if many}
     return TablesLoss(gcp=round(sum(lost.values()) / max(sum(values.values()), 1), DIGITS), by_table=by_table)
@@ -87,7 +106,7 @@ def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list
     for name, table in manifest.tables.items():
         if table.released != found.records[name]:
             faults.append(f"the manifest's rows of '{name}' are not those of the files")
-        if table.stated_records != table.released + table.withheld + (table.suppressed or 0) + table.orphans:
+        if table.stated_records != table.released + (table.withheld or 0) + (table.suppressed or 0) + table.orphans:
             faults.append(f"the manifest's counts of '{name}' do not add up")
     return faults + _unstated_faults(manifest, k)
 
@@ -101,7 +120,7 @@ def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
     others = [table for name, table in tables.items() if name != manifest.unit]
     if unit.suppressed == 0 and any(table.suppressed for table in others):
         faults.append("the manifest says that rows of persons are left out, and that nobody is")
-    if any(min(table.released, table.withheld, table.suppressed or 0, table.orphans) < 0 for table in tables.values()):
+    if any(min(table.released, table.withheld or 0, table.suppressed or 0, table.orphans) < 0 for table in tables.values()):
         faults.append("the manifest states fewer than no rows")
     if any((table.records is None) != (table.suppressed is None) for table in tables.values()):
         faults.append("the manifest lacks counts of rows")
@@ -109,6 +128,9 @@ def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
         unit.records is None and any(table.records is not None for table in others)
     ):
         faults.append("the manifest says how many are left out, and these are fewer than k")
+    # So many persons as rows lost some at most.
+    if any(0 < (table.withheld or 0) < k or (table.withheld is None and table.records is not None) for table in tables.values()):
+        faults.append("the manifest says how many rows are withheld, and these are of fewer than k persons")
     return faults
 
 
@@ -149,7 +171,9 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     return faults + promise_faults(manifest, job)
 
 
-def _withheld_faults(manifest: TablesManifest, rows: Mapping[str, int], job: TablesJob) -> list[str]:
+def _withheld_faults(
+    manifest: TablesManifest, rows: Mapping[str, int], job: TablesJob, unstated: Mapping[str, int] | None = None
+) -> list[str]:
     """Return a fault for each table of which more rows are withheld than ``suppression.rows`` allows.
 
     Where rows are bounded for each person, the job says nothing of how many are withheld.
@@ -158,13 +182,14 @@ def _withheld_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tab
         manifest: Of the release.
         rows: Rows of the source of each table that is looked at.
         job: The job.
+        unstated: Rows that are withheld of a table though the manifest does not say how many, as far as that is known.
     """
     return [
         f"more rows of '{name}' are withheld than suppression.rows allows"
         for name, many in rows.items()
         if name != job.tree.unit
         and not any(job.tables[one].rows for one in (*job.tree.chains[name], name))
-        and manifest.tables[name].withheld > job.suppression.rows * many
+        and (manifest.tables[name].withheld or (unstated or {}).get(name, 0)) > job.suppression.rows * many
     ]
 
 
@@ -184,13 +209,17 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
     few = unit.records is None if persons is None else not tellable(persons - unit.released, k)
     for name, many in rows.items():
         table = manifest.tables[name]
-        stated = not few and tellable(many - table.released - table.withheld - table.orphans, k)
-        if table.records != (many if stated else None):
+        beyond = many - table.released - (table.withheld or 0) - table.orphans
+        stated = not few and table.withheld is not None and tellable(beyond, k)
+        if table.records != (many if stated else None) or (table.withheld is None and not beyond):
             faults.append(f"the manifest's rows of '{name}' are not those of its source")
     # Where fewer than k are left out, the manifest does not say how many.
     if few and persons is not None and persons - unit.released > job.suppression.limit * persons:
         faults.append(MORE_LEFT_OUT)
-    return faults + _withheld_faults(manifest, {name: many for name, many in rows.items() if manifest.tables[name].records is None}, job)
+    unstated = {name: many for name, many in rows.items() if manifest.tables[name].records is None}
+    # Where nobody is left out, all rows that are not there are withheld.
+    missing = {name: many - manifest.tables[name].released - manifest.tables[name].orphans for name, many in unstated.items()}
+    return faults + _withheld_faults(manifest, unstated, job, missing if persons == unit.released else None)
 
 
 def promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:

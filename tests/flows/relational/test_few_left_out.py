@@ -96,7 +96,7 @@ def test_two_sources_with_the_same_labels_have_the_same_figures(tmp_path: Path) 
         (2, PERSONS + 2, 2, "fewer than k"),
         (2, PERSONS + 7, 7, "not those of its source"),
         (0, None, None, "not those of its source"),
-        (0, PERSONS, None, "not the rows of their table"),
+        (0, PERSONS, None, "lacks counts of rows"),
     ],
 )
 def test_another_number_of_persons_than_the_rule_states_is_no_verified_release(
@@ -185,3 +185,30 @@ def test_few_rows_of_many_persons_who_are_left_out_are_not_stated(tmp_path: Path
     found = {name: (table.records, table.suppressed) for name, table in made.manifest.tables.items()}
     assert found == {"person": (PERSONS + 7, 7), "visit": (None, None)}
     assert verify_tables(load_tables_job(job_of(tmp_path)), made.folder).notes == ()
+
+
+@pytest.mark.ci
+@pytest.mark.few(3)
+@pytest.mark.parametrize("beyond", [[1], [1] * (K - 1), [2 * K], [1] * K, [1, 2] * K])
+def test_of_how_few_persons_rows_are_withheld_is_not_stated(tmp_path: Path, beyond: list[int]) -> None:
+    write_sources(tmp_path, 0)
+    more = [person for person, many in enumerate(beyond) for _ in range(many)]
+    visits = [*range(PERSONS), *range(PERSONS), *more]
+    pq.write_table(pa.table({"id": visits, "ward": ["a"] * len(visits)}), tmp_path / "visit" / "rows.parquet")
+    job = yaml.safe_load(job_of(tmp_path).read_text())
+    job["tables"]["visit"]["rows"] = {"most": 2}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    made = tables(tmp_path / "job.yaml", ())
+    visit, whole, few = made.manifest.tables["visit"], 2 * PERSONS + len(more), len(beyond) < K
+    assert visit.released == 2 * PERSONS
+    assert (visit.withheld, visit.records, visit.suppressed) == ((None, None, None) if few else (len(more), whole, 0))
+    [sentence] = [one for one in report_content(made.manifest)["sentences"] if one.startswith("'visit'")]
+    assert (f" of {whole:,} are published, {len(more):,} withheld" in sentence) != few
+    assert ("is not stated, because few persons lost some" in sentence) == few
+    parsed = load_tables_job(tmp_path / "job.yaml")
+    assert verify_tables(parsed, made.folder).notes == ()
+    said = json.loads((made.folder / "manifest.json").read_text())
+    said["tables"]["visit"] |= {"withheld": 1, "records": 2 * PERSONS + 1, "suppressed": 0}
+    resealed(made.folder, **said)
+    with pytest.raises(VerificationError, match="these are of fewer than k persons"):
+        verify_tables(parsed, made.folder)
