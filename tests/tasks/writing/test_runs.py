@@ -140,9 +140,14 @@ def test_a_text_is_long_for_its_file_only_beyond_both_bounds() -> None:
 
 
 def test_classes_of_a_fragment_are_numbered_after_those_of_others(tmp_path: Path) -> None:
-    kept = pa.table({"record": pa.array([7, 8, 9], pa.uint64())})
+    columns = {name: [7, 8, 9] for name in ("content", "untreated", "value_0", "value_1")}
+    kept = pa.table({name: pa.array(values, pa.uint64()) for name, values in columns.items()})
     assert write_fragment_members(tmp_path / "members.parquet", 40, np.array([0, -1, 2], np.int32), kept) == 3
-    assert pq.read_table(tmp_path / "members.parquet").to_pydict() == {"class": [40, -1, 42], "record": [7, 8, 9]}
+    assert pq.read_table(tmp_path / "members.parquet").to_pydict() == {"class": [40, -1, 42]} | columns
+    # Digests of whole records hardly ever repeat, so that a dictionary of them would be all of them beside their places.
+    group = pq.read_metadata(tmp_path / "members.parquet").row_group(0)
+    coded = [one.path_in_schema for one in map(group.column, range(group.num_columns)) if one.has_dictionary_page]
+    assert coded == ["value_0", "value_1"]
 
 
 @pytest.mark.parametrize(
@@ -194,3 +199,23 @@ def test_columns_are_numbers_where_all_are_entries_of_dictionaries_that_are_no_l
     short, long = pa.array(["a", "b"] * 8), pa.array(["a" * 99, "b"] * 8)
     made = {"d": short.dictionary_encode(), "p": short, "w": long.dictionary_encode()}
     assert _are_numbers([pa.array(range(16)), *(made[kind] for kind in kinds)]) is expected
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(("came", "own"), [("plain", False), ("plain", True), ("coded", False)])
+def test_texts_come_back_as_they_came_whatever_they_take(tmp_path: Path, came: str, own: bool, long: bool) -> None:
+    """Those of a column of its own, and those that came as entries, are entries again, in an order that says nothing; others are plain."""
+    texts = [letter + "x" * (PAGE // 8 if long else 1) for letter in "cabbacba" + "abc" * long]
+    column = pa.array(texts, pa.large_string())
+    for number in range(2):
+        part = column.dictionary_encode() if came == "coded" else column
+        batch = pa.RecordBatch.from_arrays([part.slice(number, 10)], names=["text"])
+        with RunWriter(tmp_path / f"{number}.arrow", 1, 1, {"text"} if own else ()) as run:
+            for start in range(0, len(batch), 4):
+                size = len(batch.slice(start, 4))
+                run.add(np.zeros(size, np.int32), batch.slice(start, 4), np.zeros(size, np.int64))
+    _, [found] = read_file_records([tmp_path / f"{number}.arrow" for number in range(2)], 0, 1)
+    assert found.to_pylist() == texts[:10] + texts[1:11]
+    assert pa.types.is_dictionary(found.type) is (came == "coded" or own)
+    if pa.types.is_dictionary(found.type):
+        assert found.dictionary.to_pylist() == sorted({*found.to_pylist()})
