@@ -203,19 +203,23 @@ def test_columns_are_numbers_where_all_are_entries_of_dictionaries_that_are_no_l
 
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize(("came", "own"), [("plain", False), ("plain", True), ("coded", False)])
-def test_texts_come_back_as_they_came_whatever_they_take(tmp_path: Path, came: str, own: bool, long: bool) -> None:
-    """Those of a column of its own, and those that came as entries, are entries again, in an order that says nothing; others are plain."""
-    texts = [letter + "x" * (PAGE // 8 if long else 1) for letter in "cabbacba" + "abc" * long]
-    column = pa.array(texts, pa.large_string())
-    for number in range(2):
-        part = column.dictionary_encode() if came == "coded" else column
-        batch = pa.RecordBatch.from_arrays([part.slice(number, 10)], names=["text"])
+def test_texts_come_back_with_their_records_and_as_they_came_whatever_they_take(tmp_path: Path, came: str, own: bool, long: bool) -> None:
+    """One run has two passes, the other one: what is coded there is plain in the first, as is a short part beside a long one.
+
+    Texts of a column of their own, and those that came as entries, are entries again, in an order that says nothing; others are plain.
+    """
+    most, texts = PAGE // 3 if long else 1, list[str]()
+    for number, batches in enumerate((["cabc", "b"], ["ac"])):
         with RunWriter(tmp_path / f"{number}.arrow", 1, 1, {"text"} if own else ()) as run:
-            for start in range(0, len(batch), 4):
-                size = len(batch.slice(start, 4))
-                run.add(np.zeros(size, np.int32), batch.slice(start, 4), np.zeros(size, np.int64))
-    _, [found] = read_file_records([tmp_path / f"{number}.arrow" for number in range(2)], 0, 1)
-    assert found.to_pylist() == texts[:10] + texts[1:11]
-    assert pa.types.is_dictionary(found.type) is (came == "coded" or own)
-    if pa.types.is_dictionary(found.type):
-        assert found.dictionary.to_pylist() == sorted({*found.to_pylist()})
+            for letters in batches:
+                column = pa.array([letter * most for letter in letters], pa.large_string())
+                batch = pa.RecordBatch.from_arrays([column.dictionary_encode() if came == "coded" else column], names=["text"])
+                run.add(np.array([ord(letter) for letter in letters], np.int32), batch, np.zeros(len(letters), np.int64))
+                texts += letters
+    classes, [found] = read_file_records([tmp_path / f"{number}.arrow" for number in range(2)], 0, 1)
+    assert [chr(one) for one in classes] == texts
+    coded = pa.types.is_dictionary(found.type)
+    entries = [text[:1] for text in (found.dictionary if coded else found).to_pylist()]
+    assert coded is (came == "coded" or own)
+    assert ([entries[place] for place in found.indices.to_pylist()] if coded else entries) == texts
+    assert not coded or entries == ["a", "b", "c"]
