@@ -256,5 +256,33 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/set_tree.py:SetTree._make_room: 2 * len(self._parents) -> len(self._parents) #1": (
         "A table that is fuller takes longer to look into and holds the same, as it has more places than there are nodes."
     ),
+    "core/composition/classes.py:JointCells.add: > -> >=": "Cells that just find room are put together once more, and still find it.",
+    "core/lattice/bounded_evaluations.py:Evaluations.see: < -> <=": "A rank ends with its node, so that only one node has it.",
+    "core/lattice/node_classes.py:SuppressionPenalties._levels: [told[-1]] * len(told) -> [told[-1]]": (
+        "NumPy gives one value to all places that it is put into."
+    ),
+    "core/recoding/release_order.py:_sorted_as_numbers: 1 -> (1 + 1) #1": "Room for a class more changes no order.",
+    (
+        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
+        " -> ((pt.is_large_string(values.type)))"
+    ): "A text is its own text, which takes longer to find one by one.",
+    (
+        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
+        " -> ((pt.is_string(values.type)) and (pt.is_large_string(values.type)))"
+    ): "A text is its own text, which takes longer to find one by one.",
+    (
+        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
+        " -> ((pt.is_string(values.type)))"
+    ): "A text is its own text, which takes longer to find one by one.",
+    (
+        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type) -> False"
+    ): "A text is its own text, which takes longer to find one by one.",
+    "core/units/class_table.py:exact_hierarchy: False -> True": "Nobody writes into these groups.",
+    "core/units/digests.py:digest_texts: 8 -> (8 + 1) #1": "A ninth byte is shifted out of the word again.",
+    "core/units/pairs.py:positions_of_repeated_keys: 1 -> (1 + 1) #4": "A table of twice as many places holds the same.",
+    "tasks/composition/overlaps.py:register_release: 0.0 -> (0.0 + 1)": "The registry puts the moment in its place.",
+    "tasks/recount/spreads.py:spread_faults: unknown and kind.held -> ((unknown))": (
+        "Without the people only how many values differ is counted, and of that promise people are asked for too."
+    ),
 }
 """By the name of a mutant."""

@@ -327,7 +327,14 @@ def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
     if encoded and not others and is_text(encoded[0].type.value_type) and mostly_distinct(encoded[0]):
         # It will be written plain, so that nobody sees the order of its entries, each of which is used.
         return encoded[0]
-    return _only_used(_together([*others, *encoded]))
+    whole = _together([*others, *encoded])
+    if encoded and others:
+        # Runs of one pass and of several stand side by side, and so do long parts and short ones: each value belongs to its own record.
+        order = np.argsort(np.repeat([bool(note) for _, note in parts], [len(part) for part, _ in parts]), kind="stable")
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        whole = whole.take(pa.array(places))
+    return _only_used(whole)
 
 
 def _together(parts: Sequence[pa.Array]) -> pa.Array:

@@ -18,6 +18,7 @@ from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, 
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy
 from schemas.errors.signals import SpentError
+from tests.core.units.tables_of_people import People
 from tests.house.replaced import BOUNDED_EVALUATIONS_KEPT_NODES
 from tests.laws import tried
 from tests.oracles.hierarchies import built
@@ -198,3 +199,17 @@ def test_nodes_that_are_forgotten_are_rolled_up_again_to_the_same() -> None:
         seen = [nodes.see(steps) for steps in every]
         assert nodes.see(every[-1]) is seen[-1]
         assert (nodes.see(every[0]), nodes.spent) == (seen[0], len(every) + 1)
+
+
+@pytest.mark.parametrize(("objective", "value"), [("dm_star", 4**2 + 6**2), ("dm_all", 4**2 + 6**2), ("c_avg", 4)])
+def test_a_large_class_of_one_person_is_within_the_bound(objective: str, value: int) -> None:
+    """Six records of one person are suppressed at the finest node; of four persons, who have one each, nobody is."""
+    values = [0] * 6 + [1] * 4
+    domain = observed("q", values, pa.int64())
+    people = People(Example([(one,) for one in values], (domain,), (built({"widths": [2]}, domain),)), [0] * 6 + [1, 2, 3, 4])
+    nodes = Evaluations(
+        people.example.histogram((0,)), people.example.hierarchies, Promise(2), 6, objective, UNLIMITED, persons=people.persons((0,))
+    )
+    seen = nodes.see(nodes.bottom)
+    assert (seen.value, seen.loss.suppressed) == (value, 6)
+    assert nodes.bound(nodes.bottom, nodes.bottom) <= value

@@ -217,3 +217,20 @@ def test_roots_of_more_cells_than_fit_are_counted_where_those_that_may_pass_sure
     assert asked
     assert (found.node == (0, 0), found.unexamined == 0) == (optimal, optimal)
     assert optimal or all(product_of(example, root) <= most_cells for root in found.roots)
+
+
+@pytest.mark.parametrize(("rows", "most_cells", "certified"), [(20, 4, True), (20, 3, False), (4, 2, True), (4, 1, False)])
+def test_a_node_is_counted_where_its_cells_or_those_that_may_pass_just_find_room(rows: int, most_cells: int, certified: bool) -> None:
+    """The finest of three nodes has four cells; of four records two cells may have k = 2 at most, and so may its two."""
+    values = [number % 4 if rows > 4 else number % 2 * 3 for number in range(rows)]
+    domain = observed("q", [*values, *range(4)], pa.int64())
+    example = Example([(value,) for value in values], (domain,), (built({"widths": [2, 4]}, domain),))
+    examination = Examination(example.hierarchies, Promise(2), rows, 2, 0, "dm_star", most_cells, 30)
+    found = examination.run(
+        example.histogram((1,)),
+        lambda roots: map(example.histogram, roots),
+        lambda nodes, most: [len(class_sizes(example.rows, example.ladders, node)) > most for node in nodes],
+    )
+    assert found is not None
+    assert (found.node == (0,), found.unexamined == 0) == (certified, certified)
+    assert ((0,) in found.roots) is certified

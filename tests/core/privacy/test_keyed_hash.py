@@ -30,6 +30,12 @@ def test_a_keyed_hash_is_hmac_sha_256_of_the_text(values: list[str], key: bytes,
     assert keyed_hash(large(values), key, length).to_pylist() == expected
 
 
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 66, 200])
+def test_a_key_is_hashed_first_where_it_is_longer_than_a_block(length: int) -> None:
+    key = bytes(range(length))
+    assert digests(large(["a", ""]), key) == b"".join(hmac.digest(key, value, "sha256") for value in (b"a", b""))
+
+
 def test_rfc_4231_agrees() -> None:
     assert digests(large(["Hi There"]), b"\x0b" * 20).hex() == "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
 

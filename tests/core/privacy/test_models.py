@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
-from core.privacy.promise import Promise, ordered_closeness
-from schemas.registry.sensitive import OrderedSpec
+from core.privacy.promise import Promise, hierarchical_closeness, ordered_closeness
+from schemas.registry.sensitive import HierarchicalSpec, OrderedSpec
 from tests.laws import tried
 from tests.oracles.tables import observed
 
@@ -171,3 +171,18 @@ def test_values_are_as_far_apart_as_their_places_in_the_domain_a_null_last() -> 
     assert (made.column, made.t) == ("pay", 0.25)
     assert made.ranks is not None
     assert made.ranks.tolist() == [0, 1, 2, 3]
+
+
+def test_values_are_as_far_apart_as_their_lowest_common_group_is_high() -> None:
+    """What a tree joins first has one group at the first level above the values, and all have one at the last."""
+    tree = {"lungs": {"short": ["flu", "cold"], "long": ["asthma"]}, "other": {"bones": ["gout"]}}
+    domain = observed("ill", ["asthma", "cold", "flu", "gout"], pa.string())
+    said = {"t": 0.25, "distance": "hierarchical", "hierarchy": {"tree": tree}}
+    made = hierarchical_closeness("ill", HierarchicalSpec.model_validate(said), domain, Path())
+    assert (made.column, made.t, made.ranks) == ("ill", 0.25, None)
+    names = domain.values.to_pylist()
+    joined = [
+        {frozenset(name for name, mine in zip(names, level.tolist(), strict=True) if mine == one) for one in level} for level in made.groups
+    ]
+    levels = [["cold flu", "asthma", "gout"], ["cold flu asthma", "gout"], ["cold flu asthma gout"]]
+    assert joined == [{frozenset(group.split()) for group in level} for level in levels]

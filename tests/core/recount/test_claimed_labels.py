@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +18,7 @@ from core.hierarchies.levels import as_text
 from core.recount.labels.claimed_labels import ClaimedLabels, claimed_spans, match_level_labels, match_value_labels
 from core.recount.labels.group_levels import group_levels
 from core.recount.labels.label_spans import Spans
+from core.recount.labels.value_scales import texts_with_nulls
 from tests.core.recount.test_group_levels import DATE_ENDS, DAYS, ENDS, NUMBERS, UNITS, WIDTHS
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 
@@ -145,3 +147,18 @@ def test_a_group_of_no_value_adds_nothing_to_what_its_label_covers() -> None:
     assert found is not None
     positions, spans = found
     assert (positions.tolist(), spans.low.tolist(), spans.high.tolist(), spans.sets) == ([0, 1, 2], [2, 0], [3, 2], {})
+
+
+@pytest.mark.parametrize(
+    ("values", "texts", "shortest"),
+    [
+        (pa.array(["b", None, "", "1.50"]), ["b", None, "", "1.50"], None), (pa.array(["b", None], pa.large_string()), ["b", None], None),
+        (pa.array([None, 7, -1]), [None, "7", "-1"], None), (pa.array([True, None, False]), ["true", None, "false"], None),
+        (pa.array([1.0, None, 0.5]), ["1.0", None, "0.5"], ["1", None, "0.5"]), (pa.array([], pa.int64()), [], None),
+        (pa.array([None], pa.date32()), [None], None), (pa.array([date(2024, 2, 29)]), ["2024-02-29"], None),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_each_value_has_its_text_and_a_null_none(values: pa.Array, texts: list[str | None], shortest: list[str | None] | None) -> None:
+    assert texts_with_nulls(values) == texts
+    assert texts_with_nulls(values, -1) == (shortest or texts)

@@ -365,6 +365,9 @@ def test_a_group_of_the_null_covers_it_and_one_of_the_null_alone_nothing_else() 
     values = pa.array(["-", "a", "b"])
     assert covered(reading(spec | {"nulls": "?"}, values, ["A"]), 0) == [1, 3]
     assert covered(reading({"tree": {"N": ["?"], "B": ["a", "b"]}, "nulls": "?"}, pa.array(["a", "b"]), ["N"]), 0) == [2]
+    # What is not listed stands before all that is, so that it is in no group.
+    spec = {"tree": {"N": ["?", "-"], "B": ["b", "c"]}, "nulls": "?"}
+    assert [covered(reading(spec, pa.array(["-", "b", "c", "u"]), [label]), 0) for label in ("N", "B", "u")] == [[0, 4], [1, 2], [3]]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from core.columns.domains import Domain
 from core.hierarchies.levels import as_text
 from core.recoding.ends import Ends, shared_ends
-from core.recount.shared_ends import unexpected_ends
+from core.recount.shared_ends import step_lines, unexpected_ends
 from schemas.job.columns import QuasiIdentifier
 
 
@@ -110,3 +111,13 @@ def test_bins_are_lines_up_to_ten_times_the_numbers_that_fit_and_wider_ones_are_
     ends = texts_of(shared_ends(Domain("x", values, np.ones(100, np.int64), 0), spec, 5))
     assert len(ends) == steps
     assert unexpected_ends(values, [1] * 100, spec, 5, [label(*each) for each in ends]) == 0
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.date32()], ids=str)
+def test_steps_of_numbers_alone_are_as_wide_as_their_lines_are_apart(kind: pa.DataType) -> None:
+    """The outermost steps have one line, and between moments nobody asks how far it is."""
+    steps = step_lines(pa.array(range(40), pa.int32()).cast(kind), [1] * 40, 5)
+    cuts = [step.first for step in steps[1:]]
+    assert (steps[0].first, [step.after for step in steps], len(steps) > 3) == (0, [*cuts, 40], True)
+    inner = [float(after - first) if kind == pa.int32() else 0.0 for first, after in pairwise(cuts)]
+    assert [step.width for step in steps] == [0.0, *inner, 0.0]

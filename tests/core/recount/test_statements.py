@@ -147,6 +147,10 @@ def test_holders_of_a_value_are_asked_for_where_somebody_has_several_values_alon
     assert answer(connection, holder_classes_sql("pairs", "v", "held < persons", "several", nulls=True)) == (1,)
     assert answer(connection, holder_classes_sql("pairs", "v", "value IS NULL", "several", nulls=False)) == (0,)
     assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 1 AND everybody = 4 AND m = 3", "several", nulls=True)) == (1,)
+    nobody_knows = "value IS NULL AND everywhere = 1"
+    assert answer(connection, holder_classes_sql("pairs", "v", nobody_knows, "several", nulls=True)) == (1,), (
+        "a null is found as values are"
+    )
     table(connection, "others", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 3, 4), ("z", 2, 4)])
     assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 0", "others", nulls=True)) == (1,), (
         "of a value that is nowhere"

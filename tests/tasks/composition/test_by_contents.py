@@ -98,6 +98,8 @@ def test_two_releases_that_nothing_links_have_nothing_in_common(monkeypatch: pyt
     """They are compared at the end of a run, with the memory that a step has which works alone."""
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(by_contents, "connect", lambda *given, **said: asked.append(said) or connect(*given, **said))
-    compared = ComparedContents(Side((), False, ()), Side((), False, ()), False, False, 2, Promises({}, {}, (), None))
+    # That both publish a column as it is links none of their records.
+    side = Side((), True, ())
+    compared = ComparedContents(side, side, False, False, 2, Promises({}, {}, (), None))
     assert compare_by_contents(job_of_notes(), compared, Store(tmp_path / "mine"), Store(tmp_path / "theirs"), tmp_path) == [None, ""]
     assert asked == [{"last": True}]

@@ -85,8 +85,11 @@ def test_values_in_an_order_that_is_not_kept_are_not_measured(tmp_path: Path) ->
         at_risk(job, promises, drawn_releases(0), tmp_path)
 
 
-def test_an_order_of_values_is_that_of_the_domain_wherever_their_digests_stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    own = Domain("s", pa.array(["a", "b", "c"]), np.array([1, 1, 1]), 1)
+@pytest.mark.parametrize("nulls", [0, 1])
+def test_an_order_of_values_is_that_of_the_domain_wherever_their_digests_stand(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, nulls: int
+) -> None:
+    own = Domain("s", pa.array(["a", "b", "c"]), np.array([1, 1, 1]), nulls)
     first, second, third = digests_of([own.values], 3)
     monkeypatch.setattr(joint_values, "_own_domain", lambda *_: own)
     near = {"t": 0.2, "distance": "ordered"}
@@ -94,11 +97,12 @@ def test_an_order_of_values_is_that_of_the_domain_wherever_their_digests_stand(m
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
     job = Job.model_validate(job_of(columns=columns, privacy={"k": 2, "t": {"s": near}}))
     [(kind, *asked)] = promises.models_promised
-    digests = np.array([third, first, second, NOBODY], np.uint64)
+    digests = np.array([third, first, second, *[NOBODY] * nulls], np.uint64)
     model: Any = joint_values._model(job, promises, kind, tuple(asked), digests, Store(tmp_path))
-    assert (model.column, model.ranks.tolist()) == ("s", [2, 0, 1, 3])
-    with pytest.raises(UnmeasuredError):
-        joint_values._model(job, promises, kind, tuple(asked), digests[:3], Store(tmp_path))
+    assert (model.column, model.ranks.tolist()) == ("s", [2, 0, 1, 3][: 3 + nulls])
+    for others in (digests[:-1], np.array([third, first, second, *[NOBODY] * (not nulls)], np.uint64)):
+        with pytest.raises(UnmeasuredError):
+            joint_values._model(job, promises, kind, tuple(asked), others, Store(tmp_path))
 
 
 def test_where_neither_release_publishes_a_value_none_is_at_risk(tmp_path: Path) -> None:

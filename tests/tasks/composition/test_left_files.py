@@ -66,3 +66,39 @@ def test_records_of_files_that_were_counted_together_with_others_are_not_told_ap
     expected = {"shared_at_risk": common, "added_at_risk": len(chunks) - common, "removed_at_risk": 0}
     assert figures == (expected if measured else None)
     assert bool(reason) is not measured
+
+
+@pytest.mark.parametrize("gone", ["", "their counts are gone"])
+def test_what_was_shared_came_and_went_is_counted_with_the_recodings_that_saw_it(monkeypatch: pytest.MonkeyPatch, gone: str) -> None:
+    """The earlier release had the files a and b; of these a is here, with c."""
+    now, then = by_files.ReleaseView("coding here", "recoding"), by_files.ReleaseView("coding there", "recoding")  # type: ignore[arg-type]
+    chunks = [(SimpleNamespace(digests={file}), f"of {file}") for file in "ac"]
+    ours: Any = SimpleNamespace(intervals="text", memory=7), ("domain", "kept"), SimpleNamespace(columns="columns")
+    entry: Any = SimpleNamespace(recoded="recoded", files=[("", "a", 1), ("", "b", 1)])
+    store, overlap, asked = SimpleNamespace(), SimpleNamespace(k=3, removed=4), list[tuple[Any, ...]]()
+    expected = {
+        "load_coding": ((ours[0], "domain", store), now.coding), "read_recoding_of": ((now.coding, "kept", "text", store), "recoding"),
+        "_seen": ((ours[0], entry, "recoded", store), then), "ChunkReading": ((ours[0], "columns", store), "reading"),
+        "_parts": (("reading", ours[2]), chunks), "_left": (("reading", entry, chunks), (["of b", "of ab"], ["of a"])),
+    }  # fmt: skip
+
+    def answer(name: str) -> Any:
+        def answered(*given: Any) -> Any:
+            assert given == expected[name][0]
+            if name == "_left" and gone:
+                raise UnmeasuredError(gone)
+            return expected[name][1]
+
+        return answered
+
+    for name in expected:
+        monkeypatch.setattr(by_files, name, answer(name))
+    monkeypatch.setattr(by_files, "bundled_cells", lambda coding, parts, kept: (coding, parts, kept))
+    monkeypatch.setattr(by_files, "_at_risk", lambda *given: asked.append(given) or len(asked))
+    figures, reason = by_files.compare_by_files(ours, entry, overlap, store)  # type: ignore[arg-type]
+    shared = ("coding here", [now, then], ("coding here", ["of a"], store), 1, 7, 3)
+    added = ("coding here", [now], ("coding here", ["of c"], store), 1, 7, 3)
+    removed = ("coding there", [then], ("coding there", ["of b", "of ab", "of a"], store), 2, 7, 3)
+    assert asked == ([shared, added] if gone else [shared, added, removed])
+    assert figures == {"shared_at_risk": 1, "added_at_risk": 2} | ({"unmeasured": gone} if gone else {"removed_at_risk": 3})
+    assert not reason

@@ -74,3 +74,21 @@ def test_promises_beside_k_are_said_not_to_be_counted_column_by_column(tmp_path:
     told = [one for one in recount_stated(stated(tmp_path, privacy=privacy), tmp_path, "it").unverified if one != NO_JOB]
     named = (("l-diversity", "income", "person"), ("l-diversity", "icd", "condition"), ("t-closeness", "income", "person"))
     assert told == [f"{model} of '{column}' of '{table}' was not counted: that takes the job." for model, column, table in named]
+
+
+@pytest.mark.parametrize(("k", "fails"), [(4, False), (5, True)])
+def test_of_persons_without_rows_in_other_tables_those_who_are_alike_are_counted(tmp_path: Path, k: int, fails: bool) -> None:
+    said = stated(tmp_path, privacy={"k": k, "knows": {"rows": 1}})
+    alone = said.model_copy(
+        update={
+            "tables": {"person": said.tables["person"]}, "references": {}, "key_columns": {"person": ["person_id"]},
+            "files": tuple(file for file in said.files if file.path.startswith("data/person/")),
+        }
+    )  # fmt: skip
+    if fails:
+        with pytest.raises(VerificationError, match="fewer than 5 persons"):
+            recount_stated(alone, tmp_path, "it")
+    else:
+        found = recount_stated(alone, tmp_path, "it").recount
+        assert found is not None
+        assert (found.persons, found.smallest, found.records) == (4, 4, {"person": 4})

@@ -140,9 +140,14 @@ def test_a_text_is_long_for_its_file_only_beyond_both_bounds() -> None:
 
 
 def test_classes_of_a_fragment_are_numbered_after_those_of_others(tmp_path: Path) -> None:
-    kept = pa.table({"record": pa.array([7, 8, 9], pa.uint64())})
+    columns = {name: [7, 8, 9] for name in ("content", "untreated", "value_0", "value_1")}
+    kept = pa.table({name: pa.array(values, pa.uint64()) for name, values in columns.items()})
     assert write_fragment_members(tmp_path / "members.parquet", 40, np.array([0, -1, 2], np.int32), kept) == 3
-    assert pq.read_table(tmp_path / "members.parquet").to_pydict() == {"class": [40, -1, 42], "record": [7, 8, 9]}
+    assert pq.read_table(tmp_path / "members.parquet").to_pydict() == {"class": [40, -1, 42]} | columns
+    # Digests of whole records hardly ever repeat, so that a dictionary of them would be all of them beside their places.
+    group = pq.read_metadata(tmp_path / "members.parquet").row_group(0)
+    coded = [one.path_in_schema for one in map(group.column, range(group.num_columns)) if one.has_dictionary_page]
+    assert coded == ["value_0", "value_1"]
 
 
 @pytest.mark.parametrize(
@@ -194,3 +199,27 @@ def test_columns_are_numbers_where_all_are_entries_of_dictionaries_that_are_no_l
     short, long = pa.array(["a", "b"] * 8), pa.array(["a" * 99, "b"] * 8)
     made = {"d": short.dictionary_encode(), "p": short, "w": long.dictionary_encode()}
     assert _are_numbers([pa.array(range(16)), *(made[kind] for kind in kinds)]) is expected
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(("came", "own"), [("plain", False), ("plain", True), ("coded", False)])
+def test_texts_come_back_with_their_records_and_as_they_came_whatever_they_take(tmp_path: Path, came: str, own: bool, long: bool) -> None:
+    """One run has two passes, the other one: what is coded there is plain in the first, as is a short part beside a long one.
+
+    Texts of a column of their own, and those that came as entries, are entries again, in an order that says nothing; others are plain.
+    """
+    most, texts = PAGE // 3 if long else 1, list[str]()
+    for number, batches in enumerate((["cabc", "b"], ["ac"])):
+        with RunWriter(tmp_path / f"{number}.arrow", 1, 1, {"text"} if own else ()) as run:
+            for letters in batches:
+                column = pa.array([letter * most for letter in letters], pa.large_string())
+                batch = pa.RecordBatch.from_arrays([column.dictionary_encode() if came == "coded" else column], names=["text"])
+                run.add(np.array([ord(letter) for letter in letters], np.int32), batch, np.zeros(len(letters), np.int64))
+                texts += letters
+    classes, [found] = read_file_records([tmp_path / f"{number}.arrow" for number in range(2)], 0, 1)
+    assert [chr(one) for one in classes] == texts
+    coded = pa.types.is_dictionary(found.type)
+    entries = [text[:1] for text in (found.dictionary if coded else found).to_pylist()]
+    assert coded is (came == "coded" or own)
+    assert ([entries[place] for place in found.indices.to_pylist()] if coded else entries) == texts
+    assert not coded or entries == ["a", "b", "c"]

@@ -61,14 +61,23 @@ def test_published_values_are_replaced_where_what_is_released_leaves_too_few(mon
     read: list[Path] = []
     monkeypatch.setattr(shared_values, "shared_columns", lambda _job: ["s"])
     monkeypatch.setattr(shared_values, "connect", lambda *_: duckdb.connect())
-    monkeypatch.setattr(shared_values, "_released", lambda *_: [([pa.array(["a", "a", "b", "c", "c"], text)], None)])
+    # Of seven records in two chunks five are released; what is read of each are the shared columns, and then who holds it.
+    held = {"chunk 0": ["a", "a", "a", "b"], "chunk 1": ["c", "c", "b"]}
+    batch = {chunk: pa.RecordBatch.from_arrays([pa.array(values, text)], names=["s"]) for chunk, values in held.items()}
+    monkeypatch.setattr(shared_values, "read_chunk", lambda chunk, columns: [batch[chunk].select(columns)])
+    classes = {(0, "chunk 0"): np.array([0, -1, 3, 0], np.int32), (1, "chunk 1"): np.array([0, 1, -1], np.int32)}
     monkeypatch.setattr(shared_values, "read_published_values", lambda path: read.append(path) or known)
     made = SimpleNamespace(sha256="new")
     store = SimpleNamespace(make=lambda *_: made, path=lambda _made: "made.arrow")
     job = SimpleNamespace(privacy=SimpleNamespace(k=2), columns=SimpleNamespace(person=()))
     run: Any = SimpleNamespace(job=job, spill=tmp_path, store=store)
     file = SimpleNamespace(publish={"s": ("kept.arrow", "old")}, model_copy=lambda update: update["publish"])
-    given: Any = SimpleNamespace(source=SimpleNamespace(files=[file], chunks=[], model_copy=lambda update: update))
+    given: Any = SimpleNamespace(
+        source=SimpleNamespace(files=[file], chunks=[*held], model_copy=lambda update: update), classes_of=lambda *place: classes[place]
+    )
+    monkeypatch.setattr(shared_values, "_published", lambda chunk, publish: (chunk, publish["s"]))
     found: Any = with_shared_values(run, given)
     assert read == [Path("kept.arrow")]
-    assert found == {"files": ({"s": ("made.arrow", "new")},), "chunks": ()}
+    new = ("made.arrow", "new")
+    assert found == {"files": ({"s": new},), "chunks": tuple((chunk, new) for chunk in held)}
+    assert file.publish == {"s": ("kept.arrow", "old")}

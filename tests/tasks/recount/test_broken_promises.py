@@ -1,0 +1,172 @@
+"""What is promised of sensitive values is counted in each class as its definition says, and what is broken or not counted is told."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from math import exp, inf, log
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.recount.classes import Recount
+from core.recount.shares import ShareClasses, ShareSpread
+from core.recount.spreads import distinct_sql, entropy_sql, recursive_sql
+from schemas.job.job import Job
+from tasks.recount import verdict
+from tasks.recount.rows import column_faults_of, read_column_faults
+from tasks.recount.spreads import spread_faults
+from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
+from tests.core.recount.test_classes import recount
+from tests.house.steps import Steps
+from tests.jobs import job_of
+from tests.laws import tried
+
+ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["x", "y", "z", None])), min_size=1, max_size=14)
+SPECS: list[dict[str, Any]] = [{"distinct": 2}, {"distinct": 3}, {"entropy": 2}, {"entropy": 1.5}, {"recursive": {"c": 2, "l": 2}}]
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as database:
+        yield database
+
+
+def diversity(counts: list[int], spec: dict[str, Any]) -> tuple[bool, float]:
+    """Whether a class of values that occur so often keeps what is promised, and how diverse it is."""
+    records, falling = sum(counts), sorted(counts, reverse=True)
+    match spec:
+        case {"distinct": least}:
+            return len(counts) >= least, len(counts)
+        case {"entropy": least}:
+            found = exp(-sum(count / records * log(count / records) for count in counts)) if records else 0.0
+            return bool(records) and found >= least - 1e-9, found
+        case {"recursive": {"c": c, "l": least}}:
+            tail = sum(falling[least - 1 :])
+            return bool(falling) and falling[0] < c * tail, (falling[0] / tail if tail else inf) if falling else -inf
+    raise LookupError(spec)
+
+
+@pytest.mark.parametrize("nulls", ["none", "value"])
+@pytest.mark.parametrize("said", SPECS, ids=str)
+@given(ROWS)
+@tried(12)
+def test_classes_that_break_a_promise_of_diversity_are_those_of_its_definition(
+    connection: duckdb.DuckDBPyConnection, said: dict[str, Any], nulls: str, rows: list[tuple[str, str | None]]
+) -> None:
+    job = job_with(said | {"nulls": nulls})
+    [(_, _, spec)] = job.privacy.models
+    classes = defaultdict[str, Counter[str | None]](Counter)
+    for group, value in rows:
+        classes[group].update([value] if value is not None or nulls == "value" else [])
+    judged = [diversity(list(mine.values()), said) for mine in classes.values()]
+    connection.register("rows", pa.table({"q": [q for q, _ in rows], "s": pa.array([s for _, s in rows], pa.string())}))
+    sql: Any = {"distinct": distinct_sql, "entropy": entropy_sql, "recursive": recursive_sql}[next(iter(said))]
+    [(failing, every, worst)] = connection.execute(sql("rows", ['"q"'], '"s"', spec)).fetchall()
+    connection.unregister("rows")
+    assert (failing, every) == (sum(not kept for kept, _ in judged), len(classes))
+    figures = [figure for _, figure in judged if figure != -inf]
+    expected = max(figures, default=None) if "recursive" in said else min(figures)
+    assert (worst is None or worst == inf) if expected in (None, inf) else worst == pytest.approx(expected)
+
+
+def job_with(diversity: dict[str, Any] | None = None, *, persons: bool = False, **privacy: Any) -> Job:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s", "u"]}
+    columns |= {"person": ["who"], "identifiers": ["who"]} if persons else {}
+    promised = {"l": {"s": diversity}} if diversity else {}
+    return Job.model_validate(job_of(columns=columns, privacy={"k": 2} | promised | privacy))
+
+
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("by_people", [False, True])
+def test_of_each_promise_it_is_told_what_is_broken_or_why_it_is_not_known(persons: bool, by_people: bool) -> None:
+    """Without the people of the classes nobody knows who holds a value, nor how often one of a person is to be counted."""
+    job = job_with({"distinct": 2}, persons=persons, t={"u": {"t": 0.5, "distance": "equal"}})
+    whole = by_people or not persons
+    few, far = ShareSpread(1, 1_200, 1.0, broken_by_holders=3), ShareSpread(0, 1_200, inf)
+    classes = ShareClasses(recount(), (few, far) if whole else (few,), {"u": 7, "s": 0})
+    faults, measured, unread = spread_faults(job, classes, by_people=by_people)
+    assert unread == ([] if whole else ["s", "u"])
+    assert measured == {"l": {"s": 1.0}} | ({"t": {"u": 0.0}} if whole else {})
+    unexpected, broken, held = faults
+    assert unexpected.startswith("in 7 of the classes the values of 'u' are not those of the people")
+    assert broken.startswith("1 of 1,200 classes ")
+    assert held == "in 3 of 1,200 classes too many persons hold the same value of 's' to keep the l that the job promises"
+    for nothing in (None, inf):
+        kept = ShareClasses(recount(), tuple(ShareSpread(0, 9, nothing) for _ in classes.spreads))
+        assert spread_faults(job, kept, by_people=by_people)[:2] == ([], {kind: dict.fromkeys(of, 0.0) for kind, of in measured.items()})
+
+
+ORDERS = {"as is": ["q", "s", "note"], "other order": ["q", "note", "s"], "QID last": ["s", "note", "q"]}
+
+
+@pytest.mark.parametrize("parquet", [True, False])
+@pytest.mark.parametrize("rest", [True, False])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("masked", ["", "text", "no text"])
+def test_columns_are_in_the_order_of_the_job_or_of_the_source_where_that_says_the_rest(
+    tmp_path: Any, parquet: bool, rest: bool, order: str, masked: str
+) -> None:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
+    columns["insensitive"] = "rest" if rest else ["note"]
+    suppression = {"limit": 0.5} | ({"treatment": "mask"} if masked else {})
+    job = Job.model_validate(job_of(columns=columns, suppression=suppression))
+    kinds = {"q": pa.int64() if masked == "no text" else pa.string(), "s": pa.string(), "note": pa.int64()}
+    table = pa.table({name: pa.array([None, None], kinds[name]) for name in ORDERS[order]})
+    if parquet:
+        for number in range(2):
+            pq.write_table(table, tmp_path / f"{number}.parquet")
+        found = column_faults_of(job, [tmp_path / f"{number}.parquet" for number in range(2)])
+    else:
+        with duckdb.connect() as database:
+            database.register("rows", table)
+            found = read_column_faults(job, database, "rows")
+    right = order == "as is" or (rest and order == "other order")
+    assert len(found) == (not right or masked == "no text")
+
+
+@pytest.mark.parametrize(
+    ("untreated", "with_source", "released", "of_source", "counted"),
+    [
+        (True, True, 4, 5, True), (True, True, 5, 5, False), (True, True, 4, None, False), (False, True, 4, 5, False),
+        (True, False, 4, 5, False),
+    ],
+)  # fmt: skip
+def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records_that_these_have_not(
+    monkeypatch: pytest.MonkeyPatch, untreated: bool, with_source: bool, released: int, of_source: int | None, counted: bool
+) -> None:
+    of: Any = SimpleNamespace(privacy=SimpleNamespace(k=2), columns=SimpleNamespace(person=()))
+    counts = recount(records=released)
+    classes: Any = SimpleNamespace(counts=counts)
+    linked: Any = ("linked",)
+    fitting: Any = (9, "fitting")
+    additional = CrossClassCounts(linked, fitting)
+    steps = Steps(monkeypatch, verdict, {
+        "spread_faults": (["of values"], {"l": {"s": 2.0}}, []), "_expect": None, "_hidden_faults": ["hidden"],
+        "endpoint_faults": ["of ends"], "_pseudonym_faults": ["of pseudonyms"], "columns_of_job": "columns",
+        "published_qids": "qids", "count_together": "of records",
+        "combined_pairs": ({"insensitive": "pairs"}, ["together"]), "_truth": (of_source, verdict.Truth(["untrue"])), "_unproved": ["told"],
+        "passed_columns": {"note": (1, 2, 3)}, "column_losses": {"q": "loss"}, "class_size_faults": ["of sizes"],
+        "link_mismatch_faults": ["of links"],
+    })  # fmt: skip
+    source: Any = "source" if with_source else None
+    rows: Any = "rows"
+    claim: Any = "claim"
+    found, faults = verdict_of(of, rows, classes, additional, source, RecountBasis(untreated=untreated, claim=claim, shared_by=3))
+    assert faults == ["of sizes", "of links", "together", "of values", "hidden", "of ends", "of pseudonyms", "untrue"]
+    assert isinstance(found, Recount)
+    assert (found.passed, "passed_columns" in steps.given) == ({"note": (1, 2, 3)} if counted else {}, counted)
+    assert (found.losses, found.source, found.linked) == ({"q": "loss"} if with_source else {}, of_source, ("linked",))
+    assert (found.measured, found.population, found.together) == ({"l": {"s": 2.0}}, (9, "fitting"), {"insensitive": "pairs"})
+    assert steps.given["endpoint_faults"] == (of, "rows", source, 3)
+    assert steps.given["_truth"] == (of, "rows", source, released, "claim")
+    assert steps.given["count_together"] == ("rows", "columns", "qids", 2)
+    assert steps.given["combined_pairs"] == ("of records", {}, {"by_people": False})
+    assert steps.given["spread_faults"] == (of, classes, {"by_people": False})
+    assert steps.given.get("column_losses") == ((of, "rows", source) if with_source else None)
