@@ -103,7 +103,10 @@ class Target:
         return manifest
 
     def staging_folder(self, release: str) -> Path:
-        """Remove old staging folders of the job; make and return an empty one with ``data/`` in the target."""
+        """Remove old staging folders of the job; make and return an empty one with ``data/`` in the target.
+
+        Nobody but its owner can look into it: what it holds may be refused yet.
+        """
         job = self.job
         staging = job.target_path / f"{staging_prefix(job)}{release}"
         clear_staging(job)
@@ -112,7 +115,7 @@ class Target:
             # Each made by itself, so that a folder or a link that others laid there meanwhile is refused.
             staging.mkdir()
             (staging / "data").mkdir()
-            open_up(staging, staging / "data")
+            open_up(staging / "data")
         except OSError as error:
             raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
         return staging
@@ -139,6 +142,7 @@ class Target:
         """
         target = self.job.target_path
         try:
+            open_up(staging)
             # rename() refuses a folder that is there and not empty, so an old release is never written over.
             staging.rename(target / release)
         except OSError as error:

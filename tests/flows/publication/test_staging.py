@@ -12,8 +12,13 @@ import pytest
 
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
+from tasks.publication import target
 from tasks.publication.manifests import make_manifest
+from tasks.publication.target import job_target
 from tasks.recount.recount import verify_release
+from tasks.store import files
+from tasks.store.store import Store
+from tasks.store.work_folder import FolderWork
 from tests.conftest import Anonymise
 from tests.jobs import data_files, digests, people, people_job
 
@@ -37,6 +42,23 @@ def test_a_work_folder_on_another_file_system_gives_the_same_release(
     verify_release(load_job(job, ["rows_per_file=60"]), copied.folder)
     modes = [[stat.S_IMODE(path.stat().st_mode) for path in data_files(made.folder)] for made in (linked, copied)]
     assert modes[0] == modes[1]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_nobody_else_looks_into_a_release_before_it_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int) -> None:
+    monkeypatch.setattr(files, "USER_UMASK", umask)
+    monkeypatch.setattr(target, "USER_UMASK", umask)
+    job = load_job(people_job(tmp_path, TABLE))
+    before = os.umask(0o077)
+    try:
+        place = job_target(job)
+        staging = place.staging_folder("people-0123456789abcdef")
+        assert stat.S_IMODE(staging.stat().st_mode) == 0o700
+        place.publish(staging, "people-0123456789abcdef", FolderWork(Store(tmp_path), tmp_path))
+    finally:
+        os.umask(before)
+    published = job.target_path / "people-0123456789abcdef"
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (published, published / "data")] == [0o777 & ~umask] * 2
 
 
 State = tuple[int, int]
