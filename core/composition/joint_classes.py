@@ -12,8 +12,8 @@ A person in both releases with a changed published value is singled out by the t
 record counts among those that left and those that came. It counts among those in both too. An untreated value that changed leaves the
 sensitive one, which links the two lines. A sensitive value that changed may have changed as everybody knows: all pay rose by two per cent,
 or the file was read in another way. Records of which a sensitive value changed have joint classes of their own, since whoever sees that
-no line has kept its value can leave out the others. So it does where the values of a
-person with rows in several tables are the same and stand together in another way.
+no line has kept its value can leave out the others. A person whose rows in several tables hang together otherwise counts among those that
+left and those that came too, and keeps the joint class.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def joined_records_sql(identity: RecordMatching) -> str:
 
     Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …. A record in both whose published values
     changed has a row for each release besides that is ``changed``. Where a sensitive value changed, OF_CHANGED is added to the published
-    classes of the row of both.
+    classes of the row of both, which has the values of this release.
 
     It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:

@@ -126,6 +126,17 @@ class OverlapError(PrivacyError):
         )
 
     @classmethod
+    def recalled(cls, release: str, told: Sequence[str]) -> OverlapError:
+        """Job refuses what a release that it finds published discloses with others.
+
+        The job says ``overlaps: refuse``. ``told`` has a sentence for each finding.
+        """
+        return cls(
+            f"'{release}' is published, and the job says 'overlaps: refuse', under which it would not have been. Withdraw it, or say "
+            "'overlaps: warn':" + "".join(f"\n  - {sentence}" for sentence in told)
+        )
+
+    @classmethod
     def refused(cls, releases: int, told: Sequence[str], *, replays: bool = True) -> OverlapError:
         """Earlier releases would disclose more together with this one, or cannot be compared.
 
@@ -168,11 +179,11 @@ class AttackError(PrivacyError):
         )
 
     @classmethod
-    def published_unplayed(cls, release: str, by: str) -> AttackError:
-        """Attacks that the job or policy requires did not run when the release was published."""
+    def recalled_unplayed(cls, release: str, by: str) -> AttackError:
+        """Attacks that are required were not played when the release was published."""
         return cls(
-            f"'{release}' is published, and attacks on it that {by} requires were not played then. Play them with 'skald attack', or "
-            "withdraw the release and run the job again."
+            f"'{release}' is published, and not all attacks that {by} requires were played then. Withdraw the release, and run the job "
+            "again."
         )
 
     @classmethod

@@ -40,7 +40,7 @@ class ReleasedTable(FrozenModel):
 
     Attributes:
         records: Rows of the source: those that are released, withheld, suppressed and orphans together; null of every table where fewer
-            than k persons are left out, where fewer than k of its rows are of those left out, and where ``withheld`` is null.
+            than k persons are left out, where fewer than k of those left out have rows of it, and where ``withheld`` is null.
         released: Rows in the data files.
         withheld: Rows of persons who are published that are not, because the job bounds them or to bring histories to k; null where
             fewer than k persons lost any.
@@ -58,7 +58,10 @@ class ReleasedTable(FrozenModel):
 
     @property
     def stated_records(self) -> int:
-        """Number of rows in the source; where it is not stated, without those whose number is not stated either."""
+        """Number of rows in the source, as far as it is stated.
+
+        Else it is that of rows that are released, of those that are withheld if that is stated, and of orphans.
+        """
         return self.released + (self.withheld or 0) + self.orphans if self.records is None else self.records
 
 

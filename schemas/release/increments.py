@@ -127,11 +127,13 @@ class Overlap(FrozenModel):
         """
         found = {name: reported_count(count, self.k) for name in _AT_RISK if (count := getattr(self, name)) is not None}
         if self.shared is not None and self.added is not None and self.removed is not None:
-            mine, others = self.shared + self.added, self.shared + self.removed
-            if self.most is not None or not (tellable(self.added, self.k) and tellable(self.removed, self.k)):
-                mine, others = self.most or (mine, others)
-                shared = max(min(self.shared, mine - self.k, others - self.k), 0)
-                found |= {"shared": shared, "added": mine - shared, "removed": others - shared, "rounded": True}
+            # Those that changed are in both, and count among those that came and those that left too.
+            changed = self.changed or 0
+            came, left = self.added - changed, self.removed - changed
+            if self.most is not None or not all(tellable(count, self.k) for count in (came, left, changed)):
+                mine, others = self.most or (self.shared + came, self.shared + left)
+                shared, told = max(min(self.shared, mine - self.k, others - self.k), 0), reported_count(changed, self.k)
+                found |= {"shared": shared, "added": mine - shared + told, "removed": others - shared + told, "rounded": True}
         return self.model_copy(update=found)
 
     def sentence(self) -> str:

@@ -155,10 +155,10 @@ def _arranged(known: KnownRecords, entry: Entry, own: Digested, other: Digested)
     assert entry.digested is not None
     lacks = {name for kind in entry.digested for name, of_kind in kind if known.kinds.get(name) != of_kind}
     mine, theirs = own.arranged(), other.arranged()
-    if not lacks:
-        return ARRANGEMENTS
     if not {*mine.shown} & {*theirs.shown}:
         return ()
+    if not lacks:
+        return ARRANGEMENTS
     if lacks & {*theirs.shown} or {*mine.labels} & {*theirs.labels}:
         raise UnmeasuredError(OTHER_TABLES)
     return (ARRANGED_VALUES,)
@@ -317,9 +317,9 @@ def _check_files(
     they look as if all of these had left and all of its own had come, which puts nobody at risk. Of several tables the files are those of
     the unit, and its persons must be found: what other tables hold of these may have changed.
     """
-    if not compared.in_files:
+    if not compared.in_files or (job.is_of_several and not compared.by_persons):
         return
-    if job.is_of_several and compared.by_persons:
+    if job.is_of_several:
         columns = ["person"]
     else:
         linking = ["content"] * (compared.by_contents or not compared.by_persons) + ["person"] * compared.by_persons

@@ -88,14 +88,15 @@ def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
     """
     job, policy, release = run.job, run.policy, manifest.release
     told = joint_warnings(manifest.compositions, manifest.unmeasured_overlaps)
-    if job.overlaps == "refuse" and told:
-        raise OverlapError.published(told)
+    if job.overlaps == "refuse" and (told or manifest.overlaps is None):
+        raise OverlapError.recalled(release, told or ("When it was made, no earlier release was looked for.",))
     if by := refusing(job.attacks, policy):
         if broken := broken_attacks(manifest.attacks):
             raise AttackError.published(release, [attacks_sentence(one) for one in broken], by)
-        if manifest.attacked is None or manifest.attacked.unplayed:
-            raise AttackError.published_unplayed(release, by)
-    together = None if isinstance(manifest, TablesManifest) else manifest.passthrough_together
+        # Of several tables some attacks are never played.
+        if manifest.attacked is None or (manifest.attacked.unplayed and isinstance(manifest, Manifest)):
+            raise AttackError.recalled_unplayed(release, by)
+    together = manifest.passthrough_together if isinstance(manifest, Manifest) else None
     if policy and not policy.accept_untreated and together and together.below_k:
         raise UntreatedError.published(release, policy.path)
 

@@ -18,6 +18,7 @@ from core.columns.column_types import ALL, normalised, working_type
 from core.composition.contents import RowSums, ValueSets, row_digests
 from core.composition.joint_classes import ARRANGED, ARRANGED_LABELS, ARRANGED_VALUES, ARRANGEMENTS
 from core.formats.published import read_published_values
+from core.hierarchies.levels import as_text
 from core.relational.kernels import NOWHERE
 from core.units.digests import NOBODY, Digests, combine, digests_of
 from schemas.relational.table_jobs import column_of_persons
@@ -137,7 +138,13 @@ class PersonRows:
         """Return the function that computes digests of a column's carried values."""
         given, own, steps = self.given, self.given.tables[table], ALL if folded else ()
         if column in own.qids:
-            domain = given.codings[table].domains[own.qids.index(column)]
+            place = own.qids.index(column)
+            if published and given.node:
+                hierarchy, level = given.codings[table].hierarchies[place], given.levels_of(given.node, table)[place]
+                labels = as_text(hierarchy.labels[level]).take(pa.array(hierarchy.groups[level]))
+                shown = digests_of([labels], len(labels))
+                return lambda codes: shown[codes.to_numpy()]
+            domain = given.codings[table].domains[place]
             # Of each code, that of a null last.
             entries = np.append(digests_of([normalised(domain.values, steps)], len(domain.values)), NOBODY)
             return lambda codes: entries[codes.to_numpy()]
@@ -279,30 +286,23 @@ def arrangements(rows: PersonRows, by: Digested, withheld: Mapping[str, NDArray[
         children, chain = below.pop(table), given.chain(table)
         if chain and not columns[ARRANGED] and not children:
             continue
-        for parent in chain:
+        parents = {parent: chain.index(parent) for parent in given.job.tables[table].referring}
+        depths, above = given.numbers(table)[:2] if chain else np.empty((2, 0), np.uint32)
+        for parent in parents:
             below[parent][table] = {kind: np.zeros(given.tables[parent].rows, np.uint64) for kind in ARRANGEMENTS}
         for batch in rows.rows_of(table, columns[ARRANGED], published=True):
             known = dict(zip(columns[ARRANGED], batch.digests, strict=True))
             these = slice(batch.first, batch.first + len(batch.whose))
-            hanging = [_hanging(given, table, depth, these, withheld[table]) for depth in range(len(chain))]
+            hanging = {parent: np.flatnonzero((depths[these] == depth) & ~withheld[table][these]) for parent, depth in parents.items()}
             for kind in ARRANGEMENTS:
                 digests = row_digests([known[column] for column in columns[kind]], len(batch.whose))
                 for child in sorted(children):
                     combine(digests, children[child][kind][these])
                 if not chain:
                     whole[kind].append(digests)
-                for parent, (mine, above) in zip(chain, hanging, strict=True):
-                    np.add.at(below[parent][table][kind], above, digests[mine])
+                for parent, mine in hanging.items():
+                    np.add.at(below[parent][table][kind], above[these][mine], digests[mine])
     return {kind: np.concatenate(digests) for kind, digests in whole.items()}
-
-
-def _hanging(
-    given: ReleasedTables, table: str, depth: int, rows: slice, withheld: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Return the published rows of a batch that reference the table at a depth, and the rows there."""
-    depths, above = given.numbers(table)[:2]
-    mine = np.flatnonzero((depths[rows] == depth) & ~withheld[rows])
-    return mine, above[rows][mine]
 
 
 def _columns(rows: PersonRows, table: str, names: Sequence[str]) -> list[str]:

@@ -44,22 +44,24 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     for table in given.job.tables:
         levels = given.published_levels(table)
         rows, released = given.tables[table].rows, counted.records[table]
-        orphans, suppressed = 0, rows - released
+        orphans, suppressed, lost = 0, rows - released, ~published
         if given.chain(table):
-            orphans = suppressed = 0
+            orphans, suppressed, lost = 0, 0, np.zeros(given.persons, np.bool_)
             with pq.ParquetFile(given.store.path(given.linked[table])) as file:
                 for batch in file.iter_batches(BATCH_ROWS, columns=["a0", "status"]):
                     known = batch.column("status").to_numpy() != ORPHAN
                     orphans += int((~known).sum())
-                    suppressed += int((~published[batch.column("a0").fill_null(0).to_numpy()[known]]).sum())
+                    whose = batch.column("a0").fill_null(0).to_numpy()[known]
+                    suppressed += int((~published[whose]).sum())
+                    lost[whose] = True
         beyond = rows - released - orphans - suppressed
-        if beyond >= k:
+        if beyond and tellable(beyond, k):
             gone = gone or PersonRows(given).withheld()
             losers = _persons_with(given, table, gone[table], published)
         else:
             losers = beyond
         told = tellable(losers, k)
-        stated = told and not few and tellable(suppressed, k)
+        stated = told and not few and tellable(int((lost & ~published).sum()), k)
         found[table] = ReleasedTable(
             records=rows if stated else None,
             released=released,
@@ -114,7 +116,7 @@ def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list
 def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
     """Return the counts stated or lacking against the manifest's own rule for fewer than k left out."""
     faults, persons, unit = list[str](), manifest.persons, manifest.tables[manifest.unit]
-    if persons.source != unit.records:
+    if persons.source != unit.records or unit.withheld != 0:
         faults.append("the manifest's persons are not the rows of their table")
     tables = manifest.tables
     others = [table for name, table in tables.items() if name != manifest.unit]
@@ -129,7 +131,9 @@ def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
     ):
         faults.append("the manifest says how many are left out, and these are fewer than k")
     # So many persons as rows lost some at most.
-    if any(0 < (table.withheld or 0) < k or (table.withheld is None and table.records is not None) for table in tables.values()):
+    if any(
+        not tellable(max(table.withheld or 0, 0), k) or (table.withheld is None and table.records is not None) for table in tables.values()
+    ):
         faults.append("the manifest says how many rows are withheld, and these are of fewer than k persons")
     return faults
 
@@ -211,10 +215,11 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
         table = manifest.tables[name]
         beyond = many - table.released - (table.withheld or 0) - table.orphans
         stated = not few and table.withheld is not None and tellable(beyond, k)
-        if table.records != (many if stated else None) or (table.withheld is None and not beyond):
+        # Many rows may be those of few persons.
+        hidden = not stated or (beyond > 0 and name != manifest.unit)
+        if not ((table.records == many and stated) or (table.records is None and hidden)) or (table.withheld is None and not beyond):
             faults.append(f"the manifest's rows of '{name}' are not those of its source")
-    # Where fewer than k are left out, the manifest does not say how many.
-    if few and persons is not None and persons - unit.released > job.suppression.limit * persons:
+    if persons is not None and persons - unit.released > job.suppression.limit * persons:
         faults.append(MORE_LEFT_OUT)
     unstated = {name: many for name, many in rows.items() if manifest.tables[name].records is None}
     # Where nobody is left out, all rows that are not there are withheld.

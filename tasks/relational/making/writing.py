@@ -24,6 +24,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 from schemas.job.identifiers import Identifier
 from schemas.relational.table_jobs import lasting_key, persons_job
+from tasks.engine.peak_memory import release_memory
 from tasks.engine.steps import one
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
@@ -244,7 +245,7 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
         keys = _keys_by_place(given, table)
         reader = connection.sql(released_sql(given, table, _rows_with_values(given, connection, table))).to_arrow_reader(GROUP_ROWS)
         rows, shown = 0, [*given.tables[table].qids, *given.tables[table].table.source.payload]
-        fields = [*(pa.field(name, key.type) for name, (_, key) in keys.items())]
+        fields = [pa.field(name, pa.string() if pa.types.is_large_string(key.type) else key.type) for name, (_, key) in keys.items()]
         fields += [reader.schema.field(f"c{number}").with_name(name) for number, name in enumerate(shown)]
         # Pseudonyms hardly repeat: a dictionary of them costs more than it saves.
         repeating = [name for name in shown if name not in keys]
@@ -252,7 +253,8 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
             for group in _regrouped(reader):
                 columns = [key.take(group[place].combine_chunks()) for place, key in keys.values()]
                 columns += [group[f"c{number}"] for number in range(len(shown))]
-                writer.write_table(pa.table(columns, pa.schema(fields)), row_group_size=GROUP_ROWS)
+                made = [column.cast(field.type) for column, field in zip(columns, fields, strict=True)]
+                writer.write_table(pa.table(made, pa.schema(fields)), row_group_size=GROUP_ROWS)
                 rows += group.num_rows
     return rows
 
@@ -270,15 +272,18 @@ def _keys_by_place(given: ReleasedTables, table: str) -> dict[str, tuple[str, pa
 
 def _mapped_keys(given: ReleasedTables, table: str) -> list[pa.ChunkedArray]:
     """Return the key columns of a table in their order, mapped from a private file."""
-    with pq.ParquetFile(given.store.path(given.keys[table])) as file:
-        names = [name for name in file.schema_arrow.names if name != "row"]
-        schema = pa.schema([file.schema_arrow.field(name) for name in names])
-        with tempfile.NamedTemporaryFile(dir=given.run.spill) as mapped:
-            with pa.ipc.new_file(mapped.name, schema) as writer:
-                for batch in file.iter_batches(GROUP_ROWS, columns=names):
-                    writer.write_batch(batch)
-            # The mapping stays where the name is gone.
-            whole = pa.ipc.open_file(pa.memory_map(mapped.name)).read_all()
+    path = given.store.path(given.keys[table])
+    names = [name for name in pq.read_schema(path).names if name != "row"]
+    whole = pq.read_table(path, columns=names)
+    # As one array each: of several, any part that is taken is made of a copy of all.
+    large = [pa.large_string() if pa.types.is_string(kind) else kind for kind in whole.schema.types]
+    whole = whole.cast(pa.schema(list(zip(names, large, strict=True)))).combine_chunks()
+    with tempfile.NamedTemporaryFile(dir=given.run.spill) as mapped:
+        with pa.ipc.new_file(mapped.name, whole.schema) as writer:
+            writer.write_table(whole)
+        # The mapping stays where the name is gone.
+        whole = pa.ipc.open_file(pa.memory_map(mapped.name)).read_all()
+    release_memory()
     return [whole[name] for name in names]
 
 

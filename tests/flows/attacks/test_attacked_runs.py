@@ -102,7 +102,7 @@ def test_a_release_that_was_not_attacked_is_none_that_kept_what_a_job_refuses_no
     assert direct("run", job, "--set", "attacks=off").returncode == 0
     later = direct("run", job, "--set", "attacks.refuse=true")
     assert later.returncode == 3
-    assert "were not played then" in later.stderr
+    assert "not all attacks that the job (attacks.refuse) requires were played then" in later.stderr
 
 
 def test_a_release_that_does_not_verify_is_not_attacked(direct: CommandLine) -> None:

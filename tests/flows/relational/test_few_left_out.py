@@ -212,3 +212,46 @@ def test_of_how_few_persons_rows_are_withheld_is_not_stated(tmp_path: Path, beyo
     resealed(made.folder, **said)
     with pytest.raises(VerificationError, match="these are of fewer than k persons"):
         verify_tables(parsed, made.folder)
+
+
+@pytest.mark.ci
+def test_many_rows_of_few_persons_who_are_left_out_are_not_stated(tmp_path: Path) -> None:
+    write_sources(tmp_path, 7)
+    visits = [*(person for person in range(PERSONS) for _ in range(2)), *[500] * 8]
+    pq.write_table(pa.table({"id": visits, "ward": ["a", "b"] * (PERSONS + 4)}), tmp_path / "visit/rows.parquet")
+    made = tables(job_of(tmp_path), ())
+    found = {name: (table.records, table.suppressed) for name, table in made.manifest.tables.items()}
+    assert found == {"person": (PERSONS + 7, 7), "visit": (None, None)}
+    assert verify_tables(load_tables_job(job_of(tmp_path)), made.folder).notes == ()
+
+
+@pytest.mark.ci
+def test_a_release_that_states_nothing_hides_nobody_who_was_left_out(tmp_path: Path) -> None:
+    made = published(tmp_path, 12)
+    said = json.loads((made.folder / "manifest.json").read_text())
+    nothing = {name: table | {"records": None, "suppressed": None, "withheld": None} for name, table in said["tables"].items()}
+    resealed(made.folder, persons=said["persons"] | {"source": None}, tables=nothing)
+    with pytest.raises(VerificationError, match="persons are not the rows of their table"):
+        verify_tables(load_tables_job(job_of(tmp_path)), made.folder)
+
+
+@pytest.mark.ci
+def test_a_run_that_refuses_attacks_finds_its_release_again(tmp_path: Path) -> None:
+    write_sources(tmp_path, 0)
+    settings = ("attacks.refuse=true", "overlaps=refuse")
+    first = tables(job_of(tmp_path), settings)
+    assert (first.new, tables(job_of(tmp_path), settings).new) == (True, False)
+
+
+@pytest.mark.parametrize("most", [None, (PERSONS + 2 * K, PERSONS + 2 * K)])
+@pytest.mark.parametrize(("came", "left", "changed"), [(0, 0, 1), (K, K, K - 1), (3, 0, 7), (0, 2, 2), (K, K, K)])
+def test_how_few_changed_does_not_follow_from_who_is_in_both(came: int, left: int, changed: int, most: tuple[int, int] | None) -> None:
+    """Whoever knows how many persons both sources have learns nothing of one to k - 1."""
+    overlap = PersonsOverlap(
+        release="few", k=K, shared=PERSONS, added=came + changed, removed=left + changed, changed=changed, most=most
+    ).reported()
+    shared, added, removed, stated = (getattr(overlap, name) for name in ("shared", "added", "removed", "changed"))
+    assert (added >= came + changed, removed >= left + changed, stated >= changed) == (True, True, True)
+    mine, others = most or (PERSONS + came, PERSONS + left)
+    for found in (stated, mine - shared, others - shared, added - (mine - shared), removed - (others - shared)):
+        assert found == 0 or found >= K
