@@ -47,7 +47,7 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
     trusted = read_public_key(key) if key else None
     with release_folder(release) as folder, read_only_store(job) if job else nullcontext() as store:
         verified = verify_published(job, folder, _known(store, release, folder, trusted))
-    told = joint_warnings(verified.manifest.compositions, verified.manifest.unmeasured_overlaps) if verified.manifest else ()
+    told = joint_warnings(verified.manifest) if verified.manifest else ()
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)
     return replace(verified, notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])))
@@ -71,7 +71,7 @@ def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = No
 
     with read_only_store(unit_job(job)) if job else nullcontext() as store:
         verified = verify_tables(job, release, key, seal_of_release(release.resolve().name, store) if store else "")
-    told = joint_warnings(verified.manifest.compositions, verified.manifest.unmeasured_overlaps)
+    told = joint_warnings(verified.manifest)
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)
     newer = newer_releases(location or str(release), release, verified.manifest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 from pydantic import Field
 
@@ -262,12 +262,19 @@ class Joined(FrozenModel):
         return " ".join(told)
 
 
-def joint_warnings(compared: Sequence[Overlap | Joined], unmeasured: int | None) -> tuple[str, ...]:
-    """Return the warnings about what a release discloses together with earlier ones.
+class ComparedRelease(Protocol):
+    """A manifest, of one table or of several, with its comparisons with earlier releases."""
 
-    Args:
-        compared: Its comparisons with earlier releases.
-        unmeasured: Older releases that it was not compared with.
-    """
-    older = [f"Together with {counted(unmeasured, 'older release')} it was not compared."] if unmeasured else []
-    return (*(one.sentence() for one in compared if not one.is_safe), *older)
+    @property
+    def compositions(self) -> Sequence[Overlap | Joined]:
+        """The comparisons."""
+
+    @property
+    def unmeasured_overlaps(self) -> int:
+        """Number of older releases that it was not compared with."""
+
+
+def joint_warnings(release: ComparedRelease) -> tuple[str, ...]:
+    """Return the warnings about what a release discloses together with earlier ones."""
+    older = [f"Together with {counted(many, 'older release')} it was not compared."] if (many := release.unmeasured_overlaps) else []
+    return (*(one.sentence() for one in release.compositions if not one.is_safe), *older)

@@ -87,7 +87,7 @@ def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
     the release are looked at, since others would have made another one.
     """
     job, policy, release = run.job, run.policy, manifest.release
-    told = joint_warnings(manifest.compositions, manifest.unmeasured_overlaps)
+    told = joint_warnings(manifest)
     if job.overlaps == "refuse" and (told or manifest.overlaps is None):
         raise OverlapError.recalled(release, told or ("When it was made, no earlier release was looked for.",))
     if by := refusing(job.attacks, policy):

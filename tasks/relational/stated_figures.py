@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
@@ -19,12 +18,10 @@ from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import tellable
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.relational.contents import PersonRows
-from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
 from tasks.verification.entries import OTHER_CODE, differing_documents
 
-BATCH_ROWS = 1 << 17
 DIGITS = 12
 """Decimal places of a published loss."""
 NO_REPORT = "The report was held against its digest alone: the manifest does not state enough to make it again."
@@ -38,7 +35,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     the job allows knows that one person had so many.
     """
     found, published, k = {}, np.zeros(given.persons, np.bool_), given.job.privacy.k
-    gone = dict[str, NDArray[np.bool_]]()
+    people, gone = PersonRows(given), dict[str, NDArray[np.bool_]]()
     published[given.persons_kept()] = True
     few = not tellable(int((~published).sum()), k)
     for table in given.job.tables:
@@ -47,17 +44,15 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
         orphans, suppressed, lost = 0, rows - released, ~published
         if given.chain(table):
             orphans, suppressed, lost = 0, 0, np.zeros(given.persons, np.bool_)
-            with pq.ParquetFile(given.store.path(given.linked[table])) as file:
-                for batch in file.iter_batches(BATCH_ROWS, columns=["a0", "status"]):
-                    known = batch.column("status").to_numpy() != ORPHAN
-                    orphans += int((~known).sum())
-                    whose = batch.column("a0").fill_null(0).to_numpy()[known]
-                    suppressed += int((~published[whose]).sum())
-                    lost[whose] = True
+            for batch in people.rows_of(table, []):
+                whose = batch.whose[batch.released_rows(None)]
+                orphans += len(batch.whose) - len(whose)
+                suppressed += int((~published[whose]).sum())
+                lost[whose] = True
         beyond = rows - released - orphans - suppressed
         if beyond and tellable(beyond, k):
-            gone = gone or PersonRows(given).withheld()
-            losers = _persons_with(given, table, gone[table], published)
+            gone = gone or people.withheld()
+            losers = _persons_with(people, table, gone[table], published)
         else:
             losers = beyond
         told = tellable(losers, k)
@@ -73,12 +68,11 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     return found
 
 
-def _persons_with(given: ReleasedTables, table: str, marked: NDArray[np.bool_], among: NDArray[np.bool_]) -> int:
+def _persons_with(people: PersonRows, table: str, marked: NDArray[np.bool_], among: NDArray[np.bool_]) -> int:
     """Count the persons among some who have marked rows of a table; rows of nobody are nobody's."""
-    whose = pq.read_table(given.store.path(given.linked[table]), columns=["a0", "status"])
-    known = marked & (whose["status"].to_numpy() != ORPHAN)
-    having = np.zeros(given.persons, np.bool_)
-    having[whose["a0"].fill_null(0).to_numpy()[known]] = True
+    having = np.zeros(len(among), np.bool_)
+    for batch in people.rows_of(table, []):
+        having[batch.whose[batch.released_rows(~marked)]] = True
     return int((having & among).sum())
 
 
@@ -219,7 +213,8 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
         hidden = not stated or (beyond > 0 and name != manifest.unit)
         if not ((table.records == many and stated) or (table.records is None and hidden)) or (table.withheld is None and not beyond):
             faults.append(f"the manifest's rows of '{name}' are not those of its source")
-    if persons is not None and persons - unit.released > job.suppression.limit * persons:
+    # What the manifest states of it was held against the limit already.
+    if manifest.persons.source is None and persons is not None and persons - unit.released > job.suppression.limit * persons:
         faults.append(MORE_LEFT_OUT)
     unstated = {name: many for name, many in rows.items() if manifest.tables[name].records is None}
     # Where nobody is left out, all rows that are not there are withheld.
