@@ -17,7 +17,7 @@ from tasks.attacks.joined_tables import attack_tables, basis_of_tables
 from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_release, earlier_attacks
 from tasks.engine.runs import policy_in_force
 from tasks.publication.disclosures import refusing
-from tasks.recount.original import original_of, unproved_reason
+from tasks.recount.original import Original, source_at_hand, unproved_reason
 from tasks.relational.verified import verify_tables
 from tasks.release.files import data_files, layout_of
 from tasks.release.manifest import manifest_content, read_manifest
@@ -68,21 +68,25 @@ def attacked_release(job: Job, release: str, *, everybody: bool = False) -> Atta
     settings = job.attacks or AttackSettings()
     if everybody:
         settings = settings.model_copy(update={"sample": "all"})
-    with release_folder(release) as folder, read_only_store(job), temporary_folder_of(job, "verify") as spill:
+    with (
+        release_folder(release) as folder,
+        read_only_store(job),
+        temporary_folder_of(job, "verify") as spill,
+        source_at_hand(job) as original,
+    ):
         manifest = read_manifest(folder)
-        attacked, reason = _attacked(job, folder, manifest)
+        attacked, reason = _attacked(job, folder, manifest, original)
         played = attack_release(job, settings, attacked, spill)
     earlier = earlier_attacks(manifest.overlaps or (), manifest.joined or (), refused=job.overlaps == "refuse") if manifest else ()
     basis = played.basis.model_copy(update={"unplayed": (reason,)}) if reason else played.basis
     return AttackOutcome(manifest.release if manifest else folder.name, (*_together(played), *earlier), basis)
 
 
-def _attacked(job: Job, folder: Path, manifest: Manifest | None) -> tuple[AttackedFiles, str]:
+def _attacked(job: Job, folder: Path, manifest: Manifest | None, original: Original | None) -> tuple[AttackedFiles, str]:
     """Return the attacked files of a release, and why persons of the source are not attacked.
 
     The reason is a sentence; empty where the source is attacked.
     """
-    original = original_of(job)
     reason = unproved_reason(job, manifest, original)
     files = data_files(folder)
     layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)

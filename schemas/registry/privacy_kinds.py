@@ -49,6 +49,7 @@ class PrivacyKind:
         words: Says of a column and of what was promised, as a manifest holds it, what that is.
         held: The recount's own condition on how many persons of a class may hold one value: ``(spec)`` to an expression; see
             `core.recount.spreads`. None if there is none.
+        held_of_source: Whether that condition also asks which values the source has.
         compiled: Whether the compiled kernels of Mondrian's cuts know the model; `core.privacy.kernels` holds them.
         least: Whether the worst class has the least of what is measured, and not the most.
         of_order: Whether it matters where values stand in the domain, and not only which of them are equal.
@@ -64,6 +65,7 @@ class PrivacyKind:
     statement: Callable[..., Any]
     words: Callable[[str, Mapping[str, Any]], Wording]
     held: Callable[..., str] | None = None
+    held_of_source: bool = False
     compiled: bool = False
     least: bool = False
     of_order: bool = False
@@ -159,6 +161,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         statement=Code("core.recount.spreads:entropy_sql"),
         words=_entropy_words,
         held=Code("core.recount.spreads:entropy_of_holders"),
+        held_of_source=True,
         compiled=True,
         least=True,
     ),

@@ -97,7 +97,7 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
             plan = AttackPlan(job, settings, missing)
             labels = label_attacks(plan, coded)
             if attacked.original is None:
-                unplayed.append("The source is not at hand as Parquet files of this machine: only what labels show was attacked.")
+                unplayed.append("The source is not at hand as files of this machine: only what labels show was attacked.")
             else:
                 register_objects(connection, attacked.original.relation)
                 published = hexadecimal_texts(coded) | set(_DIGEST.findall(attacked.manifest.lower()))

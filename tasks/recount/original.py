@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -15,19 +16,21 @@ import pyarrow.types as pt
 from core.recount.groups import RECORDS, Groups, bounded_sql, withheld_sql, without_spellings_sql
 from core.recount.people import has_person_sql
 from core.recount.truth import DigestPart
-from schemas.errors.base import JobError, SourceError, listed
+from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.source import is_address
 from schemas.release.manifest import MASK, Manifest, published_qids
 from tasks.recount.rows import ReleaseRows
 from tasks.release.manifest import hierarchies_as_in, is_of_files
-from tasks.source.listing import source_digest
-from tasks.source.locations import find_files, partitions, relation, with_partition
+from tasks.source.listing import file_stat, source_digest, while_stable
+from tasks.source.locations import Located, find_files, partitions, relation, with_partition
 from tasks.source.unpacked import UNIT
 from tasks.store.database import connect, quote
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import FolderSecret, read_secrets
+from tasks.store.store import Store
+from tasks.store.work_folder import temporary_folder_of
 
 
 class Original(NamedTuple):
@@ -55,18 +58,46 @@ class Original(NamedTuple):
         return persons_in(job, self.columns)
 
 
-def original_of(job: Job) -> Original | None:
-    """Return the source of a job; None if it is missing, remote or not in Parquet files."""
-    if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
+@contextmanager
+def source_at_hand(job: Job) -> Iterator[Original | None]:
+    """Yield the source of a job; None if it is missing, remote, of a database, or does not fit the job.
+
+    CSV and Arrow files are converted to Parquet anew, in a temporary folder in the job's work.
+    """
+    with sources_at_hand({"": job}) as found:
+        yield found[""]
+
+
+@contextmanager
+def sources_at_hand(jobs: Mapping[str, Job]) -> Iterator[dict[str, Original | None]]:
+    """Yield the sources of jobs that share their work, as ``source_at_hand``."""
+    with ExitStack() as stack:
+        store: Store | None = None
+        if converted := [job for job in jobs.values() if FORMATS[job.source.format].convert is not None]:
+            store = Store(stack.enter_context(temporary_folder_of(converted[0], "source")) / "artifacts")
+        yield {name: original_of(job, store) for name, job in jobs.items()}
+
+
+def original_of(job: Job, store: Store | None = None) -> Original | None:
+    """Return the source of a job; None if it is missing, remote, of a database, or does not fit the job.
+
+    Args:
+        job: The job.
+        store: Gets the Parquet files that CSV and Arrow files are converted to. Without it there is no such source.
+    """
+    entry = FORMATS[job.source.format]
+    if entry.asks or (entry.convert is not None and store is None) or any(map(is_address, job.source.path)):
         return None
     try:
         files = find_files(job)
         named = partitions(job, list(map(str, files)))
-        digests = [fingerprint_of(digest, one) if one else digest for digest, one in zip(map(source_digest, files), named, strict=True)]
-        columns = [with_partition(_columns(file), one) for file, one in zip(files, named, strict=True)]
-    except (SourceError, OSError, pa.ArrowException):
+        plain = [source_digest(file) for file in files]
+        digests = [fingerprint_of(digest, one) if one else digest for digest, one in zip(plain, named, strict=True)]
+        paths = [_parquet(job, file, digest, store) for file, digest in zip(files, plain, strict=True)]
+        columns = [with_partition(_columns(path), one) for path, one in zip(paths, named, strict=True)]
+    except (SourceError, StorageError, OSError, pa.ArrowException):
         return None
-    parts, alike = [(str(file), one) for file, one in zip(files, named, strict=True)], all(one.equals(columns[0]) for one in columns)
+    parts, alike = [(str(path), one) for path, one in zip(paths, named, strict=True)], all(one.equals(columns[0]) for one in columns)
     fields = [field for one in columns for field in one]
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
     whole = pa.schema(list({field.name: field for field in fields}.values()))
@@ -76,6 +107,17 @@ def original_of(job: Job) -> Original | None:
     numbered = [(normalised_relation(job, relation([part], numbered=True)), digest) for part, digest in zip(parts, digests, strict=True)]
     bounded = bounded_sql(numbered, persons_in(job, whole), fingerprint_of(sorted(digests)), job.columns.most_records)
     return Original(bounded, whole, tuple(digests), source_relation=read)
+
+
+def _parquet(job: Job, file: Path, digest: str, store: Store | None) -> Path:
+    """Return a source file as Parquet; raise ``SourceError`` if rows do not fit or it changes."""
+    convert = FORMATS[job.source.format].convert
+    if convert is None or store is None:
+        return file
+    stat = file_stat(file)
+    with while_stable(file, str(file), stat):
+        path: Path = convert(job, Located(str(file), file, digest, stat), store).path
+    return path
 
 
 def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
@@ -98,7 +140,7 @@ def unproved_reason(job: Job, manifest: Manifest | None, original: Original | No
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:
-        return "the source is not at hand as Parquet files of this machine"
+        return "the source is not at hand as files of this machine"
     known = read_secrets(job)
     if not is_of_files(manifest, original.digests, known):
         least = "" if known else ", or is: the secret of its digests is not at hand"

@@ -21,7 +21,7 @@ from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import release_memory
-from tasks.recount.original import Original, original_of, unproved_reason
+from tasks.recount.original import Original, source_at_hand, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source
 from tasks.recount.published_values import few_people_faults, published_source
@@ -255,7 +255,8 @@ def count_classes(
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
     """Verify a published release against job, manifest and any source; return the counts, or raise."""
-    return verify_against(job, release, original_of(job), people)
+    with source_at_hand(job) as original:
+        return verify_against(job, release, original, people)
 
 
 def verify_against(

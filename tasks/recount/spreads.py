@@ -60,12 +60,35 @@ EVERYWHERE = "everywhere"
 """The table of what classes are compared with."""
 
 
-def models_counted(job: Job, *, by_people: bool) -> list[tuple[PrivacyKind, str, Any]]:
+def models_counted(job: Job, *, by_people: bool, with_source: bool = True) -> list[tuple[PrivacyKind, str, Any]]:
     """Return the promises on sensitive values that can be counted.
 
-    Without the persons of classes, these are promises on the presence of values alone.
+    Without the persons of classes, these are promises on the presence of values alone. Without the source, t-closeness is none of them: the
+    values of a release are not those of its source, because records were suppressed.
     """
-    return [(kind, column, spec) for kind, column, spec in job.privacy.models if by_people or not job.columns.person or kind.of_presence]
+    by_classes = by_people or not job.columns.person
+    return [
+        (kind, column, spec)
+        for kind, column, spec in job.privacy.models
+        if (by_classes or kind.of_presence) and (with_source or not kind.of_whole)
+    ]
+
+
+def uncounted_without_source(job: Job, where: str = "", *, by_people: bool) -> list[str]:
+    """Return a sentence for each promise that takes the source, and else could be counted.
+
+    Args:
+        job: Says what is promised.
+        where: Follows the name of a column.
+        by_people: Whether the people of the classes were counted.
+    """
+    told = []
+    for kind, column, _ in models_counted(job, by_people=by_people):
+        if kind.of_whole:
+            told.append(f"t-closeness of '{column}'{where} was not counted: it is measured from the source.")
+        elif by_people and kind.held_of_source:
+            told.append(f"Whether too many persons hold one value of '{column}'{where} was not counted: that is measured from the source.")
+    return told
 
 
 def count_spreads(
@@ -87,13 +110,14 @@ def count_spreads(
         connection: The database.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published QID columns.
-        original: Has the types of the source's columns.
+        original: Has the types of the source's columns. Without it, or if the release was made of another source, what is measured from
+            the source is not counted.
         whole_of: Returns what the database reads the values of a column with their records as, of all that classes are compared with.
         by_people: Whether the people of the classes were counted, so that each counts once for each of their values.
     """
     unexpected = {column: unexpected_values(connection, job, source, qids, column) for column in job.privacy.columns} if by_people else {}
-    spreads = []
-    for kind, column, spec in models_counted(job, by_people=by_people):
+    spreads, with_source = [], has_source(original)
+    for kind, column, spec in models_counted(job, by_people=by_people, with_source=with_source):
         relation, classed, value = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
         types, whole = original or Original("", pa.schema([])), ""
         if needs_source_values(kind, by_people=by_people):
@@ -102,13 +126,18 @@ def count_spreads(
             whole = EVERYWHERE
         levels = make_source_distribution(job, connection, column, spec.hierarchy, types, whole) if kind.of_whole else 0
         one = _counts(connection, kind.statement(relation, classed, value, spec, levels))
-        if by_people and kind.held is not None:
+        if by_people and kind.held is not None and (with_source or not kind.held_of_source):
             nulls = kind.of_whole or spec.nulls == "value"
             statement = holder_classes_sql(relation, value, kind.held(spec), whole, nulls=nulls)
             [(held,)] = connection.execute(statement).fetchall()
             one = replace(one, broken_by_holders=int(held))
         spreads.append(one)
     return tuple(spreads), unexpected
+
+
+def has_source(original: Original | None) -> bool:
+    """Return whether the source is at hand, and is the one that the release was made of."""
+    return original is not None and original.is_complete
 
 
 def needs_source_values(kind: PrivacyKind, *, by_people: bool) -> bool:
@@ -129,21 +158,23 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
         original: The source; without it, or if the release was made of another one, the values of the release are taken.
         by_people: Whether the people of the classes were counted.
     """
-    whole = original if original and original.is_complete else None
+    whole = original if has_source(original) else None
     if by_people:
         return rows.counted(persons_by_value_sql(job, column, whole._replace(relation=rows.source) if whole else None), "source")
     return rows.grouped("source" if whole else "release", source_value_groups(rows.source if whole else rows.release, column))
 
 
-def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
-    """Return faults of broken promises, the worst measure by promise and column, and uncounted columns."""
+def spread_faults(
+    job: Job, classes: ShareClasses, *, by_people: bool, with_source: bool = True
+) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
+    """Return faults of broken promises, the worst measure by promise and column, and columns not counted by persons."""
     faults = [
         f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
         for column, unexpected in classes.unexpected.items()
         if unexpected
     ]
     measured: dict[str, dict[str, float]] = {}
-    counted = models_counted(job, by_people=by_people)
+    counted = models_counted(job, by_people=by_people, with_source=with_source)
     for (kind, column, spec), one in zip(counted, classes.spreads, strict=True):
         measured.setdefault(kind.section, {})[column] = one.worst if one.worst is not None and isfinite(one.worst) else 0.0
         if one.failing:
@@ -153,7 +184,8 @@ def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[
             faults.append(f"{held} to keep the {kind.section} that the job promises")
     # Without the people of the classes nobody knows who holds a value.
     unknown = bool(job.columns.person) and not by_people
-    unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in counted or (unknown and kind.held)]
+    by_persons = models_counted(job, by_people=by_people)
+    unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in by_persons or (unknown and kind.held)]
     return faults, measured, list(dict.fromkeys(unread))
 
 

@@ -28,7 +28,7 @@ from schemas.relational.tables_job import TablesJob
 from tasks.recount.original import Original
 from tasks.recount.published_values import PublishedHolders, PublishedSource, published_source
 from tasks.recount.rows import RowsHere
-from tasks.recount.spreads import make_source_distribution
+from tasks.recount.spreads import make_source_distribution, models_counted, uncounted_without_source
 from tasks.store.database import quote
 
 
@@ -116,7 +116,7 @@ def value_faults(
 
     Args:
         job: Says what is promised.
-        originals: The sources; where one is not available, classes are compared with the release.
+        originals: The sources. Where one is not available, what is measured from the source is not counted.
         connection: The database, with the persons of rows and the texts of histories.
         tables: The written tables.
         whole: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.
@@ -124,7 +124,7 @@ def value_faults(
     asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}
     faults = []
     for table, of_table in asked.items():
-        for kind, column, spec in of_table.privacy.models:
+        for kind, column, spec in models_counted(of_table, by_people=True, with_source=bool(whole)):
             quoted = '"' + column.replace('"', '""') + '"'
             values = history_values_sql(tables[table], tables[job.tree.unit], quoted)
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values}")
@@ -135,9 +135,14 @@ def value_faults(
             [(failing, classes, _)] = connection.execute(kind.statement(VALUES, ["combination"], "value", spec, levels)).fetchall()
             if failing:
                 faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
-            if kind.held is not None:
+            if kind.held is not None and (whole or not kind.held_of_source):
                 nulls = kind.of_whole or spec.nulls == "value"
                 [(held,)] = connection.execute(holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, nulls=nulls)).fetchall()
                 if held:
                     faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
     return faults
+
+
+def uncounted_values(job: TablesJob) -> list[str]:
+    """Return a sentence for each promise on sensitive values that takes the sources."""
+    return [told for table in job.tables for told in uncounted_without_source(table_job(job, table), f" of '{table}'", by_people=True)]

@@ -5,7 +5,8 @@ It knows the job and the sources alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,7 +38,7 @@ from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from schemas.relational.tree import TableTree
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
-from tasks.recount.original import Original, original_of
+from tasks.recount.original import Original, sources_at_hand
 from tasks.recount.published_values import column_losses
 from tasks.recount.rows import RowsHere
 from tasks.recount.table_values import few_persons_faults, published_table, source_owners, value_faults
@@ -120,9 +121,11 @@ def file_faults_of_table(table: str, files: Sequence[Path], fits: Callable[[Sequ
     return [] if files else [f"'{table}' has no data file"]
 
 
-def originals_of(job: TablesJob) -> dict[str, Original | None]:
-    """Return the source of each table; None for sources that are not available."""
-    return {table: original_of(table_job(job, table)) for table in job.tables}
+@contextmanager
+def originals_at_hand(job: TablesJob) -> Iterator[dict[str, Original | None]]:
+    """Yield the source of each table; None for sources that are not at hand."""
+    with sources_at_hand({table: table_job(job, table) for table in job.tables}) as found:
+        yield found
 
 
 def count_source_rows(job: TablesJob, originals: Mapping[str, Original | None], spill: Path) -> dict[str, int]:

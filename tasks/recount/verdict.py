@@ -34,7 +34,7 @@ from tasks.recount.people import columns_of_job, combined_pairs, count_together,
 from tasks.recount.people_of_source import Fitting
 from tasks.recount.published_values import column_losses, passed_columns
 from tasks.recount.rows import ReleaseRows
-from tasks.recount.spreads import spread_faults
+from tasks.recount.spreads import has_source, spread_faults, uncounted_without_source
 from tasks.recount.truth import Truth, compare_with_source
 from tasks.store.database import quote
 
@@ -153,16 +153,18 @@ def verdict_of(
         basis: What else is known of the release.
     """
     counts, linked, unproved = classes.counts, additional.linked, basis.unproved
-    spread, measured, unspread = spread_faults(job, classes, by_people=bool(counts.persons))
+    by_people, with_source = bool(counts.persons), has_source(original)
+    spread, measured, unspread = spread_faults(job, classes, by_people=by_people, with_source=with_source)
     _expect(job, rows)
     hidden = _hidden_faults(job, rows)
     hidden += [] if unproved else endpoint_faults(job, rows, original, basis.shared_by)
     hidden += _pseudonym_faults(job, rows)
     of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
-    together, unexpected = combined_pairs(of_records, additional.together, by_people=bool(counts.persons))
+    together, unexpected = combined_pairs(of_records, additional.together, by_people=by_people)
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
-    told = [*_unproved(unproved), *(_unmeasured(job, original, measured) if unproved else [])]
-    unverified = not_counted(unspread, basis.uncounted) if job.columns.person and not counts.persons else []
+    told = [*_unproved(unproved), *(_unchecked(job, original) if unproved else [])]
+    unverified = not_counted(unspread, basis.uncounted) if job.columns.person and not by_people else []
+    unverified += [] if with_source else uncounted_without_source(job, by_people=by_people)
     found = replace(counts, measured=measured, source=records, linked=linked, population=additional.population, together=together)
     found = replace(found, unproved=tuple(told), unverified=tuple(unverified), sampled=truth.sampled)
     if original:
@@ -219,10 +221,9 @@ def _unproved(reason: str) -> list[str]:
     return [f"Whether the records are those of the source was not checked: {reason}."] if reason else []
 
 
-def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Return sentences on the checks that were made without the source, or not at all."""
-    columns = measured.get("t", {}) if original is None or not original.is_complete else ()
-    told = [f"t-closeness of '{column}' was measured from the values of the release itself, not of its source." for column in columns]
+def _unchecked(job: Job, original: Original | None) -> list[str]:
+    """Return sentences on the checks that were not made without the source."""
+    told = []
     if ranged := [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and in_ranges(job, qid)]:
         told.append(f"Where the ranges of {listed(ranged)} end was not checked.")
     if original is None and (names := [one.name for one in job.columns.pseudonyms if is_compared(one)]):

@@ -20,7 +20,8 @@ from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from tasks.recount.original import Original
 from tasks.recount.stated_tables import recount_stated
-from tasks.recount.tables import WrittenTables, count_source_rows, originals_of, recount_tables
+from tasks.recount.table_values import uncounted_values
+from tasks.recount.tables import WrittenTables, count_source_rows, originals_at_hand, recount_tables
 from tasks.relational.stated_figures import count_faults, source_faults, tables_report_faults, tables_stated_faults
 from tasks.release.files import DATA, SUFFIXES, is_listed
 from tasks.release.manifest import check_names, check_no_links, tables_manifest_of
@@ -120,8 +121,15 @@ def _verified_by_job(job: TablesJob, manifest: TablesManifest, release: Path, fa
     """Recount a release against its job, and compare the manifest with both."""
     if set(manifest.tables) != set(job.tables) or manifest.unit != job.tree.unit:
         raise VerificationError(f"'{release}'", [*faults, "its tables are not those of the job"])
+    with originals_at_hand(job) as originals:
+        return _held_against_sources(job, manifest, release, faults, originals)
+
+
+def _held_against_sources(
+    job: TablesJob, manifest: TablesManifest, release: Path, faults: Sequence[str], originals: dict[str, Original | None]
+) -> VerifiedTables:
+    """Recount a release against its job and the sources that are at hand."""
     notes: list[str] = []
-    originals = originals_of(job)
     if missing := [name for name, original in originals.items() if original is None]:
         notes.append(f"The sources of {counted(len(missing), 'table')} are not at hand, so that their rows were not held against them.")
     elif not _are_those_of(manifest, originals, job):
@@ -138,7 +146,7 @@ def _verified_by_job(job: TablesJob, manifest: TablesManifest, release: Path, fa
     known = all(original is not None for original in originals.values())
     if faults := [*faults, *tables_stated_faults(manifest, found, job, known=known)]:
         raise VerificationError(f"'{release}'", faults)
-    return VerifiedTables(manifest, found, tuple(notes))
+    return VerifiedTables(manifest, found, tuple(notes), () if known else tuple(uncounted_values(job)))
 
 
 def _verified_by_manifest(manifest: TablesManifest, release: Path, faults: Sequence[str]) -> VerifiedTables:

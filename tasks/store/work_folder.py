@@ -31,7 +31,7 @@ FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults", "r
 UNTOLD = "untold.json"
 """What the last run found out that its release does not tell."""
 FILES = (LOCK, "secret", MARK, UNTOLD)
-SPILL_FOLDER = re.compile(r"(verify|reveal)-\d+")
+SPILL_FOLDER = re.compile(r"(verify|reveal|source)-\d+")
 """What a command that is no run spills to, by the number of its process."""
 CONTENT_WORDS = "SKALD keeps here what it counted, raw values among it. 'skald clean JOB' removes it.\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from schemas.release.figures import tellable
 from schemas.release.manifest import FORMAT, Manifest, Persons
 from schemas.release.terms import Terms
 from tasks.engine.runs import versions
-from tasks.recount.original import Original, original_of, source_figures
+from tasks.recount.original import Original, source_at_hand, source_figures
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import file_faults, verify_against, verify_release
 from tasks.release.examples import examples_of
@@ -147,14 +148,14 @@ def _verified_with_manifest(job: Job | None, release: Path, content: bytes, mani
         # Files that are gone or too many are no other kind of folder: the manifest says which belong here.
         raise VerificationError(what, [*faults, "data files are missing, or of several formats"]) from None
     # Read once: its digest is that of every byte of the source.
-    original = original_of(job) if job is not None else None
-    try:
-        recount = _counted(job, release, manifest, files, original, context, what)
-    except VerificationError as error:
-        raise VerificationError(what, list(dict.fromkeys([*faults, *error.faults]))) from None
-    if faults:
-        raise VerificationError(what, faults)
-    held = _held(job, release, manifest, files, original, recount, what)
+    with source_at_hand(job) if job is not None else nullcontext() as original:
+        try:
+            recount = _counted(job, release, manifest, files, original, context, what)
+        except VerificationError as error:
+            raise VerificationError(what, list(dict.fromkeys([*faults, *error.faults]))) from None
+        if faults:
+            raise VerificationError(what, faults)
+        held = _held(job, release, manifest, files, original, recount, what)
     # Faults of seal or signature would have ended this.
     on_trust = () if context.seal or context.key is not None else held.on_trust
     return replace(held, on_trust=on_trust, newer=newer_releases(context.location, release, manifest))

@@ -273,7 +273,7 @@ FIRST = "columns.quasi_identifiers.0.hierarchy"
     ("change", "settings", "reason"),
     [
         (changed_source, (), "the source is not what it was when the release was made"),
-        (lambda folder: shutil.rmtree(folder / "people"), (), "the source is not at hand as Parquet files of this machine"),
+        (lambda folder: shutil.rmtree(folder / "people"), (), "the source is not at hand as files of this machine"),
         (lambda folder: (release_of(folder) / "manifest.json").unlink(), (), "it has no manifest, which would say what it was made of"),
         (lambda folder: None, (f"{FIRST}={{tree: {{a: [f, m], b: [x]}}}}",), "the job's hierarchies are not those of the release"),
     ],

@@ -13,8 +13,10 @@ import pytest
 
 from flows.tables import tables
 from schemas.errors.base import SourceError, VerificationError
+from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob, load_tables_job
-from tasks.recount.tables import WrittenTables, originals_of, recount_tables
+from tasks.recount.original import original_of
+from tasks.recount.tables import WrittenTables, recount_tables
 from tasks.relational.verified import verify_tables
 from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables, read_release
 from tests.flows.relational.test_tables import check_release
@@ -111,7 +113,8 @@ def test_numbers_are_rounded_and_cut_and_files_that_say_otherwise_are_refused(tm
 def recounted(job: TablesJob, release: Path, folder: Path) -> Any:
     """Recount the files of a release, knowing a job."""
     files = {table: sorted((release / "data" / table).glob("*.parquet")) for table in job.tables}
-    return recount_tables(WrittenTables(job, files, originals_of(job), {}), folder / "spill", "the release")
+    originals = {name: original_of(table_job(job, name)) for name in job.tables}
+    return recount_tables(WrittenTables(job, files, originals, {}), folder / "spill", "the release")
 
 
 def test_a_shared_value_of_fewer_persons_with_many_rows_is_found(tmp_path: Path) -> None:

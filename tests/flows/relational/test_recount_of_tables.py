@@ -11,8 +11,10 @@ import pytest
 
 from flows.tables import tables
 from schemas.errors.base import VerificationError
+from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob, load_tables_job
-from tasks.recount.tables import WrittenTables, originals_of, recount_tables
+from tasks.recount.original import original_of
+from tasks.recount.tables import WrittenTables, recount_tables
 from tests.flows.relational.hospital import QIDS, hospital_job, hospital_tables
 
 pytestmark = pytest.mark.ci
@@ -93,7 +95,7 @@ def test_one_altered_row_is_refused(
         retyped = {"age": pa.string()} if alter is with_a_label_of_no_level else {}
         schema = pa.schema([pa.field(one.name, retyped.get(one.name, one.type)) for one in read[name].schema])
         pq.write_table(pa.Table.from_pylist(table, schema), files[name][0])
-    written = WrittenTables(job, files, originals_of(job), levels)
+    written = WrittenTables(job, files, {name: original_of(table_job(job, name)) for name in job.tables}, levels)
     if alter is None:
         assert recount_tables(written, tmp_path, "it").smallest >= job.privacy.k
         return

@@ -105,11 +105,12 @@ def test_where_k_is_of_persons_it_is_said_that_records_were_counted(made: Path) 
     assert not any("'note'" in sentence for sentence in told)
 
 
-def test_without_the_source_it_is_said_what_t_was_measured_from_and_that_ends_were_not_looked_at(made: Path) -> None:
+def test_without_the_source_it_is_said_that_t_was_not_counted_and_that_ends_were_not_looked_at(made: Path) -> None:
     found, _ = verify_release(load_job(made / "job.yaml", (*SETTINGS, "source.path=nowhere.parquet")), made / "release")
-    records, closeness, ends = found.unproved
+    records, ends = found.unproved
     assert "was not checked: the source is not at hand" in records
-    assert closeness == "t-closeness of 'disease' was measured from the values of the release itself, not of its source."
+    assert found.unverified == ("t-closeness of 'disease' was not counted: it is measured from the source.",)
+    assert "t" not in found.measured
     assert (ends[:20], ends[-21:]) == ("Where the ranges of ", " end was not checked.")
 
 

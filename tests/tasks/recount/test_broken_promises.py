@@ -20,8 +20,9 @@ from core.recount.shares import ShareClasses, ShareSpread
 from core.recount.spreads import distinct_sql, entropy_sql, recursive_sql
 from schemas.job.job import Job
 from tasks.recount import verdict
+from tasks.recount.original import Original
 from tasks.recount.rows import column_faults_of, read_column_faults
-from tasks.recount.spreads import spread_faults
+from tasks.recount.spreads import spread_faults, uncounted_without_source
 from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tests.core.recount.test_classes import recount
 from tests.house.steps import Steps
@@ -103,6 +104,20 @@ def test_of_each_promise_it_is_told_what_is_broken_or_why_it_is_not_known(person
         assert spread_faults(job, kept, by_people=by_people)[:2] == ([], {kind: dict.fromkeys(of, 0.0) for kind, of in measured.items()})
 
 
+@pytest.mark.parametrize("persons", [False, True])
+def test_without_the_source_what_is_measured_from_it_is_no_fault_and_is_said_to_be_uncounted(persons: bool) -> None:
+    job = job_with({"entropy": 1.5}, persons=persons, t={"u": {"t": 0.5, "distance": "equal"}})
+    few = ShareSpread(1, 1_200, 1.0)
+    classes = ShareClasses(recount(), (few,), {})
+    faults, measured, unread = spread_faults(job, classes, by_people=True, with_source=False)
+    assert (len(faults), measured, unread) == (1, {"l": {"s": 1.0}}, [])
+    of_holders = "Whether too many persons hold one value of 's' was not counted: that is measured from the source."
+    of_shares = "t-closeness of 'u' was not counted: it is measured from the source."
+    assert uncounted_without_source(job, by_people=persons) == ([of_holders] * persons + [of_shares])
+    # What is not counted for want of people is not told twice.
+    assert uncounted_without_source(job_with(persons=True, t={"u": {"t": 0.5}}), by_people=False) == []
+
+
 ORDERS = {"as is": ["q", "s", "note"], "other order": ["q", "note", "s"], "QID last": ["s", "note", "q"]}
 
 
@@ -141,7 +156,7 @@ def test_columns_are_in_the_order_of_the_job_or_of_the_source_where_that_says_th
 def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records_that_these_have_not(
     monkeypatch: pytest.MonkeyPatch, untreated: bool, with_source: bool, released: int, of_source: int | None, counted: bool
 ) -> None:
-    of: Any = SimpleNamespace(privacy=SimpleNamespace(k=2), columns=SimpleNamespace(person=()))
+    of: Any = SimpleNamespace(privacy=SimpleNamespace(k=2, models=()), columns=SimpleNamespace(person=()))
     counts = recount(records=released)
     classes: Any = SimpleNamespace(counts=counts)
     linked: Any = ("linked",)
@@ -155,7 +170,7 @@ def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records
         "passed_columns": {"note": (1, 2, 3)}, "column_losses": {"q": "loss"}, "class_size_faults": ["of sizes"],
         "link_mismatch_faults": ["of links"],
     })  # fmt: skip
-    source: Any = "source" if with_source else None
+    source: Any = Original("source", pa.schema([])) if with_source else None
     rows: Any = "rows"
     claim: Any = "claim"
     found, faults = verdict_of(of, rows, classes, additional, source, RecountBasis(untreated=untreated, claim=claim, shared_by=3))
@@ -168,5 +183,5 @@ def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records
     assert steps.given["_truth"] == (of, "rows", source, released, "claim")
     assert steps.given["count_together"] == ("rows", "columns", "qids", 2)
     assert steps.given["combined_pairs"] == ("of records", {}, {"by_people": False})
-    assert steps.given["spread_faults"] == (of, classes, {"by_people": False})
+    assert steps.given["spread_faults"] == (of, classes, {"by_people": False, "with_source": with_source})
     assert steps.given.get("column_losses") == ((of, "rows", source) if with_source else None)

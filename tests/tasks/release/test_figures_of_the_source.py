@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,7 +90,7 @@ def test_files_are_held_against_the_source_of_the_job_where_there_is_one(
     monkeypatch.setattr(release, "_read", lambda *_: (b"", SimpleNamespace(format=FORMAT, job="", method="skald", privacy={})))
     monkeypatch.setattr(release, "_evidence_faults", lambda *_: ["known", "found"])
     monkeypatch.setattr(release, "data_files", lambda _release: "files")
-    monkeypatch.setattr(release, "original_of", lambda _job: "source")
+    monkeypatch.setattr(release, "source_at_hand", lambda _job: nullcontext("source"))
     monkeypatch.setattr(release, "_counted", counted)
     with pytest.raises(VerificationError) as refused:
         verify_published(job() if with_job else None, tmp_path, VerificationContext(str(tmp_path)))
