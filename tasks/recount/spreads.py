@@ -167,7 +167,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
 def spread_faults(
     job: Job, classes: ShareClasses, *, by_people: bool, with_source: bool = True
 ) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
-    """Return faults of broken promises, the worst measure by promise and column, and columns not counted by persons."""
+    """Return faults of broken promises, the worst measures, and columns that took persons to count."""
     faults = [
         f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
         for column, unexpected in classes.unexpected.items()
