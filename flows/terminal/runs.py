@@ -30,7 +30,7 @@ from tasks.report.sentences import increment_sentences, linked_sentences, overla
 from tasks.report.terms import UnitWording
 from tasks.verification.published_releases import newer_releases_sentence
 
-UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published as in the source."
+UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published besides the quasi-identifiers."
 
 
 SECONDS_OF_COMPILING = {"skald": 5, "mondrian": 15, "kmember": 35, "rayden": 15, "canon": 15, "mondrian_cof": 15, "clustering": 15}

@@ -200,7 +200,7 @@ def unclaimed_because(columns: Passthrough) -> str:
     if not found:
         return ""
     one = "a column" if len(found) == 1 else counted(len(found), "column")
-    return f"No maximum risk is claimed: {one} published as in the source may tell who people are ({listed(found)})."
+    return f"No maximum risk is claimed: {one} published besides the quasi-identifiers may tell who people are ({listed(found)})."
 
 
 Kind = Literal["insensitive", "sensitive", "pseudonyms"]

@@ -131,8 +131,8 @@ class Manifest(FrozenModel):
             persons and no maximum risk is claimed; empty where none does, persons are named, or the job says that every record is one.
         linked: What pseudonyms show that link records, by column; null where it was not counted yet.
         replay_of: The release whose recoding was applied; None where one was looked for.
-        passthrough: By column that is published as in the source, how many values it has, how many records are alone with theirs, and what
-            it looks like that may tell who people are.
+        passthrough: By column that is published besides the quasi-identifiers, how many values it has, how many records are alone with
+            theirs, and what it looks like that may tell who people are.
         sensitive_together, pseudonyms_together: The same of the sensitive columns, and of the pseudonyms.
         endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
             ``observed``, which is to say somebody's own.

@@ -263,7 +263,7 @@ class Report(_Part):
         passthrough_together: What untreated columns tell together, as in the manifest.
         together: What columns tell together, a sentence each.
         published: What columns lost that are published otherwise than they are.
-        passthrough: What was found of each column that is published as in the source.
+        passthrough: What was found of each column that is published besides the quasi-identifiers.
         policy: SHA-256 of the policy that the job was held against, if the run had one.
         limits: What it does not promise; what other releases of the same source tell comes first.
         job: Digest of the job.

@@ -49,7 +49,7 @@ def _singling_out(manifest: Manifest) -> Criterion:
     told += together_sentences(manifest)
     alone = {name: one.unique_records for name, one in manifest.passthrough.items() if one.unique_records}
     told += [
-        f"By '{name}', published as in the source: {counted(records, 'record')} of it {'has' if records == 1 else 'have'} a value "
+        f"By '{name}': {counted(records, 'record')} of it {'has' if records == 1 else 'have'} a value "
         "that no other record has. Whoever knows that value finds the record."
         for name, records in alone.items()
     ]
@@ -86,7 +86,7 @@ def _linkability(manifest: Manifest) -> Criterion:
         told.append("No column that the job calls an identifier is published, and nothing stands in the place of one.")
     if names:
         told.append(
-            f"{listed(names)}: published as in the source, with values that may tell who people are. Other data can be joined by them."
+            f"{listed(names)}: published with values that may tell who people are. Other data can be joined by them."
         )
     told += [*linked, *overlaps, *(one.sentence() for one in manifest.joined or ())]
     if not overlaps and not manifest.joined:

@@ -186,7 +186,7 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS
     rest = terms.insensitive
     if rest:
         which = "All columns without another role" if rest == "rest" else counted(len(rest), "insensitive column")
-        told.append(Limit(text=f"{which}: published as in the source and in no risk. Whoever knows such a value can use it.", source=""))
+        told.append(Limit(text=f"{which}: in no risk on this page. Whoever knows such a value can use it.", source=""))
     if SUPPRESSIONS[terms.treatment].stars or terms.rounds:
         told.append(Limit(text=RARE, source=MINIMALITY))
     return (*told, OTHER_COLUMNS, *unit.limits(), *ALWAYS)

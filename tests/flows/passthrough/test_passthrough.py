@@ -90,7 +90,7 @@ def test_by_name_it_is_published_with_a_warning_and_no_maximum_risk_is_claimed(d
     folder = tmp_path / "releases" / manifest["release"]
     report = json.loads((folder / "report.json").read_text())
     assert report["maximum_risk"] == (
-        "No maximum risk is claimed: a column published as in the source may tell who people are ('contact')."
+        "No maximum risk is claimed: a column published besides the quasi-identifiers may tell who people are ('contact')."
     )
     [linkability] = [one for one in report["criteria"] if one["name"] == "Linkability"]
     assert not linkability["kept"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from schemas.job.job import load_job
 from tasks.recount.original import original_of
 from tasks.recount.recount import recount
 from tasks.release.files import data_files
-from tests.conftest import CommandLine
+from tests.conftest import Anonymise, CommandLine
 
 K, ROWS = 6, 600
 SHARED = ["income", "town", "born", "group"]
@@ -147,3 +148,18 @@ def test_what_cannot_be_published_so_is_refused_in_a_sentence(direct: CommandLin
         assert done.returncode in {2, 3}, sentence
         assert sentence in done.stderr
     assert not (direct.folder / "releases" / "CURRENT").exists()
+
+
+@pytest.mark.ci
+def test_the_report_says_of_no_column_with_publish_that_it_is_published_as_in_the_source(anonymise: Anonymise, tmp_path: Path) -> None:
+    def cells(**columns: Any) -> dict[str, str]:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        page = (anonymise(job(folder, "skald", **columns), "suppression.limit=1").folder / "report.html").read_text()
+        rows = re.findall(r'<th scope="row">(Sensitive|Insensitive)</th><td>.*?</td><td class="soft">(.*?)</td>', page, re.DOTALL)
+        return {role: " ".join(re.sub(r"<[^>]+>", "", cell).split()) for role, cell in rows}
+
+    every, some = "published as publish says", "published as in the source, but as publish says: "
+    assert cells(identifiers=["person"]) == {"Sensitive": every, "Insensitive": every}
+    plain = {"sensitive": ["income"], "insensitive": ["town", {"name": "hours", "publish": {"top": 50, "bottom": 30}}]}
+    assert cells(**plain, withheld=["person", "group", "born", "near"]) == {"Sensitive": "published as in the source", "Insensitive": some + "hours"}

@@ -130,7 +130,7 @@ def test_no_maximum_risk_is_claimed_that_the_run_did_not_claim(made: Path) -> No
     recount = Recount(manifest.released, manifest.classes, manifest.min_class, 0, 0, 0, {4: manifest.classes})
     claim = "No maximum risk is claimed"
     assert claim not in shown(recount, manifest)
-    assert f"{claim}: a column published as in the source may tell who people are ('note')" in shown(recount, telling)
+    assert f"{claim}: a column published besides the quasi-identifiers may tell who people are ('note')" in shown(recount, telling)
     assert f"{claim}: what the untreated columns tell together was not counted" in shown(
         recount, telling.model_copy(update={"passthrough_together": None})
     )
