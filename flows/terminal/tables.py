@@ -72,7 +72,9 @@ def verified_summary(verified: VerifiedTables) -> str:
     if found is None:
         return "\n".join([*head, "The files agree with the manifest.", *after])
     rows = ", ".join(f"{counted(many, 'row')} of '{name}'" for name, many in found.records.items())
-    least = f"every history is shared by at least {counted(found.smallest, 'person')}; there are {found.histories:,} different ones"
+    who, knows = counted(found.smallest, "person"), verified.manifest.privacy.get("knows")
+    shared = f"every choice of at most {counted(int(knows['rows']), 'row')} of a table" if isinstance(knows, dict) else "every history"
+    least = f"{shared} is shared by at least {who}; there are {found.histories:,} different histories"
     *before, last = head
     return "\n".join([*before, f"{last} {counted(found.persons, 'person')}, {rows}; {least}.", *after])
 

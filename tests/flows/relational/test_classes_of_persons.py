@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 from flows.tables import tables
+from flows.terminal.tables import verified_summary
+from flows.verification import verified_tables
 from schemas.errors.base import VerificationError
 from schemas.errors.tables import HistoryError
 from schemas.relational.tables_job import load_tables_job
@@ -104,6 +106,8 @@ def test_no_choice_of_few_rows_is_rare_where_whole_histories_are_not(tmp_path: P
     assert one == two, "chunks or threads decide"
     assert not rare_choices(of_unit, {person: [[row["ward"] for row in visits.get(person, [])]] for person in of_unit}, 2, 5)
     assert made.manifest.min_class >= 5
+    said = verified_summary(verified_tables(load_tables_job(tmp_path / "job.yaml"), made.folder))
+    assert f"every choice of at most 2 rows of a table is shared by at least {made.manifest.min_class} persons" in said
 
 
 def test_what_rows_lose_is_refused_beyond_the_limit(tmp_path: Path) -> None:
