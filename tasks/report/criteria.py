@@ -85,9 +85,7 @@ def _linkability(manifest: Manifest) -> Criterion:
     else:
         told.append("No column that the job calls an identifier is published, and nothing stands in the place of one.")
     if names:
-        told.append(
-            f"{listed(names)}: published with values that may tell who people are. Other data can be joined by them."
-        )
+        told.append(f"{listed(names)}: published with values that may tell who people are. Other data can be joined by them.")
     told += [*linked, *overlaps, *(one.sentence() for one in manifest.joined or ())]
     if not overlaps and not manifest.joined:
         looked = "No earlier release was found that is made of the same records."

@@ -244,7 +244,17 @@ def warning_sentences(manifest: Manifest) -> list[str]:
     told = [*passthrough_warnings(manifest.passthrough, manifest.published), *overlap_sentences(manifest)]
     if manifest.asked and manifest.asked.tries_next:
         told.append(TRIED_NEXT)
-    return [*first, *repeat_warnings(manifest), *(copies if equal else []), *told]
+    return [*first, *repeat_warnings(manifest), *(copies if equal else []), *empty_column_warnings(manifest), *told]
+
+
+def empty_column_warnings(manifest: Manifest) -> list[str]:
+    """Return a warning for each column with ``publish`` that has no value in the release."""
+    found = {name: manifest.passthrough.get(name) for name in manifest.published}
+    return [
+        f"Column '{name}' has no value in the release: too few have one of its values to publish any, or the source has none."
+        for name, one in found.items()
+        if one is not None and one.values == 0
+    ]
 
 
 def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:

@@ -19,7 +19,9 @@ from schemas.job.job import load_job
 from tasks.recount.original import original_of
 from tasks.recount.recount import recount
 from tasks.release.files import data_files
+from tasks.report.sentences import empty_column_warnings, warning_sentences
 from tests.conftest import Anonymise, CommandLine
+from tests.jobs import people_job
 
 K, ROWS = 6, 600
 SHARED = ["income", "town", "born", "group"]
@@ -162,4 +164,21 @@ def test_the_report_says_of_no_column_with_publish_that_it_is_published_as_in_th
     every, some = "published as publish says", "published as in the source, but as publish says: "
     assert cells(identifiers=["person"]) == {"Sensitive": every, "Insensitive": every}
     plain = {"sensitive": ["income"], "insensitive": ["town", {"name": "hours", "publish": {"top": 50, "bottom": 30}}]}
-    assert cells(**plain, withheld=["person", "group", "born", "near"]) == {"Sensitive": "published as in the source", "Insensitive": some + "hours"}
+    found = cells(**plain, withheld=["person", "group", "born", "near"])
+    assert found == {"Sensitive": "published as in the source", "Insensitive": some + "hours"}
+
+
+@pytest.mark.ci
+def test_a_column_of_which_nothing_can_be_published_is_named(anonymise: Anonymise, tmp_path: Path) -> None:
+    """Two records have true: what is left beside them would be theirs, so that no value is published."""
+    path = people_job(tmp_path, pa.table({"q": ["a"] * 40, "s": ["x", "y"] * 20, "ok": [True, True, *[False] * 38]}))
+    said = yaml.safe_load(path.read_text())
+    said["columns"] = {
+        "quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}],
+        "insensitive": ["s", {"name": "ok", "publish": "shared"}],
+    }
+    path.write_text(yaml.safe_dump(said))
+    manifest = anonymise(path).manifest
+    [warning] = empty_column_warnings(manifest)
+    assert warning.startswith("Column 'ok' has no value in the release")
+    assert warning in warning_sentences(manifest)
