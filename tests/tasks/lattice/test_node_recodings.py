@@ -1,0 +1,162 @@
+"""What fails at a node is taken up at the finest levels that are allowed, if it fits in memory, with whose it is."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from core.columns.domains import Node
+from core.lattice.search import SearchResult
+from core.local_suppression.local_transformation import NodeEvaluator
+from core.local_suppression.residual import Residual, ResidualLevel
+from core.privacy.promise import Promise
+from core.units.class_table import joined_members
+from core.units.losses import Loss
+from core.units.pairs import Pairs
+from schemas.job.job import Job
+from tasks.counting.chunk_histograms import write_cells, write_pairs
+from tasks.counting.coding import CellCoder, Coding
+from tasks.counting.person_cells import PersonsOfSource
+from tasks.lattice import node_recodings
+from tasks.lattice.node_recodings import recode_locally
+from tasks.lattice.optimum import Sought
+from tasks.store.keys import StepCode
+from tasks.store.store import Artifact, Store
+from tests.jobs import job_of
+from tests.oracles.hierarchies import built
+from tests.oracles.tables import Example, observed
+
+ROWS = [
+    (0, 0, "a"), (1, 1, "a"), (0, 1, "b"), (0, 5, "a"), (1, 5, "b"), (2, 2, "a"), (3, 3, "b"), (5, 0, "a"), (5, 0, "b"), (4, 1, "a"),
+    (5, 3, "a"), (7, 6, "b"), (6, 7, "a"), (7, 6, "b"), (7, 0, "a"),
+]  # fmt: skip
+WHOSE = [1, 2, 3, 4, 4, 4, 5, 6, 6, 6, 7, 8, 9, 9, 1]
+"""Of the classes of widths of two, four have two persons or more."""
+DOMAINS = tuple(observed(name, [row[place] for row in ROWS], pa.int64()) for place, name in enumerate(("x", "y")))
+AXES = tuple(built({"widths": [2, 4]}, domain) for domain in DOMAINS)
+SENSITIVE = observed("s", [row[2] for row in ROWS], pa.string())
+CODING = Coding(DOMAINS, AXES, ("d", "h"), (SENSITIVE,))
+EXAMPLE = Example(ROWS, (*DOMAINS, SENSITIVE), CODING.axes)
+NODE, K = (1, 1), 2
+
+
+def class_of(row: tuple[Any, ...]) -> tuple[int, int]:
+    return row[0] // 2, row[1] // 2
+
+
+class Rest(NamedTuple):
+    """What fails at the node, and where it is taken up."""
+
+    first: ResidualLevel
+    left: Residual
+    promise: Promise
+    counted: Residual
+
+
+class Chunks(NamedTuple):
+    """Two chunks of the table in a store."""
+
+    store: Store
+    parts: list[Artifact]
+    pairs: list[Artifact]
+
+    @classmethod
+    def of(cls, folder: Path) -> Chunks:
+        store, step, made = Store(folder), StepCode("bundles", node_recodings.__name__), cls(Store(folder), [], [])
+        for number, rows in enumerate((range(6), range(6, len(ROWS)))):
+            columns = [pa.array([ROWS[row][axis] for row in rows], domain.values.type) for axis, domain in enumerate(EXAMPLE.domains)]
+            words, cells = np.unique(CellCoder.at(CODING, CODING.finest).cells(columns)[0], return_inverse=True)
+            key, counts = step.key(number), np.bincount(cells)
+            made.parts.append(store.make("bundles", key, ".parquet", lambda path, w=words, c=counts: write_cells(path, (w,), c)))
+            pairs = Pairs.of(np.array([WHOSE[row] for row in rows], np.uint64), cells)
+            made.pairs.append(store.make("pairs", key, ".parquet", lambda path, made=pairs: write_pairs(path, made)))
+        return made
+
+    def sought(self, persons: bool) -> Sought:
+        people = PersonsOfSource(CODING, self.parts, self.pairs, self.store, 1 << 28) if persons else None
+        return Sought(Promise(K), len(ROWS), K, people)
+
+    def rest(self, job: Job, root: Node, persons: bool) -> Rest:
+        sought, counted = self.sought(persons), EXAMPLE.histogram((*root, 0))
+        evaluator = NodeEvaluator(AXES, CODING.sensitive, sought.promise)
+        whole = Residual(counted, sought.source_members(counted, CODING.sensitive))
+        first = evaluator.at(whole, NODE)
+        return Rest(*node_recodings._left(job, CODING, evaluator, sought, first, whole, self.parts, self.store), sought.promise, whole)
+
+
+def job(rounds: int = 1, limit: float = 1, memory: int = 1 << 28, **method: Any) -> Job:
+    qids = [{"name": name, "hierarchy": {"widths": [2, 4]}} for name in ("x", "y")]
+    suppression = {"limit": limit, "rounds": rounds, "treatment": "cell"}
+    columns = {"quasi_identifiers": qids, "sensitive": ["s"]}
+    made = Job.model_validate(job_of(columns=columns, privacy={"k": K}, suppression=suppression, method={"name": "skald", **method}))
+    return made.model_copy(update={"memory": memory})
+
+
+def failing(persons: bool) -> list[int]:
+    """The places of the records that are too few at the node, one class after the other."""
+    members = defaultdict(list)
+    for place, row in enumerate(ROWS):
+        members[class_of(row)].append(place)
+    few = [rows for rows in members.values() if len({WHOSE[row] if persons else row for row in rows}) < K]
+    return [row for rows in few for row in rows]
+
+
+def cells_of(rest: Residual) -> dict[tuple[Any, ...], int]:
+    """The records of each cell by the labels of its groups."""
+    labels = [
+        [axis.labels[level][int(code)].as_py() for code in codes]
+        for axis, level, codes in zip(CODING.axes, rest.cells.node, rest.cells.groups, strict=True)
+    ]
+    return dict(zip(zip(*labels, strict=True), rest.cells.counts.tolist(), strict=True))
+
+
+def at(row: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
+    return tuple(
+        ladder[value]
+        for ladder, value in zip((levels[level] for levels, level in zip(EXAMPLE.ladders, node, strict=True)), row, strict=True)
+    )
+
+
+@pytest.mark.parametrize("persons", [True, False])
+@pytest.mark.parametrize(
+    ("given", "root", "node"),
+    [
+        ({}, (1, 0), (0, 0)), ({}, (1, 1), (0, 0)), ({"levels": {"y": [1, 2]}}, (1, 1), (0, 1)), ({"rounds": 0}, (1, 0), (1, 0)),
+        ({"levels": {"y": [1, 2]}}, (0, 1), (0, 1)), ({}, (0, 0), (0, 0)), ({"limit": 0.4, "memory": 6 * 256}, (1, 1), (0, 0)),
+        ({"limit": 0.4, "memory": 6 * 256 - 1}, (1, 1), (1, 1)),
+    ],
+)  # fmt: skip
+def test_what_is_too_few_is_taken_up_as_finely_as_may_be_with_all_its_persons(
+    tmp_path: Path, given: dict[str, Any], root: Node, node: Node, persons: bool
+) -> None:
+    first, left, promise, counted = Chunks.of(tmp_path).rest(job(**given), root, persons)
+    rows = failing(persons)
+    assert left.cells.node == (*node, 0)
+    assert cells_of(left) == Counter(at(ROWS[row], (*node, 0)) for row in rows)
+    assert np.array_equal(first.few, promise.too_few(first.classes.units))
+    if not persons:
+        assert (left.members, first.members) == (None, None)
+        return
+    assert left.members is not None
+    assert first.members is not None
+    whose = defaultdict(set)
+    for row in rows:
+        whose[at(ROWS[row], (*node, 0))].add(WHOSE[row])
+    assert dict(zip(cells_of(left), left.members.persons.per_cell.tolist(), strict=True)) == {
+        cell: len(people) for cell, people in whose.items()
+    }
+    # Who is taken up at other levels has left the node.
+    units = first.classes.units if node == root else np.where(first.few, 0, first.classes.units)
+    assert first.members.count(first.cells.cells).tolist() == units.tolist()
+    assert first.members.source_members.persons.cells == counted.cells.cells
+    # Who is in a class of the node and among the rest too is one person.
+    kept = first.members.owned(np.where(first.few, -1, 0))
+    together = joined_members([kept, type(kept)(left.members, np.zeros(left.cells.cells, np.int64))])
+    assert together.count(1).tolist() == [len(set(WHOSE))]
+    holders = [len({one for one, row in zip(WHOSE, ROWS, strict=True) if row[2] == value}) for value in "ab"]
+    assert together.spreads()["s"].source_counts.tolist() == together.spreads()["s"].counts.tolist() == holders
