@@ -1,9 +1,10 @@
-"""What fails at a node is taken up at the finest levels that are allowed, if it fits in memory, with whose it is."""
+"""A node is published as its classes say, and what fails at it is taken up again at finer levels, with whose it is."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,10 @@ from core.columns.domains import Node
 from core.lattice.search import SearchResult
 from core.local_suppression.local_transformation import NodeEvaluator
 from core.local_suppression.residual import Residual, ResidualLevel
+from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
-from core.units.class_table import joined_members
+from core.recoding.recoding import DROPPED, SUPPRESSED
+from core.units.class_table import joined_members, table_at
 from core.units.losses import Loss
 from core.units.pairs import Pairs
 from schemas.job.job import Job
@@ -23,7 +26,7 @@ from tasks.counting.chunk_histograms import write_cells, write_pairs
 from tasks.counting.coding import CellCoder, Coding
 from tasks.counting.person_cells import PersonsOfSource
 from tasks.lattice import node_recodings
-from tasks.lattice.node_recodings import recode_locally
+from tasks.lattice.node_recodings import recode_locally, recode_node
 from tasks.lattice.optimum import Sought
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
@@ -32,7 +35,7 @@ from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
 
 ROWS = [
-    (0, 0, "a"), (1, 1, "a"), (0, 1, "b"), (0, 5, "a"), (1, 5, "b"), (2, 2, "a"), (3, 3, "b"), (5, 0, "a"), (5, 0, "b"), (4, 1, "a"),
+    (0, 0, "a"), (1, 1, "a"), (0, 1, "b"), (0, 5, "a"), (1, 5, "b"), (2, 2, "a"), (3, 3, "a"), (5, 0, "a"), (5, 0, "b"), (4, 1, "a"),
     (5, 3, "a"), (7, 6, "b"), (6, 7, "a"), (7, 6, "b"), (7, 0, "a"),
 ]  # fmt: skip
 WHOSE = [1, 2, 3, 4, 4, 4, 5, 6, 6, 6, 7, 8, 9, 9, 1]
@@ -89,9 +92,9 @@ class Chunks(NamedTuple):
         return Rest(*node_recodings._left(job, CODING, evaluator, sought, first, whole, self.parts, self.store), sought.promise, whole)
 
 
-def job(rounds: int = 1, limit: float = 1, memory: int = 1 << 28, **method: Any) -> Job:
+def job(rounds: int = 1, limit: float = 1, memory: int = 1 << 28, treatment: str = "cell", **method: Any) -> Job:
     qids = [{"name": name, "hierarchy": {"widths": [2, 4]}} for name in ("x", "y")]
-    suppression = {"limit": limit, "rounds": rounds, "treatment": "cell"}
+    suppression = {"limit": limit, "rounds": rounds, "treatment": treatment}
     columns = {"quasi_identifiers": qids, "sensitive": ["s"]}
     made = Job.model_validate(job_of(columns=columns, privacy={"k": K}, suppression=suppression, method={"name": "skald", **method}))
     return made.model_copy(update={"memory": memory})
@@ -116,10 +119,7 @@ def cells_of(rest: Residual) -> dict[tuple[Any, ...], int]:
 
 
 def at(row: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
-    return tuple(
-        ladder[value]
-        for ladder, value in zip((levels[level] for levels, level in zip(EXAMPLE.ladders, node, strict=True)), row, strict=True)
-    )
+    return tuple(EXAMPLE.ladders[axis][level][row[axis]] for axis, level in enumerate(node))
 
 
 @pytest.mark.parametrize("persons", [True, False])
@@ -160,3 +160,128 @@ def test_what_is_too_few_is_taken_up_as_finely_as_may_be_with_all_its_persons(
     assert together.count(1).tolist() == [len(set(WHOSE))]
     holders = [len({one for one, row in zip(WHOSE, ROWS, strict=True) if row[2] == value}) for value in "ab"]
     assert together.spreads()["s"].source_counts.tolist() == together.spreads()["s"].counts.tolist() == holders
+
+
+Classes = dict[tuple[Any, ...], list[int]]
+
+
+def classes_at_node() -> Classes:
+    """The places of the records of each class of the node, by its labels, in the order of the classes."""
+    found = defaultdict(list)
+    for place in sorted(range(len(ROWS)), key=lambda one: class_of(ROWS[one])):
+        found[at(ROWS[place][:2], NODE)].append(place)
+    return dict(found)
+
+
+def units(places: list[int], persons: bool) -> int:
+    return len({WHOSE[place] if persons else place for place in places})
+
+
+def values(places: list[int]) -> set[str]:
+    return {ROWS[place][2] for place in places}
+
+
+@pytest.mark.parametrize("persons", [True, False])
+@pytest.mark.parametrize("treatment", ["drop", "mask"])
+@pytest.mark.parametrize("diverse", [1, 2])
+@pytest.mark.parametrize(("root", "linked"), [((0, 0), 0), ((1, 0), 0), ((0, 0), 1)])
+def test_classes_that_fail_are_left_out_and_only_those_of_few_masked(
+    tmp_path: Path, persons: bool, treatment: str, diverse: int, root: Node, linked: int
+) -> None:
+    """Who is linked loses a record of the last class, which has others."""
+    promise, counted = Promise(K, (DistinctDiversity("s", diverse),)), EXAMPLE.histogram((*root, 0))
+    members = Chunks.of(tmp_path).sought(persons).source_members(counted, CODING.sensitive)
+    classes = classes_at_node()
+    rare = {label for label, places in classes.items() if units(places, persons) < K}
+    failing = rare | {label for label, places in classes.items() if len(values(places)) < diverse}
+    sizes = {label: len(places) for label, places in classes.items()}
+    few = sum(sizes[label] for label in rare)
+    last = list(classes)[-1]
+    assert last not in failing
+    sizes[last] -= linked
+    lost = sum(sizes[label] for label in failing) + linked
+    found = SearchResult(NODE, Loss(lost, 77, 88), 1, 1, 1, 0, (NODE,), measured={"entropy": 0.5})
+    people: Any = None
+    if linked:
+        table = table_at(counted, NODE, AXES, CODING.sensitive, members)
+        less = np.array([linked * (label == last) for label in classes])
+        people = SimpleNamespace(at=table, persons_lost=less, failing=table.classes.failing(promise), persons=table.classes.units - less)
+    made = recode_node(job(rounds=0, treatment=treatment), CODING, promise, found, counted, None if linked else members, people)
+
+    kept = {label: size for label, size in sizes.items() if label not in failing}
+    union = [place for label in rare for place in classes[label]]
+    masks = treatment == "mask" and units(union, persons) >= K and len(values(union)) >= diverse
+    assert dict(zip(zip(*made.recoding.labels.to_pydict().values(), strict=True), made.recoding.sizes.tolist(), strict=True)) == (
+        kept | ({("*", "*"): few} if masks else {})
+    )
+    assert (made.suppressed, made.masked, made.local) == (lost, few * masks, None)
+    assert made.suppressed_for == {
+        why: number for why, number in {"k": few, "linked" if linked else "spread": lost - few}.items() if number
+    }
+    # Each range is a seventh of all values, and each level one of three.
+    ncp = (sum(kept.values()) / 7 + lost) / len(ROWS)
+    assert made.ncp == pytest.approx({"x": ncp, "y": ncp})
+    held = made.loss.pop("gcp_held", None)
+    assert (held is not None) == (not linked and root == (0, 0))
+    assert held is None or lost / len(ROWS) <= held <= ncp
+    assert made.loss == pytest.approx({
+        "dm": sum(size**2 for size in kept.values()) + lost * len(ROWS), "dm_star": 77, "dm_all": 88, "gcp": ncp, "precision": 2 / 3,
+        "c_avg": (sum(units(classes[label], persons) for label in kept) - linked) / len(kept) / K, "suppression_rate": lost / len(ROWS),
+        "entropy": 0.5,
+    })  # fmt: skip
+
+
+def published(made: Any) -> list[int | None]:
+    """The class of each record, looked up stage by stage; None of those that are not published."""
+    found = list[int | None]()
+    for row in ROWS:
+        classes = []
+        for stage in made.recoding.stages:
+            columns = [pa.array([value], pa.int64()) for value in row[:2]]
+            classes += stage.assigner.assign(CellCoder.at(CODING, stage.node).cells(columns)).tolist()
+        first = next((one for one in classes if one != SUPPRESSED), DROPPED)
+        found.append(None if first == DROPPED else first)
+    return found
+
+
+@pytest.mark.parametrize("persons", [True, False])
+@pytest.mark.parametrize("treatment", ["drop", "mask", "cell"])
+@pytest.mark.parametrize("rounds", [0, 2])
+@pytest.mark.parametrize("diverse", [1, 2])
+def test_what_is_published_of_failing_records_is_in_classes_of_k_and_counted_as_it_is(
+    tmp_path: Path, persons: bool, treatment: str, rounds: int, diverse: int
+) -> None:
+    chunks, counted = Chunks.of(tmp_path), EXAMPLE.histogram((0, 0, 0))
+    promise = Promise(K, (DistinctDiversity("s", diverse),) if diverse > 1 else ())
+    sought, given = chunks.sought(persons)._replace(promise=promise), SearchResult(NODE, Loss(7, 77, 88), 1, 1, 1, 0, (NODE,))
+    made = recode_locally(job(rounds, treatment=treatment), CODING, sought, given, counted, chunks.parts, chunks.store)
+    labels, members = made.recoding.labels.to_pylist(), defaultdict(list)
+    for place, number in enumerate(published(made)):
+        if number is not None:
+            members[number].append(place)
+    assert made.recoding.sizes.tolist() == [len(members[number]) for number in range(len(labels))]
+    assert all(units(places, persons) >= K and len(values(places)) >= diverse for places in members.values())
+    for number, places in members.items():
+        for place in places:
+            covered = [[ladder[value] for ladder in levels] for levels, value in zip(EXAMPLE.ladders, ROWS[place][:2], strict=False)]
+            assert all(label in ladder for label, ladder in zip(map(as_label, labels[number].values()), covered, strict=True))
+    stars = [list(labels[number].values()).count("*") for number, places in members.items() for _ in places]
+    masked = stars.count(2)
+    assert (made.suppressed, made.masked) == (len(ROWS) - len(stars) + masked, masked)
+    assert sum(made.suppressed_for.values()) == made.suppressed
+    local = made.local
+    assert local is not None
+    assert (local.records, local.dm_star) == (7, 77)
+    assert sum(local.withheld.values()) == sum(stars)
+    assert set(local.withheld) == {"x", "y"}
+    if rounds == 0:
+        assert (local.rounds, local.starred, local.stars) == ((), stars.count(1), sum(stars))
+    assert made.loss["suppression_rate"] == made.suppressed / len(ROWS)
+    kept = {number: units(places, persons) for number, places in members.items() if set(labels[number].values()) != {"*"}}
+    assert made.loss["c_avg"] == pytest.approx(sum(kept.values()) / len(kept) / K)
+    assert made.loss["gcp"] == pytest.approx(sum(made.ncp.values()) / 2)
+
+
+def as_label(label: Any) -> Any:
+    """A label as the values of a column are, where it is one."""
+    return int(label) if str(label).isdigit() else label
