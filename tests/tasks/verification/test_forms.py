@@ -13,6 +13,7 @@ import pytest
 from tasks.release.files import BOM, Csv
 from tasks.verification.entries import _holds
 from tasks.verification.file_forms import _Entries, csv_faults, more_than_records, parquet_faults
+from tasks.writing.runs import write_release
 
 LAYOUT = Csv(";", {"q": "VARCHAR", "kind": "VARCHAR", "n": "BIGINT", "share": "DOUBLE"})
 RECORDS = 'q;kind;n;share\n"a;b";"x";1;0.5\n"\'=c";"\'=y";;2.0\n;;-3;\n'
@@ -116,3 +117,27 @@ def test_entries_are_used_and_in_order_by_column_and_by_what_its_row_groups_have
     for columns in groups:
         entries.add(columns)
     assert entries.are_due() is due
+
+
+@pytest.mark.parametrize("numbers", [1, 2000])
+@pytest.mark.parametrize("long", [True, False])
+@pytest.mark.parametrize(("hidden", "faults"), [("nothing", 0), ("entry", 1), ("order", 1), ("statistics", 1)])
+def test_texts_that_fill_a_page_of_entries_and_those_that_do_not_are_written_again_each_in_its_way(
+    tmp_path: Path, numbers: int, long: bool, hidden: str, faults: int
+) -> None:
+    """Texts are a dictionary or plain where they are written, which their bytes alone tell where entries fill more than a page."""
+    path, entries = tmp_path / "0.parquet", {"entry": ["x", "y", "z"], "order": ["y", "z", "x"]}.get(hidden, ["x", "y"])
+    size = 1_100 if long else 4
+    columns: dict[str, pa.Array] = {
+        "plain": pa.array([f"{number:0{size}}" for number in range(1_000)] * 2, pa.large_string()),
+        "coded": pa.DictionaryArray.from_arrays(pa.array([1, 0] * 1_000, pa.int32()), pa.array(entries, pa.large_string())),
+        "number": pa.array([number % numbers for number in range(2_000)]),
+    }
+    schema = pa.schema([("plain", pa.string()), ("coded", pa.string()), ("number", pa.int64())])
+    with pytest.MonkeyPatch.context() as patch:
+        if hidden == "statistics":
+            whole = pq.ParquetWriter
+            patch.setattr(pq, "ParquetWriter", lambda *given, **named: whole(*given, **named | {"write_statistics": ["number"]}))
+        write_release(path, columns, schema)
+    assert parquet_faults([path], tmp_path, same_library=True) == more_than_records(faults)
+    assert [one.name for one in tmp_path.iterdir()] == ["0.parquet"], "no copy is left"

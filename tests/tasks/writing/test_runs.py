@@ -109,6 +109,7 @@ def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: py
     monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: 2)
 
     def made(_run: Any, _step: Any, given: Any, groups: Any) -> list[Any]:
+        assert [number for numbers in given.files for number in numbers] == list(range(files)), "each file is in one shuffle part"
         return [SimpleNamespace(shuffle_parts=tuple((*numbers, len(group)) for numbers in given.files)) for group in groups]
 
     monkeypatch.setattr(two_level_shuffle, "each_alone", made)
@@ -122,12 +123,41 @@ def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: py
         assert all(one[within] == number for one in part)
 
 
+@pytest.mark.parametrize(("files", "runs", "workers"), [(0, 9, 2), (1, 9, 2), (2, 8, 2), (2, 9, 0)])
+def test_few_files_or_runs_and_those_of_one_machine_are_gathered_at_once(
+    monkeypatch: pytest.MonkeyPatch, files: int, runs: int, workers: int
+) -> None:
+    monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: workers)
+    monkeypatch.setattr(two_level_shuffle, "each_alone", None)
+    every: Any = list(range(runs))
+    found = two_level_shuffle.shuffle_runs(SimpleNamespace(store=None), every, files, 1)  # type: ignore[arg-type]
+    assert found == ((tuple(every),), max(files, 1))
+    assert [found.of(number) for number in range(files)] == [(tuple(every), number) for number in range(files)]
+
+
+def test_two_files_of_nine_runs_are_gathered_apart_where_there_are_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: 1)
+    monkeypatch.setattr(two_level_shuffle, "each_alone", lambda *given: [SimpleNamespace(shuffle_parts=tuple(group)) for group in given[3]])
+    every: Any = list(range(9))
+    found = two_level_shuffle.shuffle_runs(SimpleNamespace(store=None), every, 2, 1)  # type: ignore[arg-type]
+    assert found == (((0, 3, 6), (1, 4, 7), (2, 5, 8)), 2)
+
+
 def test_numbers_are_judged_by_evenly_spaced_ones_where_there_are_many() -> None:
     """Each that is looked at differs; the others, which nobody looks at, are all the same."""
     spaced = np.zeros(8 * SAMPLED_VALUES, np.int64)
     spaced[::8] = np.arange(1, SAMPLED_VALUES + 1)
     assert not pays_to_dictionary_encode(pa.array(spaced))
     assert pays_to_dictionary_encode(pa.array(np.roll(spaced, 1)))
+
+
+@pytest.mark.parametrize(("times", "distinct", "pays"), [(4, 2048, True), (4, 2049, False), (8, 1535, True), (8, 1536, False)])
+def test_all_are_looked_at_up_to_four_times_as_many_as_are_sampled(times: int, distinct: int, pays: bool) -> None:
+    """Of eight times as many, three quarters of the sampled ones differ where a quarter of all may be expected to."""
+    values = np.zeros(times * SAMPLED_VALUES, np.int64)
+    values[::times] = np.minimum(np.arange(SAMPLED_VALUES), distinct - 1)
+    values[1] = min(distinct - 1, SAMPLED_VALUES)
+    assert pays_to_dictionary_encode(pa.array(values)) is pays
 
 
 def test_a_text_is_long_for_its_file_only_beyond_both_bounds() -> None:
