@@ -231,34 +231,38 @@ def test_classes_that_fail_are_left_out_and_only_those_of_few_masked(
     })  # fmt: skip
 
 
-def published(made: Any) -> list[int | None]:
-    """The class of each record, looked up stage by stage; None of those that are not published."""
-    found = list[int | None]()
+def published(made: Any) -> list[tuple[int, int] | None]:
+    """The stage and the class of each record, looked up stage by stage; None of those that are not published."""
+    found = list[tuple[int, int] | None]()
     for row in ROWS:
         classes = []
         for stage in made.recoding.stages:
             columns = [pa.array([value], pa.int64()) for value in row[:2]]
             classes += stage.assigner.assign(CellCoder.at(CODING, stage.node).cells(columns)).tolist()
-        first = next((one for one in classes if one != SUPPRESSED), DROPPED)
-        found.append(None if first == DROPPED else first)
+        first = next((stage for stage in enumerate(classes) if stage[1] != SUPPRESSED), (0, int(DROPPED)))
+        found.append(None if first[1] == DROPPED else first)
     return found
 
 
 @pytest.mark.parametrize("persons", [True, False])
 @pytest.mark.parametrize("treatment", ["drop", "mask", "cell"])
 @pytest.mark.parametrize("rounds", [0, 2])
-@pytest.mark.parametrize("diverse", [1, 2])
+@pytest.mark.parametrize(("diverse", "root"), [(1, (0, 0)), (2, (0, 0)), (1, (1, 0))])
 def test_what_is_published_of_failing_records_is_in_classes_of_k_and_counted_as_it_is(
-    tmp_path: Path, persons: bool, treatment: str, rounds: int, diverse: int
+    tmp_path: Path, persons: bool, treatment: str, rounds: int, diverse: int, root: Node
 ) -> None:
-    chunks, counted = Chunks.of(tmp_path), EXAMPLE.histogram((0, 0, 0))
+    chunks, counted = Chunks.of(tmp_path), EXAMPLE.histogram((*root, 0))
     promise = Promise(K, (DistinctDiversity("s", diverse),) if diverse > 1 else ())
     sought, given = chunks.sought(persons)._replace(promise=promise), SearchResult(NODE, Loss(7, 77, 88), 1, 1, 1, 0, (NODE,))
-    made = recode_locally(job(rounds, treatment=treatment), CODING, sought, given, counted, chunks.parts, chunks.store)
+    made = recode_locally(
+        job(rounds, treatment=treatment, objective="gcp", weights={"x": 3}), CODING, sought, given, counted, chunks.parts, chunks.store
+    )
     labels, members = made.recoding.labels.to_pylist(), defaultdict(list)
-    for place, number in enumerate(published(made)):
-        if number is not None:
-            members[number].append(place)
+    stages = Counter[int]()
+    for place, found in enumerate(published(made)):
+        if found is not None:
+            members[found[1]].append(place)
+            stages[found[0]] += "*" not in labels[found[1]].values()
     assert made.recoding.sizes.tolist() == [len(members[number]) for number in range(len(labels))]
     assert all(units(places, persons) >= K and len(values(places)) >= diverse for places in members.values())
     for number, places in members.items():
@@ -269,6 +273,7 @@ def test_what_is_published_of_failing_records_is_in_classes_of_k_and_counted_as_
     masked = stars.count(2)
     assert (made.suppressed, made.masked) == (len(ROWS) - len(stars) + masked, masked)
     assert sum(made.suppressed_for.values()) == made.suppressed
+    assert all(made.suppressed_for.values())
     local = made.local
     assert local is not None
     assert (local.records, local.dm_star) == (7, 77)
@@ -276,6 +281,11 @@ def test_what_is_published_of_failing_records_is_in_classes_of_k_and_counted_as_
     assert set(local.withheld) == {"x", "y"}
     if rounds == 0:
         assert (local.rounds, local.starred, local.stars) == ((), stars.count(1), sum(stars))
+    assert len(local.rounds) <= rounds
+    assert local.rounds or not rounds
+    assert [one.node for one in local.rounds] == list(local.stages[: len(local.rounds)])
+    assert [one.records for one in local.rounds] == [stages[number] for number in range(1, len(local.rounds) + 1)]
+    assert made.loss["weighted"] == pytest.approx((3 * made.ncp["x"] + made.ncp["y"]) / 4)
     assert made.loss["suppression_rate"] == made.suppressed / len(ROWS)
     kept = {number: units(places, persons) for number, places in members.items() if set(labels[number].values()) != {"*"}}
     assert made.loss["c_avg"] == pytest.approx(sum(kept.values()) / len(kept) / K)
@@ -285,3 +295,8 @@ def test_what_is_published_of_failing_records_is_in_classes_of_k_and_counted_as_
 def as_label(label: Any) -> Any:
     """A label as the values of a column are, where it is one."""
     return int(label) if str(label).isdigit() else label
+
+
+def test_a_null_is_no_star() -> None:
+    labels = pa.chunked_array([["*", None], ["a", "*"]])
+    assert node_recodings._records_with("*", labels, np.array([1, 2, 4, 8])) == 9
