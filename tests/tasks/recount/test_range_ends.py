@@ -122,6 +122,19 @@ def test_a_beginning_costs_its_share_of_labels_and_that_of_sparse_ones_too(
         assert column_losses(job, RowsHere(connection, "release", "source"), original)["q"].penalty == pytest.approx(penalty)
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64()], ids=str)
+@pytest.mark.parametrize("hierarchy", [{"prefix": [1]}, {"widths": [10]}], ids=["beginnings", "ranges"])
+def test_a_set_costs_its_share_of_the_values_that_labels_name_whatever_the_hierarchy(hierarchy: dict[str, Any], kind: pa.DataType) -> None:
+    """Two values of four cost a half, and all but one with the null beside all."""
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": hierarchy}], "sensitive": []}
+    method = {"name": "mondrian", "generalisation": "set"}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, method=method, suppression=None))
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE release AS SELECT unnest(?) AS q", [["{12, 13}", "{12, 13}", "14", "{12, 14, 15, null}"]])
+        found = column_losses(job, RowsHere(connection, "release", "source"), Original("source", pa.schema([("q", kind)])))
+    assert found["q"].penalty == pytest.approx(2 * 2 / 4 + 1)
+
+
 @pytest.mark.parametrize("intervals", ["text", "bounds"])
 @pytest.mark.parametrize(("bounds", "told"), [([(80, 89), (90, None)], 0), ([(80, 89), (90, 94)], 1), ([(88, 95), (90, 94)], 2)])
 def test_labels_that_tell_what_a_column_hides_are_a_fault_and_others_are_none(
