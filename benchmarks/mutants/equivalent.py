@@ -284,8 +284,12 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/recount/spreads.py:spread_faults: unknown and kind.held -> ((unknown))": (
         "Without the people only how many values differ is counted, and of that promise people are asked for too."
     ),
-    "tasks/recount/verdict.py:_labels: False -> True": "A label that is open at both ends ends nowhere, whether it is read as * or as a null.",
-    "tasks/lattice/node_recodings.py:_left: finest == coding.finest -> False": "Cells that are rolled up to their own node stay as they are.",
+    "tasks/recount/verdict.py:_labels: False -> True": (
+        "A label that is open at both ends ends nowhere, whether it is read as * or as a null."
+    ),
+    "tasks/lattice/node_recodings.py:_left: finest == coding.finest -> False": (
+        "Cells that are rolled up to their own node stay as they are."
+    ),
     (
         "tasks/lattice/node_recodings.py:recode_node: masks and rare.any() and not classes.union(rare).failing(promise)[0]"
         " -> ((masks) and (not classes.union(rare).failing(promise)[0]))"
@@ -308,7 +312,10 @@ EQUIVALENT: Mapping[str, str] = {
         "Without a copy the file could not be read, and both errors are caught alike."
     ),
     "tasks/verification/file_forms.py:_asked: False -> True": "How many threads read a column changes no value.",
-    "tasks/verification/file_forms.py:_write_again: False -> True #1": "The schema that is declared takes the place of the one that is stored.",
+    "tasks/verification/file_forms.py:_write_again: False -> True #1": (
+        "The schema that is declared takes the place of the one that is stored."
+    ),
     "tasks/verification/file_forms.py:_write_again: False -> True #2": "How many threads read a row group changes no value.",
+    "tasks/verification/file_forms.py:_write_again: 1 -> (1 + 1)": "A row group with one record is one group, as is one with none.",
 }
 """By the name of a mutant."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil, sqrt
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -117,6 +118,7 @@ def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: py
     runs: Any = list(range(17))
     found = two_level_shuffle.shuffle_runs(run, runs, files, 1)
     assert len(found.runs) <= found.files <= len(found.runs) + 2
+    assert found.files == ceil(sqrt(files))
     assert {len(part) for part in found.runs} == {4}, "seventeen runs, five at a time"
     for number in range(files):
         part, within = found.of(number)
