@@ -232,11 +232,13 @@ def test_labels_whose_level_is_not_said_are_those_of_any(tmp_path: Path) -> None
     assert found.penalties["visit"] == {"ward": 2 / 3 * 8}
 
 
+@pytest.mark.parametrize("promised", [True, False])
 @pytest.mark.parametrize("missing", [None, "person", "visit"])
-def test_rows_of_the_sources_are_joined_to_their_persons_where_all_are_at_hand(tmp_path: Path, missing: str | None) -> None:
+def test_rows_of_the_sources_are_joined_to_their_persons_where_all_are_at_hand(tmp_path: Path, missing: str | None, promised: bool) -> None:
     described = deepcopy(JOB["tables"])
-    described["person"]["columns"]["sensitive"] = [{"name": "income", "publish": "shared"}]
-    job = load_tables_job(hospital_job(tmp_path, {}, tables=described))
+    described["person"]["columns"]["sensitive"] = ["income"] if promised else [{"name": "income", "publish": "shared"}]
+    privacy = {"k": 4} | ({"l": {"condition": {"icd": {"distinct": 2}}}} if promised else {})
+    job = load_tables_job(hospital_job(tmp_path, {}, tables=described, privacy=privacy))
     originals = their_sources(tmp_path) | ({missing: None} if missing else {})
     tables = {name: WrittenTables(job, {key: () for key in job.tables}, originals, {}).read(name) for name in job.tree.tables}
     with duckdb.connect() as connection:
