@@ -318,5 +318,6 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/verification/file_forms.py:_write_again: False -> True #2": "How many threads read a row group changes no value.",
     "tasks/verification/file_forms.py:_write_again: 1 -> (1 + 1)": "A row group with one record is one group, as is one with none.",
     "tasks/writing/two_level_shuffle.py:_plain: 1 -> (1 + 1)": "Columns of a run are taken by their places, and nobody reads their names.",
+    "tasks/recount/table_values.py:value_faults: 0 -> (0 + 1)": "Only promises that compare classes with the whole have levels.",
 }
 """By the name of a mutant."""

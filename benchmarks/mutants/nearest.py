@@ -41,7 +41,7 @@ NEAREST: Mapping[str, Sequence[str]] = {
 
 
 def nearest(path: str) -> Sequence[str]:
-    """Return the tests of a module: those of its own folder, and those of the longest beginning that it has."""
+    """Return the tests of a module: those of its folder, and those of its longest beginning."""
     begin = room_of(path)
     folder = begin.rpartition("/")[0] if begin.endswith(".py") else begin
     return tuple(dict.fromkeys([f"tests/{folder}", *NEAREST[begin]]))

@@ -225,6 +225,13 @@ def test_shared_values_of_all_persons_are_published_as_they_are(tmp_path: Path, 
         recounted(tmp_path, rows, None, originals=their_sources(tmp_path), publish="shared")
 
 
+def test_where_another_source_is_missing_nothing_is_said_of_what_is_published_by_persons(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    found = recounted(tmp_path, rows, None, originals=their_sources(tmp_path) | {"visit": None}, publish="shared")
+    assert not found.published.get("person")
+
+
 def test_labels_whose_level_is_not_said_are_those_of_any(tmp_path: Path) -> None:
     rows = four_alike()
     rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
