@@ -281,8 +281,40 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/digests.py:digest_texts: 8 -> (8 + 1) #1": "A ninth byte is shifted out of the word again.",
     "core/units/pairs.py:positions_of_repeated_keys: 1 -> (1 + 1) #4": "A table of twice as many places holds the same.",
     "tasks/composition/overlaps.py:register_release: 0.0 -> (0.0 + 1)": "The registry puts the moment in its place.",
-    "tasks/recount/spreads.py:spread_faults: unknown and kind.held -> ((unknown))": (
-        "Without the people only how many values differ is counted, and of that promise people are asked for too."
+    "tasks/recount/verdict.py:_labels: False -> True": (
+        "A label that is open at both ends ends nowhere, whether it is read as * or as a null."
     ),
+    "tasks/lattice/node_recodings.py:_left: finest == coding.finest -> False": (
+        "Cells that are rolled up to their own node stay as they are."
+    ),
+    (
+        "tasks/lattice/node_recodings.py:recode_node: masks and rare.any() and not classes.union(rare).failing(promise)[0]"
+        " -> ((masks) and (not classes.union(rare).failing(promise)[0]))"
+    ): "A union of no classes has no units, and fails.",
+    "tasks/lattice/node_recodings.py:recode_node: suppressed, records -> records, suppressed": (
+        "Only their product is taken, which is the same whichever comes first."
+    ),
+    "tasks/lattice/node_recodings.py:recode_node: len(counts), job.privacy.k -> job.privacy.k, len(counts)": (
+        "What is published is divided by the product of both, and without a class nothing is published."
+    ),
+    "tasks/verification/file_forms.py:_is_rewritten: path, copy -> copy, path": "Two files have the same bytes whichever comes first.",
+    "tasks/verification/file_forms.py:_is_rewritten: path, copy -> copy, path #1": (
+        "Sizes of both files are compared for equality, and both have the same columns."
+    ),
+    "tasks/verification/file_forms.py:_is_rewritten: path, copy -> copy, path #2": "Two files have the same bytes whichever comes first.",
+    "tasks/verification/file_forms.py:_is_rewritten: len(coded) == len(texts) -> False": (
+        "What is written in the same way once more differs as it did, which takes longer."
+    ),
+    "tasks/verification/file_forms.py:_is_rewritten: True -> False": (
+        "Without a copy the file could not be read, and both errors are caught alike."
+    ),
+    "tasks/verification/file_forms.py:_asked: False -> True": "How many threads read a column changes no value.",
+    "tasks/verification/file_forms.py:_write_again: False -> True #1": (
+        "The schema that is declared takes the place of the one that is stored."
+    ),
+    "tasks/verification/file_forms.py:_write_again: False -> True #2": "How many threads read a row group changes no value.",
+    "tasks/verification/file_forms.py:_write_again: 1 -> (1 + 1)": "A row group with one record is one group, as is one with none.",
+    "tasks/writing/two_level_shuffle.py:_plain: 1 -> (1 + 1)": "Columns of a run are taken by their places, and nobody reads their names.",
+    "tasks/recount/table_values.py:value_faults: 0 -> (0 + 1)": "Only promises that compare classes with the whole have levels.",
 }
 """By the name of a mutant."""

@@ -21,28 +21,30 @@ NEAREST: Mapping[str, Sequence[str]] = {
     "tasks/recount": RECOUNT,
     "tasks/verification": ("tests/tasks/writing", *RECOUNT),
     "tasks/writing": (*WRITING, *PUBLISHED),
-    "core/columns/sorting.py": ("tests/core/columns", "tests/core/recoding", *WRITING, *PUBLISHED),
-    "core/recoding/release_order.py": ("tests/core/columns", "tests/core/recoding", *WRITING, *PUBLISHED),
+    "core/columns/sorting.py": (*WRITING, *PUBLISHED),
+    "core/recoding/release_order.py": (*WRITING, *PUBLISHED),
     "core/privacy": (
-        "tests/core/privacy", "tests/core/mondrian", "tests/core/local_suppression", "tests/tasks/report", "tests/flows/privacy",
+        "tests/core/mondrian", "tests/core/local_suppression", "tests/tasks/report", "tests/flows/privacy",
         "tests/flows/mondrian",
     ),
     "core/units": (
-        "tests/core/units", "tests/core/local_suppression", "tests/core/mondrian", "tests/core/clustering",
+        "tests/core/local_suppression", "tests/core/mondrian", "tests/core/clustering",
         *SEARCH,
     ),
     "core/composition": COMPOSITION,
     "tasks/composition": COMPOSITION,
     "core/lattice": SEARCH,
     "tasks/lattice": ("tests/flows/lattice", "tests/flows/report", "tests/flows/utility"),
-    "tasks/report/claims.py": ("tests/tasks/report", "tests/flows/report"),
+    "tasks/report/claims.py": ("tests/flows/report",),
 }  # fmt: skip
-"""By beginning of a path, the tests that are asked in this order; the first that fails kills."""
+"""By beginning of a path, the tests that are near besides those of its own folder."""
 
 
 def nearest(path: str) -> Sequence[str]:
-    """Return the tests of a module; those of the longest beginning that it has."""
-    return NEAREST[max((begin for begin in NEAREST if path.startswith(begin)), key=len)]
+    """Return the tests of a module: those of its folder, and those of its longest beginning."""
+    begin = room_of(path)
+    folder = begin.rpartition("/")[0] if begin.endswith(".py") else begin
+    return tuple(dict.fromkeys([f"tests/{folder}", *NEAREST[begin]]))
 
 
 def room_of(path: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -74,11 +75,11 @@ class Asked:
         noted = not kernels(ast.parse(self._sources[mutant.path]))
         at = {f"{mutant.path}:{mutant.function}"} if noted else callers(self._sources, mutant.path, mutant.function)
         found = {test for one in at for test in self._tests.get(one, ())}
-        line, near = f"from {mutant.path.removesuffix('.py').replace('/', '.')} import", tuple(nearest(mutant.path))
+        own, near = imports_of(mutant.path), tuple(nearest(mutant.path))
         rank: dict[str, tuple[bool, bool, float]] = {}
         for one in self._reaches:
             file = one.test.split("::")[0]
-            is_own = line in self._texts.get(file, "")
+            is_own = own.search(self._texts.get(file, "")) is not None
             if is_own and not noted:
                 # What tests call themselves of a module with compiled loops is not noted.
                 found.add(one)
@@ -90,6 +91,13 @@ class Asked:
         # The nearest one is asked whatever it costs.
         chosen = [one for place, (one, total) in enumerate(zip(ranked, sums, strict=True)) if total <= self._limit or not place]
         return sorted(chosen, key=lambda test: (rank[file := test.test.split("::")[0]], file, test.seconds, test.test))
+
+
+def imports_of(path: str) -> re.Pattern[str]:
+    """Return what finds a line that imports a module, or names from it."""
+    *within, name = path.removesuffix(".py").split("/")
+    folder = re.escape(".".join(within))
+    return re.compile(rf"^from {folder}(\.{name} import | import .*\b{name}\b)", re.MULTILINE)
 
 
 STARTED = 5

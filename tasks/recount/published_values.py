@@ -249,7 +249,8 @@ def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> Reading:
     rows = rows_of_lists(qid.name, spec, job.folder) if isinstance(spec, CsvHierarchy | TreeHierarchy) else ()
     if way == "prefix":
         return Reading(kind, rows, mask=MASK)
-    if isinstance(spec, PrefixHierarchy) and not (ranged and not _is_text(kind)):
+    # Of sets only their values are known, of which none is a beginning.
+    if isinstance(spec, PrefixHierarchy) and way != "set" and not (ranged and not _is_text(kind)):
         sparse = "0" * len(spec.beginnings[0]) if spec.beginnings else ""
-        return Reading(kind, rows, mask=spec.mask, sparse=sparse, sets=way == "set")
+        return Reading(kind, rows, mask=spec.mask, sparse=sparse)
     return Reading(kind, rows, ranged, sets=way == "set")

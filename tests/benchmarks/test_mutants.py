@@ -15,7 +15,7 @@ from benchmarks.mutants.equivalent import EQUIVALENT
 from benchmarks.mutants.mutations import mutants_of
 from benchmarks.mutants.nearest import NEAREST, nearest
 from benchmarks.mutants.reach import NOTED, Reach, callers, files_of_tests, noting, state_of
-from benchmarks.mutants.trial import Asked, tried, verdicts_of
+from benchmarks.mutants.trial import Asked, imports_of, tried, verdicts_of
 from benchmarks.mutants.within import ENDLESS, Planned
 from tests.places import ROOT
 
@@ -84,6 +84,31 @@ def test_there_is_what_is_looked_at_and_what_is_asked() -> None:
         assert (ROOT / path).exists()
         assert all((ROOT / test).exists() for test in nearest(path))
     assert all(reason.endswith(".") for reason in EQUIVALENT.values())
+
+
+def test_tests_of_the_own_folder_are_near_and_those_of_what_is_a_subject_of_its_own_besides() -> None:
+    for path in NEAREST:
+        folder = path.rpartition("/")[0] if path.endswith(".py") else path
+        assert nearest(path) == tuple(dict.fromkeys([f"tests/{folder}", *NEAREST[path]]))
+    assert nearest("tasks/lattice/node_recodings.py") == nearest("tasks/lattice")
+    assert nearest("tasks/report/claims.py") == ("tests/tasks/report", "tests/flows/report")
+
+
+def test_a_test_file_imports_a_module_by_its_names_or_as_a_whole() -> None:
+    own = imports_of("tasks/lattice/node_recodings.py")
+    for line in (
+        "tasks.lattice.node_recodings import recode_node",
+        "tasks.lattice import node_recodings, optimum",
+        "tasks.lattice import optimum, node_recodings as made",
+    ):
+        assert own.search(f"import ast\nfrom {line}\n"), line
+    for line in (
+        "tasks.lattice.optimum import node_recodings",
+        "tasks.lattice import recodings",
+        "tasks.lattice import node_recodings_of",
+        "core.lattice import node_recodings",
+    ):
+        assert not own.search(f"import ast\nfrom {line}\n"), line
 
 
 def test_functions_note_that_they_are_called_and_do_what_they_did() -> None:

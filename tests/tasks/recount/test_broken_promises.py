@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from math import exp, inf, log
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from schemas.job.job import Job
 from tasks.recount import verdict
 from tasks.recount.original import Original
 from tasks.recount.rows import column_faults_of, read_column_faults
-from tasks.recount.spreads import spread_faults, uncounted_without_source
+from tasks.recount.spreads import count_spreads, spread_faults, uncounted_without_source
 from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tests.core.recount.test_classes import recount
 from tests.house.steps import Steps
@@ -116,6 +117,37 @@ def test_without_the_source_what_is_measured_from_it_is_no_fault_and_is_said_to_
     assert uncounted_without_source(job, by_people=persons) == ([of_holders] * persons + [of_shares])
     # What is not counted for want of people is not told twice.
     assert uncounted_without_source(job_with(persons=True, t={"u": {"t": 0.5}}), by_people=False) == []
+
+
+@pytest.mark.parametrize("by_people", [False, True])
+@pytest.mark.parametrize(
+    ("has_held", "of_presence", "known"), [(True, True, False), (True, False, False), (False, True, True), (False, False, False)]
+)
+def test_a_promise_is_read_of_records_where_neither_how_often_nor_who_holds_a_value_matters(
+    by_people: bool, has_held: bool, of_presence: bool, known: bool
+) -> None:
+    """The job names persons, and kinds of promises may be added that say nothing of who holds a value."""
+    [(kind, column, spec)] = job_with({"distinct": 2}, persons=True).privacy.models
+    kind = replace(kind, held=kind.held if has_held else None, of_presence=of_presence)
+    job: Any = SimpleNamespace(columns=SimpleNamespace(person=["who"]), privacy=SimpleNamespace(models=[(kind, column, spec)]))
+    spreads = (ShareSpread(0, 9, 2.0),) if by_people or of_presence else ()
+    unread = spread_faults(job, ShareClasses(recount(), spreads), by_people=by_people)[2]
+    assert unread == ([] if by_people or known else ["s"])
+
+
+def test_the_source_is_read_only_for_promises_that_compare_classes_with_it(connection: duckdb.DuckDBPyConnection) -> None:
+    """Two classes, each of one value of u, of which the whole has as many; of s the second has two."""
+    job, asked = job_with({"distinct": 2}, t={"u": {"t": 0.4, "distance": "equal"}}), list[str]()
+    rows = "(VALUES ('a', 'x', 1), ('a', 'x', 1), ('b', 'x', 2), ('b', 'y', 2)) AS release (q, s, u)"
+
+    def whole_of(column: str) -> str:
+        asked.append(column)
+        return f"(SELECT {column} AS value, count(*) AS records FROM {rows} GROUP BY 1)"
+
+    spreads, unexpected = count_spreads(job, connection, f"(FROM {rows})", ['"q"'], Original("", pa.schema([])), whole_of, by_people=False)
+    assert asked == ["u"]
+    assert spreads == (ShareSpread(1, 2, 1.0), ShareSpread(2, 2, 0.5))
+    assert unexpected == {}
 
 
 ORDERS = {"as is": ["q", "s", "note"], "other order": ["q", "note", "s"], "QID last": ["s", "note", "q"]}

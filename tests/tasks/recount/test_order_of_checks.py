@@ -7,15 +7,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors.base import VerificationError
 from tasks.recount import recount as recounts
 from tasks.recount.people_of_source import PeopleOfSource
-from tasks.recount.recount import RecountBasis, verify_against
+from tasks.recount.recount import RecountBasis, verify_against, written_rows
+from tasks.release.files import Csv
 from tests.core.recount.test_classes import job, recount
 from tests.house.steps import Steps
+from tests.tasks.recount.test_range_ends import AGES
 
+UNEXPECTED = "'note' is published, but the job does not say so"
 RELEASE, FILES, SPILL = Path("release"), [Path("release/data/0.parquet")], Path("spill")
 
 
@@ -136,3 +141,23 @@ def test_files_whose_columns_are_wrong_are_not_counted(monkeypatch: pytest.Monke
     with pytest.raises(VerificationError) as error:
         recounts.recount(job(), FILES, SPILL, "it")
     assert list(error.value.faults) == ["a column is missing"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "names", "faults"),
+    [(suffix, *case) for suffix in (".csv", ".parquet") for case in ((["age"], []), (["age", "note"], [UNEXPECTED]))],
+)
+def test_the_columns_of_written_files_are_looked_at_and_csv_is_read_once(
+    tmp_path: Path, suffix: str, names: list[str], faults: list[str]
+) -> None:
+    path, table = tmp_path / f"0{suffix}", pa.table({name: ["[0 - 3]", "[4 - 7]"] for name in names})
+    if suffix == ".csv":
+        path.write_text("".join(";".join(row) + "\n" for row in [names, *[[label] * len(names) for label in table["age"].to_pylist()]]))
+    else:
+        pq.write_table(table, path)
+    of = job(columns=AGES, privacy={"k": 2})
+    with written_rows(of, [path], tmp_path / "spill", "it", Csv(";", dict.fromkeys(names, "VARCHAR"))) as (connection, source, found):
+        assert found == faults
+        assert connection.execute(f"SELECT age FROM {source}").fetchall() == [("[0 - 3]",), ("[4 - 7]",)]
+        tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        assert tables == ([("parsed",)] if suffix == ".csv" else [])

@@ -96,6 +96,45 @@ def test_two_bounds_cost_what_the_range_of_them_does() -> None:
     assert losses == pytest.approx([3 * 3 / 12] * 2)
 
 
+PREFIXES = ["12****", "12****", "13****", "14****", "133456", "00", "00"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "given", "labels", "penalty"),
+    [
+        ({"prefix": [2], "sparse": ["03"]}, {}, PREFIXES, 6 / 4), ({"prefix": [2]}, {}, PREFIXES, 4 / 4),
+        ({"prefix": [2], "mask": "#", "sparse": ["03"]}, {}, [label.replace("*", "#") for label in PREFIXES], 6 / 4),
+        ({"prefix": [2], "sparse": ["036"]}, {}, PREFIXES, 4 / 4), ({"prefix": [2]}, {"q": "prefix"}, PREFIXES, 4 / 4),
+    ],
+)  # fmt: skip
+def test_a_beginning_costs_its_share_of_labels_and_that_of_sparse_ones_too(
+    spec: dict[str, Any], given: dict[str, str], labels: list[str], penalty: float
+) -> None:
+    """Of the labels 133456, 12, 14 and 00 none is a beginning of another one, and 13 is one of the first."""
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": spec}], "sensitive": []}
+    parts = {"method": {"name": "mondrian", "generalisation": given}, "suppression": None} if given else {}
+    job, original = (
+        Job.model_validate(job_of(columns=columns, privacy={"k": 2}, **parts)),
+        Original("source", pa.schema([("q", pa.string())])),
+    )
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE release AS SELECT unnest(?) AS q", [labels])
+        assert column_losses(job, RowsHere(connection, "release", "source"), original)["q"].penalty == pytest.approx(penalty)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64()], ids=str)
+@pytest.mark.parametrize("hierarchy", [{"prefix": [1]}, {"widths": [10]}], ids=["beginnings", "ranges"])
+def test_a_set_costs_its_share_of_the_values_that_labels_name_whatever_the_hierarchy(hierarchy: dict[str, Any], kind: pa.DataType) -> None:
+    """Two values of four cost a half, and all but one with the null beside all."""
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": hierarchy}], "sensitive": []}
+    method = {"name": "mondrian", "generalisation": "set"}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, method=method, suppression=None))
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE release AS SELECT unnest(?) AS q", [["{12, 13}", "{12, 13}", "14", "{12, 14, 15, null}"]])
+        found = column_losses(job, RowsHere(connection, "release", "source"), Original("source", pa.schema([("q", kind)])))
+    assert found["q"].penalty == pytest.approx(2 * 2 / 4 + 1)
+
+
 @pytest.mark.parametrize("intervals", ["text", "bounds"])
 @pytest.mark.parametrize(("bounds", "told"), [([(80, 89), (90, None)], 0), ([(80, 89), (90, 94)], 1), ([(88, 95), (90, 94)], 2)])
 def test_labels_that_tell_what_a_column_hides_are_a_fault_and_others_are_none(

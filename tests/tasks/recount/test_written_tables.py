@@ -49,19 +49,70 @@ def recounted(
     originals: dict[str, Original | None] | None = None,
     publish: str | None = None,
     said: dict[str, dict[str, int | None]] | None = None,
+    privacy: dict[str, Any] | None = None,
 ) -> Any:
     described = deepcopy(JOB["tables"])
     described["visit"] |= {"rows": {"most": most}} if most else {}
     described["person"]["columns"]["quasi_identifiers"][0]["hierarchy"] |= {"top": top} if top else {}
     described["person"]["columns"]["sensitive"] = [{"name": "income", "publish": publish}] if publish else ["income"]
     (folder / "job").mkdir()
-    job = load_tables_job(hospital_job(folder / "job", {}, tables=described))
+    job = load_tables_job(hospital_job(folder / "job", {}, tables=described, privacy={"k": 4} | (privacy or {})))
     files = {}
     for name, table in rows.items():
         files[name] = [folder / f"{name}.parquet"]
         write_rows(files[name][0], name, table)
     levels: dict[str, dict[str, int | None]] = {"person": {"age": 2}, "visit": {"ward": 1}, "condition": {"chronic": 0}} | (said or {})
     return recount_tables(WrittenTables(job, files, originals or dict.fromkeys(rows), levels), folder / "spill", "it")
+
+
+def two_histories() -> Rows:
+    """Four persons with 7 and x, and four others, who are older, with 9 and y."""
+    rows, others = four_alike(), four_alike()
+    for row in [row for table in others.values() for row in table]:
+        row |= {key: f"o{row[key]}" for key in ("person_id", "visit_id") if row.get(key)}
+        row |= {key: value for key, value in {"age": "[40 - 80)", "income": 9, "icd": "y"}.items() if key in row}
+    return {name: rows[name] + others[name] for name in rows}
+
+
+@pytest.mark.parametrize(
+    ("said", "distance"), [({"distance": "equal"}, 1 / 2), ({"distance": "hierarchical", "hierarchy": {"widths": [16, 64]}}, 1 / 6)]
+)
+@pytest.mark.parametrize(("more", "fails"), [(0.01, False), (-0.01, True)])
+def test_histories_are_as_far_from_all_as_half_of_the_persons_are_from_the_others(
+    tmp_path: Path, said: dict[str, Any], distance: float, more: float, fails: bool
+) -> None:
+    t = round(distance + more, 3)
+    privacy = {"t": {"person": {"income": said | {"t": t}}}}
+    rows = two_histories()
+    if not fails:
+        assert recounted(tmp_path, rows, None, privacy=privacy).persons == 8
+        return
+    with pytest.raises(VerificationError) as error:
+        recounted(tmp_path, rows, None, privacy=privacy)
+    assert list(error.value.faults) == [f"2 of 2 histories are farther from the whole in 'income' than t = {t}"]
+
+
+@pytest.mark.parametrize(
+    ("values", "nulls", "fault"),
+    [
+        ("xxxx xxxx", "none", "1 of 1 histories lack the l-diversity of 'icd' that the job promises"),
+        ("xxxx xxxy", "none", "in 1 of 1 histories too many persons hold the same value of 'icd' (condition)"),
+        ("xxyy xxyy", "none", ""), ("---- xxyy", "none", ""),
+        ("---- xxyy", "value", "in 1 of 1 histories too many persons hold the same value of 'icd' (condition)"),
+    ],
+)  # fmt: skip
+def test_of_several_values_of_a_person_each_counts_once_and_none_may_be_of_nearly_all(
+    tmp_path: Path, values: str, nulls: str, fault: str
+) -> None:
+    rows, given = four_alike(), [None if one == "-" else one for one in values.replace(" ", "")]
+    rows["condition"] = [row | {"icd": value} for row, value in zip(rows["condition"] * 2, given, strict=True)]
+    asked = {"l": {"condition": {"icd": {"distinct": 2, "nulls": nulls}}}}
+    if not fault:
+        assert recounted(tmp_path, rows, None, privacy=asked).histories == 1
+        return
+    with pytest.raises(VerificationError) as error:
+        recounted(tmp_path, rows, None, privacy=asked)
+    assert fault in error.value.faults
 
 
 @pytest.mark.parametrize("most", [None, 2])
@@ -174,6 +225,13 @@ def test_shared_values_of_all_persons_are_published_as_they_are(tmp_path: Path, 
         recounted(tmp_path, rows, None, originals=their_sources(tmp_path), publish="shared")
 
 
+def test_where_another_source_is_missing_nothing_is_said_of_what_is_published_by_persons(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    found = recounted(tmp_path, rows, None, originals=their_sources(tmp_path) | {"visit": None}, publish="shared")
+    assert not found.published.get("person")
+
+
 def test_labels_whose_level_is_not_said_are_those_of_any(tmp_path: Path) -> None:
     rows = four_alike()
     rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
@@ -181,11 +239,13 @@ def test_labels_whose_level_is_not_said_are_those_of_any(tmp_path: Path) -> None
     assert found.penalties["visit"] == {"ward": 2 / 3 * 8}
 
 
+@pytest.mark.parametrize("promised", [True, False])
 @pytest.mark.parametrize("missing", [None, "person", "visit"])
-def test_rows_of_the_sources_are_joined_to_their_persons_where_all_are_at_hand(tmp_path: Path, missing: str | None) -> None:
+def test_rows_of_the_sources_are_joined_to_their_persons_where_all_are_at_hand(tmp_path: Path, missing: str | None, promised: bool) -> None:
     described = deepcopy(JOB["tables"])
-    described["person"]["columns"]["sensitive"] = [{"name": "income", "publish": "shared"}]
-    job = load_tables_job(hospital_job(tmp_path, {}, tables=described))
+    described["person"]["columns"]["sensitive"] = ["income"] if promised else [{"name": "income", "publish": "shared"}]
+    privacy = {"k": 4} | ({"l": {"condition": {"icd": {"distinct": 2}}}} if promised else {})
+    job = load_tables_job(hospital_job(tmp_path, {}, tables=described, privacy=privacy))
     originals = their_sources(tmp_path) | ({missing: None} if missing else {})
     tables = {name: WrittenTables(job, {key: () for key in job.tables}, originals, {}).read(name) for name in job.tree.tables}
     with duckdb.connect() as connection:

@@ -13,6 +13,7 @@ import pytest
 from tasks.release.files import BOM, Csv
 from tasks.verification.entries import _holds
 from tasks.verification.file_forms import _Entries, csv_faults, more_than_records, parquet_faults
+from tasks.writing.runs import write_release
 
 LAYOUT = Csv(";", {"q": "VARCHAR", "kind": "VARCHAR", "n": "BIGINT", "share": "DOUBLE"})
 RECORDS = 'q;kind;n;share\n"a;b";"x";1;0.5\n"\'=c";"\'=y";;2.0\n;;-3;\n'
@@ -116,3 +117,55 @@ def test_entries_are_used_and_in_order_by_column_and_by_what_its_row_groups_have
     for columns in groups:
         entries.add(columns)
     assert entries.are_due() is due
+
+
+@pytest.mark.parametrize("numbers", [1, 2000])
+@pytest.mark.parametrize("long", [True, False])
+@pytest.mark.parametrize(
+    ("hidden", "faults"),
+    [("nothing", 0), ("entry", 1), ("order", 1), ("statistics", 1), ("dictionary", 1), ("plain", 1), ("as before", 0)],
+)
+def test_texts_that_fill_a_page_of_entries_and_those_that_do_not_are_written_again_each_in_its_way(
+    tmp_path: Path, numbers: int, long: bool, hidden: str, faults: int
+) -> None:
+    """Texts are a dictionary or plain where they are written, which their bytes alone tell where entries fill more than a page."""
+    path, entries = tmp_path / "0.parquet", {"entry": ["x", "y", "z"], "order": ["y", "z", "x"]}.get(hidden, ["x", "y"])
+    size = 1_100 if long else 4
+    columns: dict[str, pa.Array] = {
+        "plain": pa.array([f"{number:0{size}}" for number in range(1_000)] * 2, pa.large_string()),
+        "coded": pa.DictionaryArray.from_arrays(pa.array([1, 0] * 1_000, pa.int32()), pa.array(entries, pa.large_string())),
+        "number": pa.array([number % numbers for number in range(2_000)]),
+        "word": pa.array([f"word {number}" for number in range(2_000)], pa.large_string()),
+        "flag": pa.array([True, False] * 1_000),
+    }
+    kinds = {"number": pa.int64(), "flag": pa.bool_()}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
+    # Files of before have a dictionary of every column; one of some that are not shorter with it, or none of one that is, is another form.
+    held = {"dictionary": ["plain", "coded", *(["number"] if numbers > 1 else ["word"])], "plain": ["coded"], "as before": list(columns)}
+    changed = {"write_statistics": ["number"]} if hidden == "statistics" else {"use_dictionary": held[hidden]} if hidden in held else {}
+    with pytest.MonkeyPatch.context() as patch:
+        whole = pq.ParquetWriter
+        patch.setattr(pq, "ParquetWriter", lambda *given, **named: whole(*given, **named | changed))
+        write_release(path, columns, schema)
+    assert parquet_faults([path], tmp_path, same_library=True) == more_than_records(faults)
+    assert [one.name for one in tmp_path.iterdir()] == ["0.parquet"], "no copy is left"
+
+
+def test_a_file_without_records_has_its_form_and_one_that_cannot_be_read_makes_none_of_before(tmp_path: Path) -> None:
+    """Of the files of a release all are of before, or none."""
+    empty, before, broken = (tmp_path / f"{name}.parquet" for name in ("empty", "before", "broken"))
+    write_release(empty, {"q": pa.array([], pa.large_string()), "n": pa.array([], pa.int64())}, PLAIN)
+    bare = tmp_path / "bare.parquet"
+    with pq.ParquetWriter(bare, PLAIN, compression="zstd", write_statistics=False):
+        pass
+    assert [pq.read_metadata(path).num_rows for path in (empty, bare)] == [0, 0]
+    assert [pq.read_metadata(path).num_row_groups for path in (empty, bare)] == [1, 0]
+    assert parquet_faults([empty], tmp_path, same_library=True) == []
+    assert parquet_faults([bare], tmp_path, same_library=True) == []
+    with pytest.MonkeyPatch.context() as patch:
+        whole = pq.ParquetWriter
+        patch.setattr(pq, "ParquetWriter", lambda *given, **named: whole(*given, **named | {"use_dictionary": True}))
+        write_release(before, {"q": pa.array(["a", "b"], pa.large_string()), "n": pa.array([1, 2])}, PLAIN)
+    broken.write_bytes(b"PAR1")
+    assert parquet_faults([before], tmp_path, same_library=True) == []
+    assert parquet_faults([before, broken], tmp_path, same_library=True) == [*more_than_records(2), "a data file cannot be read as Parquet"]

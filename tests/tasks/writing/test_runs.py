@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil, sqrt
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors.values import ValuesError
+from tasks.store.keys import StepCode
+from tasks.store.store import Store
 from tasks.writing import two_level_shuffle
 from tasks.writing.people import write_fragment_members
 from tasks.writing.runs import (
@@ -108,18 +111,41 @@ def test_numbers_of_which_few_differ_are_written_as_a_dictionary_though_not_all_
 def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: pytest.MonkeyPatch, files: int) -> None:
     monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: 2)
 
-    def made(_run: Any, _step: Any, given: Any, groups: Any) -> list[Any]:
+    def made(given_run: Any, step: Any, given: Any, groups: Any) -> list[Any]:
+        assert (given_run, step, given.columns, given.store) == (run, two_level_shuffle.SHUFFLE_PARTS, 1, "store")
+        assert [number for numbers in given.files for number in numbers] == list(range(files)), "each file is in one shuffle part"
         return [SimpleNamespace(shuffle_parts=tuple((*numbers, len(group)) for numbers in given.files)) for group in groups]
 
     monkeypatch.setattr(two_level_shuffle, "each_alone", made)
-    run: Any = SimpleNamespace(store=None)
+    run: Any = SimpleNamespace(store="store")
     runs: Any = list(range(17))
     found = two_level_shuffle.shuffle_runs(run, runs, files, 1)
     assert len(found.runs) <= found.files <= len(found.runs) + 2
+    assert found.files == ceil(sqrt(files))
     assert {len(part) for part in found.runs} == {4}, "seventeen runs, five at a time"
     for number in range(files):
         part, within = found.of(number)
         assert all(one[within] == number for one in part)
+
+
+@pytest.mark.parametrize(("files", "runs", "workers"), [(0, 9, 2), (1, 9, 2), (2, 8, 2), (2, 9, 0)])
+def test_few_files_or_runs_and_those_of_one_machine_are_gathered_at_once(
+    monkeypatch: pytest.MonkeyPatch, files: int, runs: int, workers: int
+) -> None:
+    monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: workers)
+    monkeypatch.setattr(two_level_shuffle, "each_alone", None)
+    every: Any = list(range(runs))
+    found = two_level_shuffle.shuffle_runs(SimpleNamespace(store=None), every, files, 1)  # type: ignore[arg-type]
+    assert found == ((tuple(every),), max(files, 1))
+    assert [found.of(number) for number in range(files)] == [(tuple(every), number) for number in range(files)]
+
+
+def test_two_files_of_nine_runs_are_gathered_apart_where_there_are_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: 1)
+    monkeypatch.setattr(two_level_shuffle, "each_alone", lambda *given: [SimpleNamespace(shuffle_parts=tuple(group)) for group in given[3]])
+    every: Any = list(range(9))
+    found = two_level_shuffle.shuffle_runs(SimpleNamespace(store=None), every, 2, 1)  # type: ignore[arg-type]
+    assert found == (((0, 3, 6), (1, 4, 7), (2, 5, 8)), 2)
 
 
 def test_numbers_are_judged_by_evenly_spaced_ones_where_there_are_many() -> None:
@@ -128,6 +154,17 @@ def test_numbers_are_judged_by_evenly_spaced_ones_where_there_are_many() -> None
     spaced[::8] = np.arange(1, SAMPLED_VALUES + 1)
     assert not pays_to_dictionary_encode(pa.array(spaced))
     assert pays_to_dictionary_encode(pa.array(np.roll(spaced, 1)))
+
+
+@pytest.mark.parametrize(
+    ("times", "distinct", "pays"), [(4, 2048, True), (4, 2049, False), (5, 2048, False), (8, 1535, True), (8, 1536, False)]
+)
+def test_all_are_looked_at_up_to_four_times_as_many_as_are_sampled(times: int, distinct: int, pays: bool) -> None:
+    """Of eight times as many, three quarters of the sampled ones differ where a quarter of all may be expected to."""
+    values = np.zeros(times * SAMPLED_VALUES, np.int64)
+    values[::times] = np.minimum(np.arange(SAMPLED_VALUES), distinct - 1)
+    values[1] = min(distinct - 1, SAMPLED_VALUES)
+    assert pays_to_dictionary_encode(pa.array(values)) is pays
 
 
 def test_a_text_is_long_for_its_file_only_beyond_both_bounds() -> None:
@@ -163,6 +200,11 @@ def test_a_dictionary_pays_where_a_quarter_of_the_numbers_or_half_of_the_texts_d
     assert pays_to_dictionary_encode(pa.array(values)) is pays
 
 
+@pytest.mark.parametrize(("entries", "places", "pays"), [(["a", None], [0, 1, 1], True), (["a", "b", "c", None], [0, 1, 2, 3], False)])
+def test_an_entry_without_a_text_is_none_of_the_texts_that_differ(entries: list[str | None], places: list[int], pays: bool) -> None:
+    assert pays_to_dictionary_encode(pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(entries))) is pays
+
+
 def test_one_long_text_is_plain_where_it_takes_more_than_a_page() -> None:
     for more in (0, 1):
         text = pa.DictionaryArray.from_arrays(pa.array([0] * 3, pa.int32()), ["x" * (PAGE - 4 + more)])
@@ -188,6 +230,27 @@ def test_a_shuffle_part_has_the_records_of_its_files_of_all_runs(tmp_path: Path,
         assert [column.to_pylist() for column in found[1]] == [column.to_pylist() for column in expected[1]]
         assert [column.type for column in found[1]] == [column.type for column in expected[1]]
     assert two_level_shuffle.write_shuffle_part(tmp_path / "none.arrow", runs, range(7, 7), 2) == 0
+
+
+def test_each_shuffle_part_of_a_group_of_runs_is_kept_by_itself(tmp_path: Path) -> None:
+    store, step = Store(tmp_path), StepCode("runs", two_level_shuffle.__name__)
+    runs = [
+        store.make(
+            "runs",
+            step.key(number),
+            ".arrow",
+            lambda path, n=number: write_run(path, np.full(10, n, np.int32), payload(3, 10), np.arange(10) % 5),
+        )
+        for number in range(2)
+    ]
+    given = two_level_shuffle.PartRanges((range(2), range(2, 4), range(4, 5)), 2, store)
+    parts = two_level_shuffle._lay(given, runs).shuffle_parts
+    assert [part.rows for part in parts] == [8, 8, 4]
+    paths = [store.path(run) for run in runs]
+    for part, numbers in zip(parts, given.files, strict=True):
+        for place, number in enumerate(numbers):
+            (mine, columns), (whole, expected) = read_file_records([store.path(part)], place, 2), read_file_records(paths, number, 2)
+            assert (mine.tolist(), [one.to_pylist() for one in columns]) == (whole.tolist(), [one.to_pylist() for one in expected])
 
 
 @pytest.mark.parametrize(
