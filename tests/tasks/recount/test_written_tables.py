@@ -83,13 +83,20 @@ def test_histories_are_as_far_from_all_as_half_of_the_persons_are_from_the_other
 ) -> None:
     t = round(distance + more, 3)
     privacy = {"t": {"person": {"income": said | {"t": t}}}}
-    rows = two_histories()
+    rows, sources = two_histories(), their_sources(tmp_path, 8)
+    rows["person"] = [row | {"age": "[0 - 39]" if row["income"] == 7 else "[40 - 79]"} for row in rows["person"]]
     if not fails:
-        assert recounted(tmp_path, rows, None, privacy=privacy).persons == 8
+        assert recounted(tmp_path, rows, None, originals=sources, privacy=privacy).persons == 8
         return
     with pytest.raises(VerificationError) as error:
-        recounted(tmp_path, rows, None, privacy=privacy)
+        recounted(tmp_path, rows, None, originals=sources, privacy=privacy)
     assert list(error.value.faults) == [f"2 of 2 histories are farther from the whole in 'income' than t = {t}"]
+
+
+def test_without_all_sources_no_distance_from_them_is_a_fault(tmp_path: Path) -> None:
+    privacy = {"t": {"person": {"income": {"distance": "equal", "t": 0.01}}}}
+    some = their_sources(tmp_path, 8) | {"person": None}
+    assert recounted(tmp_path, two_histories(), None, originals=some, privacy=privacy).persons == 8
 
 
 @pytest.mark.parametrize(
@@ -145,16 +152,19 @@ def test_labels_that_tell_hidden_values_are_counted_each_once(tmp_path: Path) ->
         recounted(tmp_path, rows, None, top=90)
 
 
-def their_sources(folder: Path) -> dict[str, Original | None]:
-    """The four persons as they were, and what they had."""
+def their_sources(folder: Path, persons: int = 4) -> dict[str, Original | None]:
+    """The four persons as they were, and what they had; of more, the others are older and had something else."""
     rows: Rows = {
-        "person": [{"person_id": number, "age": 5 + 10 * number, "income": 7} for number in range(4)],
+        "person": [{"person_id": number, "age": 5 + 10 * number, "income": 7 if number < 4 else 9} for number in range(persons)],
         "visit": [
             {"visit_id": f"s{number}{visit}", "person_id": number, "ward": "ab"[visit], "nights": visit}
-            for number in range(4)
+            for number in range(persons)
             for visit in range(2)
         ],
-        "condition": [{"person_id": number, "visit_id": f"s{number}0", "chronic": "no", "icd": "x"} for number in range(4)],
+        "condition": [
+            {"person_id": number, "visit_id": f"s{number}0", "chronic": "no", "icd": "x" if number < 4 else "y"}
+            for number in range(persons)
+        ],
     }
     made: dict[str, Original | None] = {}
     for name, table in rows.items():
