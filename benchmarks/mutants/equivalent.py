@@ -76,9 +76,6 @@ EQUIVALENT: Mapping[str, str] = {
         "Masked records are taken off the starred ones only where both are as many, and of a source no record is starred."
     ),
     "tasks/verification/file_forms.py:_is_plain: 0 -> (0 + 1)": "A file without row groups has none that is too large.",
-    "core/composition/classes.py:count_records_at_risk: 0 -> (0 + 1) #1": (
-        "Classes are numbered from 0 to a largest number at most: cells are counted alike where the numbers could be larger."
-    ),
     "core/recount/classes.py:recount_sql: IS NOT DISTINCT FROM -> =": (
         "A filter takes what is unknown as what is not so, and nothing but filters reads the stars."
     ),
@@ -126,9 +123,6 @@ EQUIVALENT: Mapping[str, str] = {
         "What is made anew each time is the same, and takes longer."
     ),
     "tasks/writing/runs.py:_check_unpacked: 0 -> (0 + 1)": "A dictionary without a text unpacks to nothing, as is asked right afterwards.",
-    "core/composition/classes.py:count_records_at_risk: 1 -> (1 + 1)": (
-        "Classes are numbered from 0 and -1 is none: two up they hold no negative digit either, and are as different."
-    ),
     "core/composition/contents.py:Sketch.of: >= -> >": "What is left out there is left out when the sketch is cut to its size, too.",
     "core/lattice/bounded_evaluations.py:Evaluations.see: >= -> > #1": "One node more is known before some are forgotten.",
     "core/recoding/release_order.py:_sorted_as_numbers: > -> >=": "Records that just fit into a number sort the same without one.",
@@ -316,5 +310,58 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/verification/file_forms.py:_write_again: 1 -> (1 + 1)": "A row group with one record is one group, as is one with none.",
     "tasks/writing/two_level_shuffle.py:_plain: 1 -> (1 + 1)": "Columns of a run are taken by their places, and nobody reads their names.",
     "tasks/recount/table_values.py:value_faults: 0 -> (0 + 1)": "Only promises that compare classes with the whole have levels.",
+    "core/composition/classes.py:count_records_at_risk: 0 -> (0 + 1)": (
+        "Joint classes are counted alike where their numbers could be larger."
+    ),
+    "core/composition/classes.py:count_records_at_risk: 1 -> (1 + 1)": (
+        "Joint classes are counted alike where their numbers could be larger."
+    ),
+    "core/composition/classes.py:count_records_at_risk: int(key.max(initial=0)) + 1 -> int(key.max(initial=0))": (
+        "Room for too few numbers grows; how many there could be says what takes less memory."
+    ),
+    "core/composition/classes.py:count_records_at_risk: int(key.max(initial=0)) + 1 -> 1": (
+        "Room for too few numbers grows; how many there could be says what takes less memory."
+    ),
+    "core/lattice/certificate.py:Examination._bound_finer: 0 -> (0 + 1) #2": (
+        "No value of an objective without prices is below 1, so that bounds below 1 all say nothing; above it both ways go down."
+    ),
+    "core/lattice/certificate.py:Examination._bound_finer: 0 -> (0 + 1) #3": (
+        "No value of an objective without prices is below 1, so that bounds below 1 all say nothing; above it both ways go down."
+    ),
+    "core/lattice/lattice.py:Lattice.at: index, self.root -> self.root, index": ("A sum is the same in either order."),
+    "core/lattice/lattice.py:fitting_node: size(finest) <= budget -> False": (
+        "Where the finest node fits, all do: one level at a time made finer ends there, which takes longer."
+    ),
+    "core/privacy/holders.py:fewest_too_many: 0 -> (0 + 1) #2": (
+        "The number of values comes with the bound of entropy; where l = 1 sets none, no share falls below it."
+    ),
+    "core/privacy/refusals.py:refusals_disclose: 2 -> (2 + 1)": ("A row of scratch more is not used."),
+    "core/recoding/release_order.py:_words: < -> <= #1": ("NumPy shifts out all bits of a word that is moved by its width."),
+    "core/recoding/release_order.py:_words: 64 -> (64 + 1)": ("NumPy shifts out all bits of a word that is moved by its width."),
+    "core/recoding/release_order.py:assign_files: > -> >=": ("A class of one file is spread over one, which takes longer."),
+    "core/recoding/release_order.py:assign_files: len(wide) and columns -> ((columns))": (
+        "No record has no hash, which takes longer to find out."
+    ),
+    "core/recoding/release_order.py:ranks_with_null: is_text -> False": ("Arrow sorts texts by their bytes too, which takes longer."),
+    "core/recount/labels/group_levels.py:_scaled: 2 * most -> most": (
+        "Numbers and edges are a quarter of what 64 bits hold at most, so that their differences fit either way."
+    ),
+    "core/recount/labels/group_levels.py:_scaled: greatest * factor + 2 * most < LARGEST_INT64_NUMBER -> False": (
+        "Python's whole numbers are as exact, and take longer."
+    ),
+    "core/recount/labels/label_losses.py:_pricer: sets is None -> False": ("Where no label is a set, none is asked as one."),
+    'core/recount/labels/label_losses.py:_of_sets: ", " in row[0] -> True': ("One piece is taken for a value whether or not it is listed."),
+    "core/recount/labels/label_losses.py:_members: values -> True": (
+        "Without a value that has commas no pieces together are one, which takes longer to find out."
+    ),
+    "core/recount/linked.py:linked_sql: UNION ALL -> UNION": (
+        "Rows that are alike are of one person, and are grouped by person right afterwards; of others there is one for each combination."
+    ),
+    "core/recount/risk.py:risk_of_files: starred, masked -> masked, starred": (
+        "They are compared for equality, and one is used where they are equal."
+    ),
+    "core/units/person_rollups.py:PersonRollUps.classes: > -> >=": (
+        "Where the fewest and the most persons are as many, counting them finds as many too, which takes longer."
+    ),
 }
 """By the name of a mutant."""

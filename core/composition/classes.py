@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import PackedWords, Packing
+from core.columns.coding import PackedWords, Packing, single_word
 from core.columns.kernels import add_cells, number_cells, occupied
 from core.histograms.histogram import COMPACT_KEYS, count_cells, merge_parts
 from core.histograms.projections import Bundles, GroupWeights
@@ -98,11 +98,7 @@ def count_records_at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[
         counts: Shape (cells,), records.
         k: Fewest records that are safe.
     """
-    published = np.logical_or.reduce([mine != SUPPRESSED for mine in classes]) if len(counts) else np.empty(0, np.bool_)
-    # One up, because SUPPRESSED is -1 and a word holds no negative digits.
-    words = tuple(mine[published].astype(np.int64) + 1 for mine in classes)
-    product = 1
-    for mine in words:
-        product *= int(mine.max(initial=0)) + 1
-    _, summed = count_cells(words, product, counts[published])
+    published = np.logical_or.reduce([mine != SUPPRESSED for mine in classes])
+    key = single_word(tuple(mine[published].astype(np.int64) for mine in classes))
+    _, summed = count_cells((key,), int(key.max(initial=0)) + 1, counts[published])
     return int(summed[summed < k].sum())

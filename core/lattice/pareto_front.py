@@ -95,6 +95,6 @@ def _thinned(nodes: Sequence[ParetoNode]) -> list[ParetoNode]:
     """Return all optimal nodes and, up to ``MOST_SHOWN`` nodes in all, others evenly spread."""
     others = [one for one in nodes if not one.optimal]
     room = max(MOST_SHOWN - (len(nodes) - len(others)), 0)
-    places = set(np.linspace(0, len(others) - 1, room).round().astype(int).tolist()) if others else set()
+    places = set(np.linspace(0, len(others) - 1, room).round().astype(int).tolist())
     shown = {one.node for place, one in enumerate(others) if place in places}
     return [one for one in nodes if one.optimal or one.node in shown]

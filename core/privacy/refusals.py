@@ -67,7 +67,7 @@ def refusal_discloses(
         present: Likewise, what is in it does not matter.
     """
     values, null, least = codes.shape[0], demands.nulls[column], least_values(column, demands)
-    falling = np.argsort(-np.where(codes == null, totals.sum() + 1, totals), kind="mergesort")
+    falling = np.argsort(-np.where(codes == null, totals.sum(), totals), kind="mergesort")
     possible, lacked = np.zeros((2, values), np.bool_), np.zeros((2, values), np.bool_)
     failed = False
     if not demands.holder_bounds.columns_bounded[column]:

@@ -154,7 +154,7 @@ def _words(texts: pa.StringArray, skipped: int) -> NDArray[np.uint64]:
     at = np.minimum(starts, len(given) - WORD)
     found = np.lib.stride_tricks.sliding_window_view(given, WORD)[at].view(">u8").ravel().astype(np.uint64)
     before, beyond = (starts - at) * WORD, np.maximum(WORD - (ends[1:] - starts), 0) * WORD
-    there = (before < 64) & (beyond < 64)
+    there = beyond < 64
     left, right = (np.where(there, bits, 0).astype(np.uint64) for bits in (before, beyond))
     return np.where(there, found << left >> right << right, np.uint64(0))
 

@@ -334,7 +334,7 @@ def _of_sets(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
     values = frozenset(row[0] for row in reading.rows if ", " in row[0])
     members = {label: _members(label, values) for label in labels if _is_set(label)}
     named = {each for found in members.values() for each in found} | {label for label in labels if label not in members}
-    each = one if reading.rows else Fraction(1, max(len(named), 1))
+    each = one if reading.rows else Fraction(1, len(named))
     return lambda label: min(len(members[label]) * each, Fraction(1))
 
 

@@ -160,7 +160,8 @@ def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folde
     def kept(count: int) -> Reader:
         def read(label: str) -> Span | None:
             masked = len(label) - count
-            if masked <= 0 or label[count:] != spec.mask * masked:
+            # A label that is no longer than what is kept is a value, and read as it.
+            if label[count:] != spec.mask * masked:
                 return None
             # A beginning that is shorter than the sparse ones says nothing of those: they are published as a group of their own.
             return (
@@ -204,7 +205,6 @@ def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Arr
 def _place(row: Sequence[str], own: Sequence[str]) -> tuple[tuple[bool, str], ...]:
     """Return the sort key of a value: its groups from the coarsest, then the value.
 
-    Groups that are the null's own come after others.
+    Those that are the null's own come after others.
     """
-    groups = [(bool(own) and label == own[level], label) for level, label in enumerate(row) if level]
-    return (*reversed(groups), (False, row[0]))
+    return tuple((bool(own) and label == own[level], label) for level, label in reversed(list(enumerate(row))))

@@ -132,14 +132,10 @@ def _on_grid(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataT
     for one in counts:
         exact = one.people >= k
         lost = of_rare.get(one.value, (None, 0.0))
-        published.append((None if _same(one.value, gone) else one.value) if exact else lost[0])
-        changed.append(not exact or _same(one.value, gone))
+        published.append((None if one.value == gone else one.value) if exact else lost[0])
+        changed.append(not exact or one.value == gone)
         error.append(0.0 if exact else lost[1])
     return ValuePublication([*published, None], [*changed, False], [*error, 0.0])
-
-
-def _same(value: Any, gone: Any) -> bool:
-    return gone is not None and type(gone) is type(value) and bool(gone == value)
 
 
 def _coarsened(counts: Sequence[ValueCount], way: Publishing, kind: pa.DataType) -> ValuePublication:

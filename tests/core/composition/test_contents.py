@@ -134,3 +134,15 @@ def test_sketches_tell_the_same_records_from_such_as_are_alike_by_chance(mine: n
 def test_what_is_found_in_sources_without_doubles_is_the_same() -> None:
     assert Likeness(1e6, 1e6, 1, 1, 0.0, 0.0).is_shared
     assert not Likeness(1e6, 1e6, 0, 0, 0.0, 0.0).is_shared
+
+
+@pytest.mark.parametrize(("doubled", "shared"), [((0.6, 0.1), True), ((0.1, 0.6), True), ((0.5, 0.5), False), ((0.5, 0.1), False)])
+def test_where_most_records_of_either_have_doubles_whatever_is_alike_is_the_same(doubled: tuple[float, float], shared: bool) -> None:
+    assert Likeness(1000, 1000, 5, 5, *doubled).is_shared is shared
+    assert not Likeness(1000, 1000, 0, 0, *doubled).is_shared
+
+
+@pytest.mark.parametrize(("first", "second", "shared"), [(130, 10, False), (131, 10, True), (10, 130, False), (10, 131, True)])
+def test_three_deviations_more_than_chance_explains_on_either_side_are_the_same(first: int, second: int, shared: bool) -> None:
+    """Chance explains a hundred on both sides, give or take ten."""
+    assert Likeness(1000, 500, first, second, 0.2, 0.1).is_shared is shared

@@ -99,3 +99,6 @@ def test_of_many_nodes_that_are_no_optimum_some_are_shown_evenly_spread() -> Non
     assert max(after - before for before, after in pairwise(shown)) <= 6
     assert _thinned(nodes[:10]) == nodes[:10]
     assert _thinned(nodes[50:51]) == nodes[50:51]
+    for optimal, shown in ((MOST_SHOWN + 1, MOST_SHOWN + 1), (MOST_SHOWN, MOST_SHOWN), (MOST_SHOWN - 1, MOST_SHOWN)):
+        nodes = [ParetoNode((place,), place / 100, 0.0, 0.0, place < optimal) for place in range(MOST_SHOWN + 6)]
+        assert _thinned(nodes) == nodes[:shown]

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recoding.release_order import assign_files, canonical_order, first_files, in_canonical_order, ranks_with_null
+from core.columns.column_types import is_unpublishable, to_working_type
+from core.recoding.release_order import assign_files, canonical_order, first_files, in_canonical_order, ranks_with_null, record_hashes
+from tests.corpus.columns_of_types import FAMILIES
 from tests.laws import tried
 from tests.oracles.columns import TYPES, encodings, values_of
 
@@ -153,10 +155,37 @@ def test_a_class_without_other_columns_stays_in_one_file() -> None:
     assert assign_files(np.zeros(10, np.int32), first, spread, []).tolist() == [0] * 10
 
 
-def test_a_large_class_of_different_records_fills_all_of_its_files() -> None:
-    first, spread = first_files(np.array([1000]), 100)
+@pytest.mark.parametrize("parts", [1, 2, 10])
+def test_a_large_class_of_different_records_fills_all_of_its_files(parts: int) -> None:
+    first, spread = first_files(np.array([1000]), 1000 // parts)
     files = assign_files(np.zeros(1000, np.int32), first, spread, [pa.array(range(1000))])
-    assert sorted(set(files.tolist())) == list(range(10))
+    assert sorted(set(files.tolist())) == list(range(parts))
+
+
+def test_equal_values_of_any_type_have_equal_hashes_in_a_dictionary_or_not() -> None:
+    for kind in (kind for kinds in FAMILIES.values() for kind in kinds.values()):
+        column = to_working_type(kind.column())
+        if is_unpublishable(column.type):
+            continue
+        found = record_hashes([column], len(column)).tolist()
+        assert len(set(found)) == len(set(map(repr, column.to_pylist()))), kind.dtype
+        if not pa.types.is_float16(column.type):
+            assert record_hashes([column.dictionary_encode()], len(column)).tolist() == found, kind.dtype
+
+
+def test_many_numbers_rank_by_their_size() -> None:
+    ranks, size = ranks_with_null(pa.array([*range(2_000, 0, -1), None, 1]))
+    assert (ranks.tolist(), size) == ([*range(1_999, -1, -1), 2_000, 0], 2_001)
+
+
+def test_short_floats_are_told_apart_by_their_bits_as_others_are() -> None:
+    values = [np.float16(value) for value in (0.0, -0.0, 1.5, 0.0, "nan")]
+    column = pa.array([*values, None], pa.float16())
+    ranks, size = ranks_with_null(column)
+    hashes = record_hashes([column], len(column))
+    for found in (ranks.tolist(), hashes.tolist()):
+        assert found[0] == found[3]
+        assert len(set(found)) == size == 5
 
 
 def test_a_null_among_alike_entries_of_a_dictionary_stays_a_null() -> None:

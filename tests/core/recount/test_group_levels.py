@@ -66,6 +66,19 @@ def test_bins_of_numbers(dtype: pa.DataType, data: st.DataObject, widths: list[A
     agree({"widths": widths} | ends, pa.array(values, dtype), nulls)
 
 
+@pytest.mark.parametrize(
+    ("kind", "widths", "values"),
+    [
+        (pa.int64(), [0.1, 1], [2**60, 2**61 + 3]),
+        (pa.decimal128(38, 18), [5, 10], [Decimal("3e-18"), Decimal("7e-18")]),
+        (pa.decimal128(38, 3), [0.001, 10], [Decimal("0.001"), Decimal(2**53)]),
+    ],
+    ids=["times ten too large", "of too wide a bin", "times a thousand too large"],
+)
+def test_bins_of_numbers_that_fit_64_bits_where_what_is_reckoned_of_them_does_not(kind: pa.DataType, widths: Any, values: Any) -> None:
+    agree({"widths": widths}, pa.array(values, kind), 0)
+
+
 @example([-0.0], [2, 4], 0, 0)
 @given(st.lists(NUMBERS[pa.float64()], min_size=1, max_size=20), st.sampled_from([[1], [2, 4], [3]]), st.integers(0, 2), st.integers(0, 1))
 def test_bins_of_ranks(values: list[float], widths: list[int], origin: int, nulls: int) -> None:

@@ -166,3 +166,20 @@ def test_of_values_with_commas_the_longest_that_is_listed_is_taken_and_others_on
     rows = tuple((value, "*") for value in ("a", "b", "c, d", "c, d, e", "x", "y", "z", "f", "g", "a, b, c, q"))
     expected = {"{a, b, c, d}": 3}.get(label, members)
     assert mean(Reading(pa.string(), rows), [label]) == pytest.approx(expected / len(rows))
+
+
+@pytest.mark.parametrize(("sets", "cost"), [(True, 0), (False, Fraction(1, 5))])
+def test_of_a_column_without_a_list_a_set_costs_its_values_over_all_that_labels_name(sets: bool, cost: Fraction) -> None:
+    labels = ["{a, b}", "c", "e", "f", "{a, d}"]
+    assert mean(Reading(pa.string(), sets=sets), labels) == pytest.approx(float(2 * Fraction(2, 6) + 3 * cost) / 5)
+    # Of a value that has commas it is not known where it ends; no set costs more than all.
+    assert mean(Reading(pa.string(), sets=sets), ["{a, a, a}"]) == 1
+
+
+def test_groups_beside_sets_are_read_at_the_finest_level_that_has_all_of_them() -> None:
+    rows = (("a", "care", "care", "*"), ("b", "care", "care", "*"), ("c", "craft", "care", "*"), ("d", "craft", "care", "*"))
+    assert mean(Reading(pa.string(), rows), ["care", "craft", "{a, b}"]) == pytest.approx(2 / 4)
+
+
+def test_numbers_without_a_list_are_read_as_ranges() -> None:
+    assert mean(Reading(pa.int64()), ["[20 - 29]", "[30 - 39]"]) == pytest.approx(9 / 19)

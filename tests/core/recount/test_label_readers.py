@@ -407,6 +407,8 @@ def test_of_a_list_no_value_is_covered_after_which_the_rest_is_none() -> None:
     values = pa.array(["a", "a, b", "c", "c, d"])
     spans = reading({"prefix": [1]}, values, ["{a, b, c}", "{a, b, c, d}"])
     assert [covered(spans, label) for label in range(2)] == [[1, 2], [1, 3]]
+    # Nor one before which it is.
+    assert covered(reading({"prefix": [1]}, pa.array(["a, b", "b", "c"]), ["{a, b, c}"]), 0) == [0, 2]
 
 
 def test_a_year_or_a_month_is_no_moment() -> None:

@@ -87,6 +87,13 @@ def test_digests_are_the_same_on_every_machine() -> None:
     assert digests_of([], 0).dtype == np.uint64
 
 
+def test_of_no_texts_there_is_no_digest_whether_or_not_it_is_said_where_the_first_begins() -> None:
+    nothing = pa.py_buffer(b"")
+    for kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        for column in (pa.array([], kind), pa.Array.from_buffers(kind, 0, [None, nothing, nothing])):
+            assert digests_of([column], 0).tolist() == []
+
+
 FIXED = [16926848382263734226, 10303999239157948088]
 
 

@@ -168,3 +168,10 @@ def test_means_are_those_of_the_groups_with_the_least_squared_error(steps: list[
 
 def test_of_groups_that_are_equally_good_the_last_one_is_the_smallest() -> None:
     assert means_of(dict.fromkeys(range(5), 1), 2).published == [1, 1, 1, 3.5, 3.5, None]
+
+
+def test_few_nulls_take_the_number_of_the_fewest_people_with_them() -> None:
+    counts = [ValueCount(value, people, people, people) for value, people in ((1, 5), (2, 3), (4, 4))]
+    for nulls, kept in ((0, [1, 2, 4]), (1, [1, None, 4]), (3, [1, 2, 4])):
+        found = publication_of(counts, nulls, 0, pa.int64(), "shared", 3)
+        assert found == ValuePublication([*kept, None], [one is None for one in kept] + [False], [0.0] * 4)
