@@ -57,6 +57,10 @@ class Original(NamedTuple):
         """
         return persons_in(job, self.columns)
 
+    def type_of(self, column: str) -> pa.DataType:
+        """Return the type of a column's values, whether or not they are encoded by a dictionary."""
+        return _plain_type(self.columns, column)
+
 
 @contextmanager
 def source_at_hand(job: Job) -> Iterator[Original | None]:
@@ -122,7 +126,12 @@ def _parquet(job: Job, file: Path, digest: str, store: Store | None) -> Path:
 
 def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
     """Return the quoted person columns of a source, each with whether it is floating-point."""
-    return {quote(name): pt.is_floating(columns.field(name).type) for name in job.columns.person}
+    return {quote(name): pt.is_floating(_plain_type(columns, name)) for name in job.columns.person}
+
+
+def _plain_type(columns: pa.Schema, column: str) -> pa.DataType:
+    kind = columns.field(column).type
+    return kind.value_type if pt.is_dictionary(kind) else kind
 
 
 def normalised_relation(job: Job, read: str) -> str:
@@ -170,7 +179,7 @@ def with_source_types(values: pa.Array, original: Original, column: str) -> pa.A
     """
     if column not in original.columns.names or not pt.is_timestamp(values.type):
         return values
-    given = original.columns.field(column).type
+    given = original.type_of(column)
     if not pt.is_timestamp(given):
         return values
     try:

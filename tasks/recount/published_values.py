@@ -230,7 +230,7 @@ def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier)
     columns = published_columns(job, qid)
     counted = label_groups(rows.countable_records(rows.release), tuple(map(quote, columns)))
     labels = fetch_columns(rows.connection, f"FROM {rows.grouped('release', counted)}")
-    kind, records = original.columns.field(qid.name).type, labels.pop("records").to_numpy()
+    kind, records = original.type_of(qid.name), labels.pop("records").to_numpy()
     reading = _reading(job, qid, kind)
     published = [with_source_types(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))]
     if len(published) == 1 and not _is_text(published[0].type):
