@@ -92,6 +92,9 @@ def _text(manifest: BaseModel) -> str:
     return manifest.model_dump_json(indent=2) + "\n"
 
 
+ALTERED = "manifest.json was altered since publication: it is not what its seal is of"
+
+
 def has_valid_digest(content: bytes) -> bool:
     """Return whether the bytes of a manifest's file match the digest inside them."""
     found = _SEAL.search(content)

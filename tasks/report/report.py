@@ -16,13 +16,14 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.release.manifest import Manifest
+from schemas.release.evidence import ALTERED, has_valid_digest
+from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RequestedTerms, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.recount.recount import count_classes, file_faults, risk_faults
 from tasks.release.examples import examples_of
 from tasks.release.files import data_files, file_error, layout_of, relation_of
-from tasks.release.manifest import is_of_job, read_manifest
+from tasks.release.manifest import is_of_job, manifest_content, read_manifest
 from tasks.report.claims import attack_sentences, maximum_risk, reported_attacks, together_sentences
 from tasks.report.criteria import advice_sentences, criteria_of
 from tasks.report.sentences import (
@@ -216,10 +217,12 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
     files, manifest = data_files(release), read_manifest(release)
     if manifest is None:
         raise StorageError.not_a_release(str(release), "it has no manifest.json")
-    what, terms = f"'{release}'", _terms(release, manifest, job)
-    # Digests first: what is counted in altered files says nothing of the release.
-    if faults := file_faults(release, files, manifest):
+    what = f"'{release}'"
+    # Digests first: what is counted in altered files says nothing of the release. Manifests of earlier formats had none of their own.
+    altered = manifest.format >= FORMAT and not has_valid_digest(manifest_content(release))
+    if faults := [*([ALTERED] if altered else []), *file_faults(release, files, manifest)]:
         raise VerificationError(what, faults)
+    terms = _terms(release, manifest, job)
     found = recount_release_files(what, files, manifest, terms)
     if faults := rebuilt_report_faults(manifest, found):
         raise VerificationError(what, faults)

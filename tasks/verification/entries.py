@@ -14,7 +14,7 @@ from schemas.errors.base import counted
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
-from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, has_valid_digest, is_as_written
+from schemas.release.evidence import ALTERED, DOCUMENTS, MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES, is_listed
 from tasks.store.place import Place, place_of, target_of
@@ -104,7 +104,7 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """
     valid = has_valid_digest(content)
-    faults = [] if valid else ["manifest.json was altered since publication: it is not what its seal is of"]
+    faults = [] if valid else [ALTERED]
     if not is_as_written(content, manifest):
         faults.append("manifest.json holds more than a manifest, or is written in another form")
     return faults + folder_faults(release, manifest, kept_seal if valid else "")

@@ -27,6 +27,7 @@ from tasks.report.report import rebuild_report
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import JOB, QIDS, class_sizes, generalise, people, people_job, released
 from tests.oracles.contrast import contrast
+from tests.tampering.kinds import anew
 
 TABLE = people(400)
 HOSTILE = "<script>alert('1')</script> & \"q\""
@@ -214,8 +215,9 @@ def kept(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Path
     return anonymise(people_job(tmp_path_factory.mktemp("kept"), TABLE), "suppression.limit=0.2").folder
 
 
-def altered(manifest: Path, **figures: Any) -> None:
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | figures))
+def altered(release: Path, **figures: Any) -> None:
+    """Change figures of a manifest, and give it the digest that it would have."""
+    anew(release, lambda said: said.update(figures), report=False)
 
 
 @pytest.mark.ci
@@ -234,7 +236,7 @@ def test_no_report_is_made_of_files_that_are_not_the_manifests(direct: CommandLi
 def test_no_report_is_made_of_a_manifest_that_is_not_true_of_the_files(kept: Path, tmp_path: Path) -> None:
     release = tmp_path / "release"
     shutil.copytree(kept, release)
-    altered(release / "manifest.json", classes=1, min_class=200)
+    altered(release, classes=1, min_class=200)
     with pytest.raises(VerificationError, match=r"min_class = 200, the files hold"):
         rebuild_report(release)
     (release / "manifest.json").unlink()
@@ -242,10 +244,20 @@ def test_no_report_is_made_of_a_manifest_that_is_not_true_of_the_files(kept: Pat
         rebuild_report(release)
 
 
+def test_no_report_is_made_of_a_manifest_that_was_altered(kept: Path, tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    shutil.copytree(kept, release)
+    text = (release / "manifest.json").read_text()
+    gcp = json.loads(text)["loss"]["gcp"]
+    (release / "manifest.json").write_text(text.replace(f'"gcp": {gcp}', f'"gcp": {gcp / 2}'))
+    with pytest.raises(VerificationError, match=r"manifest\.json was altered since publication"):
+        rebuild_report(release)
+
+
 def test_a_manifest_that_kept_nothing_of_its_job_needs_the_job(kept: Path, tmp_path: Path) -> None:
     release = tmp_path / "release"
     shutil.copytree(kept, release)
-    altered(release / "manifest.json", asked=None)
+    altered(release, asked=None)
     with pytest.raises(StorageError, match="--job"):
         rebuild_report(release)
     path = kept.parent.parent / "job.yaml"
