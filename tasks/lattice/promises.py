@@ -74,8 +74,14 @@ def check_at_least_k(job: Job, count: int, unit: str = "record") -> None:
         raise PrivacyError.too_few(job.privacy.k, count, unit)
 
 
-def check_promise(job: Job, coding: Coding) -> None:
-    """Raise ``PrivacyError`` if all records as one class fail the job's requirements."""
+def check_promise(job: Job, coding: Coding, *, suppressed: bool = False) -> None:
+    """Raise ``PrivacyError`` if all records as one class fail the job's requirements.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        suppressed: Whether some records may be suppressed, so that only what no class can keep then is asked.
+    """
     check_at_least_k(job, coding.records)
     spreads = {}
     for position, domain in enumerate(coding.sensitive):
@@ -84,7 +90,7 @@ def check_promise(job: Job, coding: Coding) -> None:
         spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
     promise = promise_of(job, coding)
     # How many people have a value is not known here: records only tell which values there are, if somebody has them.
-    if (promise.relaxed if job.columns.person else promise).fails(np.array([coding.records]), spreads)[0]:
+    if (promise.relaxed if job.columns.person or suppressed else promise).fails(np.array([coding.records]), spreads)[0]:
         raise PrivacyError.one_class_fails(models_promised(job))
 
 

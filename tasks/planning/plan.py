@@ -27,6 +27,7 @@ from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, uni
 from tasks.counting.untreated import check_published, measure_untreated_columns
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed, searched_axes
+from tasks.lattice.promises import check_promise
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan, make_local_plan
@@ -277,6 +278,8 @@ def aim_of(job: Job) -> str:
 def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, Any]:
     """Return the plan's entries on a lattice and its root."""
     root = choose_root(run.job, coding)
+    # What no class can keep ends the run, however many records it suppresses.
+    check_promise(run.job, coding, suppressed=True)
     return {
         "histograms_to_scan": _uncounted(run, source, HISTOGRAMS),
         "nodes": Lattice.allowed(searched_axes(run.job, coding)).nodes,

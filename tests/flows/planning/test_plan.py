@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from flows.terminal.plans import contributor_sentence, plan_summary, published_column_rows
+from schemas.errors.base import PrivacyError
 from schemas.job.job import load_job
 from schemas.release.figures import PassedColumn, passthrough_warnings
 from tasks.counting import uniqueness
@@ -142,3 +144,13 @@ def test_cuts_that_follow_from_sensitive_values_are_warned_of_before_and_after(a
     made = anonymise(job)
     assert TRIED_NEXT in warning_sentences(made.manifest)
     assert "method.refused: next" in (made.folder / "report.html").read_text()
+
+
+@pytest.mark.ci
+def test_a_plan_ends_as_the_run_where_no_class_can_keep_the_promise(anonymise: Anonymise, tmp_path: Path) -> None:
+    path = people_job(tmp_path, people(60), privacy={"k": 2, "l": {"disease": {"distinct": 99}}}, suppression={"limit": 0.5})
+    for tried in (partial(make_plan, load_job(path)), partial(anonymise, path)):
+        with pytest.raises(PrivacyError, match="All records in one class would not keep"):
+            tried()
+    # What a class may keep once others are suppressed is left to the run.
+    assert make_plan(load_job(path, ["privacy.l={disease: {entropy: 1.5}}"])).records == 60
