@@ -285,7 +285,8 @@ def verify_against(
                 found_out = _people_found_out(job, f"'{release}'", files, layout, unproved, original, claim, spill)
             if found_out.lacking:
                 faults.append(f"{found_out.lacking:,} of the classes do not hold the records that the source has for what they publish")
-            basis = RecountBasis(unproved, claimed_k(manifest), claim, found_out.because)
+            ranged = manifest.endpoints if manifest else None
+            basis = RecountBasis(unproved, claimed_k(manifest), claim, found_out.because, ranged=ranged)
             found = recount(job, files, spill, f"'{release}'", original, layout, found_out.files, basis)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -130,6 +130,7 @@ class RecountBasis(NamedTuple):
         claim: The levels that labels are said to be of, where they are of any.
         uncounted: Why it is not known who is in which class, where it is not.
         untreated: Whether columns that are published untreated are counted too, where records of the source are not published.
+        ranged: The quasi-identifiers with ranges that end at values of the data, by the manifest; None without a manifest.
     """
 
     unproved: str = ""
@@ -137,6 +138,7 @@ class RecountBasis(NamedTuple):
     claim: ClaimedLevels | None = None
     uncounted: str = ""
     untreated: bool = False
+    ranged: Collection[str] | None = None
 
 
 def verdict_of(
@@ -161,7 +163,7 @@ def verdict_of(
     of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
     together, unexpected = combined_pairs(of_records, additional.together, by_people=bool(counts.persons))
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
-    told = [*_unproved(unproved), *(_unmeasured(job, original, measured) if unproved else [])]
+    told = [*_unproved(unproved), *(_unmeasured(job, original, measured, basis.ranged) if unproved else [])]
     unverified = not_counted(unspread, basis.uncounted) if job.columns.person and not counts.persons else []
     found = replace(counts, measured=measured, source=records, linked=linked, population=additional.population, together=together)
     found = replace(found, unproved=tuple(told), unverified=tuple(unverified), sampled=truth.sampled)
@@ -219,12 +221,22 @@ def _unproved(reason: str) -> list[str]:
     return [f"Whether the records are those of the source was not checked: {reason}."] if reason else []
 
 
-def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Return sentences on the checks that were made without the source, or not at all."""
+def _unmeasured(
+    job: Job, original: Original | None, measured: Mapping[str, Mapping[str, float]], ranged: Collection[str] | None = None
+) -> list[str]:
+    """Return sentences on the checks that were made without the source, or not at all.
+
+    Args:
+        job: The job.
+        original: The source, if it is at hand.
+        measured: The worst measure of each promise, by kind and column.
+        ranged: As in ``RecountBasis``. Without a manifest and the source's types, any column may have ranges.
+    """
     columns = measured.get("t", {}) if original is None or not original.is_complete else ()
     told = [f"t-closeness of '{column}' was measured from the values of the release itself, not of its source." for column in columns]
-    if ranged := [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and in_ranges(job, qid)]:
-        told.append(f"Where the ranges of {listed(ranged)} end was not checked.")
+    names = [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and in_ranges(job, qid)]
+    if unchecked := [name for name in names if ranged is None or name in ranged]:
+        told.append(f"Where the ranges of {listed(unchecked)} end was not checked.")
     if original is None and (names := [one.name for one in job.columns.pseudonyms if is_compared(one)]):
         told.append(f"Whether pseudonyms of {listed(names)} are values of the source was not checked.")
     return told
