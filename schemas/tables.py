@@ -64,19 +64,19 @@ def _most(column: ColumnSchema) -> list[pandera.Check]:
     return [] if column.most is None else [pandera.Check.le(column.most)]
 
 
-def domain_schema(values: Sequence[str], *, persons: bool = False) -> TableSchema:
+def domain_schema(values: Sequence[str], *, with_persons: bool = False) -> TableSchema:
     """Return the schema of a domain table: QID position, count, and one value column per QID.
 
     Each value of a QID is listed once.
 
     Args:
         values: Names of the columns of values.
-        persons: Whether persons were counted at the values.
+        with_persons: Whether persons were counted at the values.
     """
     numbers = {
         "qid": ColumnSchema(pyarrow.int16(), most=len(values) - 1),
         "count": ColumnSchema(pyarrow.int64(), least=1),
-        **({"persons": ColumnSchema(pyarrow.int64())} if persons else {}),
+        **({"persons": ColumnSchema(pyarrow.int64())} if with_persons else {}),
     }
     return TableSchema(numbers | {name: ColumnSchema() for name in values}, unique=("qid", *values))
 

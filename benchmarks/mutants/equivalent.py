@@ -211,7 +211,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #2": "Both rows of scratch are as good.",
     "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #3": "Both rows of scratch are as good.",
     "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #4": "Both rows of scratch are as good.",
-    "core/privacy/refusals.py:refusals_disclose: counts, present -> present, counts": (
+    "core/privacy/refusals.py:disclosing_refusals: counts, present -> present, counts": (
         "Both are scratch of one shape and all 0, and each stays what it is taken for."
     ),
     "core/recoding/release_order.py:text_order: False -> True": "Groups are told apart, whichever number the first one has.",

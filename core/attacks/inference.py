@@ -83,7 +83,7 @@ class ModalValues:
 
 
 def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.0) -> NDArray[np.float64] | None:
-    """Return the most records of each class that may have its modal value, (c,); None if unbounded.
+    """Return how many records of a class may share its modal value, shape (classes,); None for any.
 
     Args:
         kind: The model of l-diversity or the distance of t-closeness.

@@ -21,7 +21,7 @@ from core.clustering.nearest import medoids, nearest
 from core.clustering.vptree import VantageTree
 from core.privacy.kernels import Demands, demands_of, is_compiled
 from core.privacy.promise import Promise
-from core.privacy.refusals import refusals_disclose
+from core.privacy.refusals import disclosing_refusals
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from core.units.class_table import ClassTable
@@ -196,5 +196,5 @@ def _telling(parts: NDArray[np.int32], nodes: int, criteria: Criteria) -> NDArra
     for column, (name, codes) in enumerate(criteria.values.items()):
         values = len(criteria.source_counts[name])
         found, totals = np.unique(parts[rows].astype(np.int64) // 2 * values + codes[rows], return_counts=True)
-        telling |= refusals_disclose(found // values, found % values, totals, sizes, persons, column, demands)
+        telling |= disclosing_refusals(found // values, found % values, totals, sizes, persons, column, demands)
     return telling

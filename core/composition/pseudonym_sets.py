@@ -185,7 +185,7 @@ KINDS = ("labels", "everything")
 
 
 def digest_table(table: ShownTable) -> str:
-    """Return the name of the table with the digests of a table's rows."""
+    """Return the quoted name of the temporary table with the digests of a table's rows."""
     return f'"shown {table.name}"'
 
 

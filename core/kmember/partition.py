@@ -110,7 +110,7 @@ class Members:
         return self._worked_on(None, effort)
 
     def improved(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Improve given classes so that all records together cost less; return as ``clustered`` does.
+        """Improve given classes to lower the total loss; return each record's class, and counts of steps.
 
         The steps are those of ``clustered``.
 
@@ -126,7 +126,7 @@ class Members:
     def _worked_on(self, classes: RankPositions | None, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
         """Make or improve classes in blocks, division by division."""
         prices, places, counted = label_prices(self.labels)
-        costs = _Costs(prices, label_prices(self.labels, published=1, class_value_weight=0)[0], counted)
+        costs = _Costs(prices, label_prices(self.labels, label_weight=1, class_value_weight=0)[0], counted)
         columns = np.column_stack([place[self.codes[:, qid]] for qid, place in enumerate(places)])
         ranks, figures = ranks_of(self.codes, self.axes), np.zeros(3, np.int64)
         by_digest = order_of_digests(record_digests(self.codes))

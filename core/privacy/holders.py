@@ -196,18 +196,18 @@ class HolderBounds(NamedTuple):
     shares: NDArray[np.float64]
 
 
-def no_holder_bounds(columns: int, most: int) -> HolderBounds:
-    """Return holder bounds that restrict no column.
+def no_holder_bounds(column_count: int, most_values: int) -> HolderBounds:
+    """Return bounds on the persons who share a sensitive value that restrict no column.
 
-    ``columns`` is the number of sensitive columns, ``most`` the greatest number of values.
+    ``column_count`` is the number of sensitive columns, ``most_values`` the greatest number of values.
     """
     return HolderBounds(
-        np.zeros(columns, np.bool_),
-        np.full(columns, -1, np.int64),
-        np.full((columns, 2), -1, np.int64),
-        np.full((columns, 2), NO_BOUND),
-        np.full(columns, NO_BOUND),
-        np.zeros((columns, most)),
+        np.zeros(column_count, np.bool_),
+        np.full(column_count, -1, np.int64),
+        np.full((column_count, 2), -1, np.int64),
+        np.full((column_count, 2), NO_BOUND),
+        np.full(column_count, NO_BOUND),
+        np.zeros((column_count, most_values)),
     )
 
 

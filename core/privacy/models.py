@@ -44,12 +44,12 @@ class Spread:
     counts: NDArray[np.int64]
     source_counts: NDArray[np.int64]
 
-    def totals(self, classes: int) -> NDArray[np.int64]:
+    def totals(self, class_count: int) -> NDArray[np.int64]:
         """Return the sum of counts of each class, shape (classes,), the base of shares.
 
         With persons it is not their number: a person with two values counts twice.
         """
-        return np.bincount(self.owners, weights=self.counts, minlength=classes).astype(np.int64)
+        return np.bincount(self.owners, weights=self.counts, minlength=class_count).astype(np.int64)
 
     def without(self, value: int | None) -> Spread:
         """Return the spread without the entries of one value code; unchanged for None."""

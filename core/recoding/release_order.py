@@ -51,8 +51,8 @@ def _comparable(column: pa.Array) -> pa.Array:
     return column.view(_BITS[column.type.bit_width]) if pa.types.is_floating(column.type) else column
 
 
-def combination_numbers(codes: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Assign numbers from 0 to the QID combinations of records, of which equal ones are neighbours, (n,).
+def number_combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Return numbers from 0 of the QID combinations of one or more sorted records, shape (n,).
 
     Args:
         codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical_record_order`` puts them.

@@ -144,7 +144,7 @@ def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) ->
 
 
 def sample_groups(
-    release: str, columns: Sequence[Sequence[str]], parts: int, beside: Sequence[DigestPart], most: int, drawn: int
+    release: str, columns: Sequence[Sequence[str]], part_count: int, other_columns: Sequence[DigestPart], greatest_digest: int, drawn: int
 ) -> Groups:
     """Return the GROUP BY query that counts the records of the sampled classes by labels and part.
 
@@ -154,14 +154,14 @@ def sample_groups(
     Args:
         release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
-        parts: How many parts there are.
-        beside: The columns that are published besides the labels.
-        most: The greatest digest of a class that is taken.
+        part_count: How many parts there are.
+        other_columns: The columns that are published besides the labels.
+        greatest_digest: The greatest digest of a class that is taken.
         drawn: The number that the digests were made with.
     """
     names = [(f"r.{column}", f"label_{qid}_{number}") for qid, those in enumerate(columns) for number, column in enumerate(those)]
-    part = part_number_sql([one.released for one in beside], parts)
-    return Groups(f"{release} AS r WHERE {_digest(columns, drawn)} <= {most:d}", (*names, (part, "part")))
+    part = part_number_sql([one.released for one in other_columns], part_count)
+    return Groups(f"{release} AS r WHERE {_digest(columns, drawn)} <= {greatest_digest:d}", (*names, (part, "part")))
 
 
 def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
@@ -174,7 +174,7 @@ def sample_sql(counted: str, table: str) -> str:
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {counted}"
 
 
-def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
+def numbers_sql(sampled: str, qid: int, label_column_count: int, labels: str) -> str:
     """Return SQL that yields the label ``number`` of one quasi-identifier in each row of a sample.
 
     The numbers come in the order of the rows.
@@ -184,10 +184,10 @@ def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
     Args:
         sampled: As ``sample_sql`` makes it.
         qid: Position of the quasi-identifier.
-        columns: How many columns it is published under.
+        label_column_count: How many columns it is published under.
         labels: The table of its labels, as ``labels_sql`` makes it.
     """
-    same = " AND ".join(f"g.label_{qid}_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(columns))
+    same = " AND ".join(f"g.label_{qid}_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(label_column_count))
     return f"SELECT l.number FROM {sampled} AS g JOIN {labels} AS l ON {same} ORDER BY g.row"
 
 
@@ -229,15 +229,15 @@ def candidate_records_sql(
     """
 
 
-def covered_groups(masked: str) -> Groups:
+def covered_groups(candidate_table: str) -> Groups:
     """Return the query that counts source records by the sampled classes that cover them, and by ``part``.
 
     It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
 
     Args:
-        masked: As ``candidate_records_sql`` makes it of all quasi-identifiers.
+        candidate_table: As ``candidate_records_sql`` makes it of all quasi-identifiers.
     """
-    return Groups(masked, (("mask", "mask"), ("part", "part")))
+    return Groups(candidate_table, (("mask", "mask"), ("part", "part")))
 
 
 def sample_faults(unmatched_records: int, faulty_classes: int, sampled_classes: int) -> list[str]:

@@ -109,23 +109,23 @@ def labels_sql(counted: str, table: str) -> str:
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS number FROM {counted}"
 
 
-def digests_sql(owners: str, values: str, labels: str, columns: int, salt: int, table: str) -> str:
+def digests_sql(label_of_value_table: str, values: str, label_table: str, label_column_count: int, salt: int, table: str) -> str:
     """Return SQL that makes the table of each source value and the digest of the only label covering it.
 
     Values without a label are not in it.
 
     Args:
-        owners: The table ``place``, ``number``: the label of each value.
+        label_of_value_table: The table ``place``, ``number``: the label of each value.
         values: As ``values_sql`` makes it.
-        labels: As ``labels_sql`` makes it.
-        columns: How many columns a label has.
+        label_table: As ``labels_sql`` makes it.
+        label_column_count: How many columns a label has.
         salt: Sets the digests of one quasi-identifier apart from those of others.
         table: Name of the table.
     """
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT v.value, {label_digest([f"l.label_{number}" for number in range(columns)], salt)} AS digest
-        FROM {owners} AS o JOIN {values} AS v USING (place) JOIN {labels} AS l USING (number)
+        SELECT v.value, {label_digest([f"l.label_{number}" for number in range(label_column_count)], salt)} AS digest
+        FROM {label_of_value_table} AS o JOIN {values} AS v USING (place) JOIN {label_table} AS l USING (number)
     """
 
 
@@ -238,27 +238,29 @@ def marginal_sql(released: str, given: str) -> str:
     """
 
 
-def released_parts(release: str, columns: Sequence[str], parts: int, beside: Sequence[DigestPart]) -> Groups:
+def released_parts(release: str, columns: Sequence[str], part_count: int, other_columns: Sequence[DigestPart]) -> Groups:
     """Return the query that counts released records by label and a digest of the other columns.
 
     Its columns are ``label_0`` …, ``part``, ``records``. A part is a group of records by what they publish besides the label.
     """
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
-    return Groups(f"{release} AS r", (*names, (part_number_sql([one.released for one in beside], parts), "part")))
+    return Groups(f"{release} AS r", (*names, (part_number_sql([one.released for one in other_columns], part_count), "part")))
 
 
-def released_parts_sql(counted: str, columns: int, labels: str) -> str:
+def released_parts_sql(counted: str, label_column_count: int, labels: str) -> str:
     """Return SQL that yields the counts of ``released_parts`` with the label number as ``place``."""
-    same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(columns))
+    same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(label_column_count))
     return f"SELECT g.part, l.number AS place, g.records FROM {counted} AS g JOIN {labels} AS l ON {same}"
 
 
-def source_parts(source: str, column: str, parts: int, beside: Sequence[DigestPart]) -> Groups:
+def source_parts(source: str, column: str, part_count: int, other_columns: Sequence[DigestPart]) -> Groups:
     """Return the query that counts source records by a column's value and a digest of the other columns.
 
     Its columns are ``value``, ``part``, ``records``. A part is a group of records by what is published besides the value.
     """
-    return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_number_sql([one.source for one in beside], parts), "part")))
+    return Groups(
+        f"{source} AS s", ((f"s.{column}", "value"), (part_number_sql([one.source for one in other_columns], part_count), "part"))
+    )
 
 
 def source_parts_sql(counted: str, values: str) -> str:

@@ -77,9 +77,9 @@ class ClassMembers:
         """The code of each cell's sensitive value, shape (cells,), by column."""
         return {name: codes[self.source_members.rows] for name, codes in self.source_members.values.items()}
 
-    def count(self, classes: int) -> Counts:
+    def count(self, class_count: int) -> Counts:
         """Return the number of different persons in each class, shape (classes,)."""
-        return self.source_members.persons.count(self.owners, classes)
+        return self.source_members.persons.count(self.owners, class_count)
 
     def spreads(self) -> dict[str, Spread]:
         """Return the counts of each sensitive value in each class, by column."""

@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.columns.column_types import in_utc
-from core.columns.numbers import is_null, positions, to_numpy
+from core.columns.numbers import null_mask, positions, to_numpy
 from core.units.kernels import kernel
 
 Digests = NDArray[np.uint64]
@@ -61,8 +61,8 @@ def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
     if pt.is_floating(column.type):
         # What is not a number names nobody. Zero has two signs and is one value.
         values = to_numpy(pc.add(column.cast(pa.float64()), pa.scalar(0.0)))
-        return _mixed(np.nan_to_num(values).view(np.uint64)), is_null(column) | np.isnan(values)
-    null = is_null(column)
+        return _mixed(np.nan_to_num(values).view(np.uint64)), null_mask(column) | np.isnan(values)
+    null = null_mask(column)
     if pt.is_integer(column.type) or pt.is_boolean(column.type):
         whole = to_numpy(pc.fill_null(column.cast(pa.int8()) if pt.is_boolean(column.type) else column, 0))
         # By value, whatever the width of the type.

@@ -102,10 +102,10 @@ def dm(published: NDArray[np.int64], suppressed: int, records: int) -> int:
     return sum_of_squares(published) + suppressed * records
 
 
-def c_avg(released: int, classes: int, k: int) -> float:
-    """Return the mean class size in units of k: C_avg = (released / classes) / k (LeFevre et al. 2006)."""
+def c_avg(units_in_classes: int, classes: int, k: int) -> float:
+    """Return the mean class size in units of k, C_avg (LeFevre et al. 2006); 0 without classes."""
     # Rounded once, and not after each of two divisions.
-    return float(Fraction(released, classes * k)) if classes else 0.0
+    return float(Fraction(units_in_classes, classes * k)) if classes else 0.0
 
 
 def united_losses(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict[str, int | float]:

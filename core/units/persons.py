@@ -119,12 +119,12 @@ class CellPersons(Unit):
             count_later(person_cells, later)
         return self.per_cell - later
 
-    def count(self, class_of: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, class_count: int) -> Counts:
         """Return the number of different persons in each class; arguments as for ``Unit``."""
         # What is in no class goes to the last place.
-        counts = np.zeros(classes + 1, np.int64)
+        counts = np.zeros(class_count + 1, np.int64)
         add_numbers(class_of.astype(np.int64), self.per_cell, counts)
-        return counts[:classes] - self.count_repeated_pairs(class_of, np.append(np.arange(classes), -1), classes)
+        return counts[:class_count] - self.count_repeated_pairs(class_of, np.append(np.arange(class_count), -1), class_count)
 
     def count_repeated_pairs(self, owners: Integers, numbers: Integers, asked: int) -> Counts:
         """Return the person–cell pairs of each class whose person was counted already, shape (asked,).
@@ -162,19 +162,19 @@ class CellPersons(Unit):
         """
         return self.source_counts[column] if column in self.source_counts else self.count(codes, size)
 
-    def besides(self, before: NDArray[np.bool_], owners: Integers, classes: int) -> Counts:
+    def besides(self, before: NDArray[np.bool_], class_of: Integers, class_count: int) -> Counts:
         """Return the number of persons of each class who are in none of the given cells, shape (classes,).
 
         Args:
             before: Shape (cells,): the cells before all classes, in no class themselves.
-            owners: Shape (cells,), the class of each cell; -1 for a cell that is in none.
-            classes: How many classes there are.
+            class_of: Shape (cells,), the class of each cell; -1 for a cell that is in none.
+            class_count: How many classes there are.
         """
-        known, last = np.zeros(classes, np.int64), np.full(classes, -1, np.int32)
+        known, last = np.zeros(class_count, np.int64), np.full(class_count, -1, np.int32)
         for person_cells in self.shares:
             last[:] = -1
-            count_known_persons(person_cells, before, owners, last, known)
-        return CellPersons(self.per_cell, ()).count(owners, classes) - known
+            count_known_persons(person_cells, before, class_of, last, known)
+        return CellPersons(self.per_cell, ()).count(class_of, class_count) - known
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Return the persons of some of the cells, ascending; cells are numbered anew in that order."""
@@ -188,17 +188,17 @@ class CellPersons(Unit):
             shares.append(np.where(first, ~numbers[np.where(first, ~left, left)], numbers[left]))
         return replace(self, per_cell=self.per_cell[rows], shares=shares)
 
-    def merged(self, owners: Integers, classes: int) -> Self:
+    def merged(self, coarser_cell_of: Integers, cell_count: int) -> Self:
         """Return the persons of coarser cells, made by merging these cells.
 
         Args:
-            owners: Shape (cells,), the coarser cell of each.
-            classes: How many there are.
+            coarser_cell_of: Shape (cells,), the coarser cell of each.
+            cell_count: How many there are.
         """
-        every, counts, repeats = np.ones(classes, np.bool_), np.zeros(classes, np.int64), np.zeros(classes, np.int64)
-        add_numbers(owners.astype(np.int64), self.per_cell, counts)
+        every, counts, repeats = np.ones(cell_count, np.bool_), np.zeros(cell_count, np.int64), np.zeros(cell_count, np.int64)
+        add_numbers(coarser_cell_of.astype(np.int64), self.per_cell, counts)
         shares = [
-            drop_person_cells(merge_person_cells(person_cells, owners, every, np.full(classes, -1, np.int32), repeats), every)
+            drop_person_cells(merge_person_cells(person_cells, coarser_cell_of, every, np.full(cell_count, -1, np.int32), repeats), every)
             for person_cells in self.shares
         ]
         return replace(self, per_cell=counts - repeats, shares=shares)
@@ -273,9 +273,9 @@ class RowPersons(Unit):
         counts = np.ones(len(self.numbers), np.int64) if self.counts is None else self.counts
         return CellPersons.of([numbered_share(self.numbers, self.row_of_pair, counts, self.of, self.size)])
 
-    def count(self, class_of: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, class_count: int) -> Counts:
         """Return the number of different persons in each class; arguments as for ``Unit``."""
-        return self.persons.count(class_of, classes)
+        return self.persons.count(class_of, class_count)
 
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
         """Return the persons of each class by sensitive value, given each row's class (-1: none) and value.

@@ -64,8 +64,8 @@ SENTENCES: Mapping[Endpoints, str] = {
 }
 
 
-def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
-    """Return whether each class publishes its own range of a numerical quasi-identifier.
+def has_class_ranges(job: Job, qid: QuasiIdentifier) -> bool:
+    """Return whether classes have ranges of their own for a QID, if its values are numbers or dates.
 
     Dates count as numbers.
     """
@@ -77,7 +77,7 @@ def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
     return way == "interval" or (not qid.hides and (not METHODS[job.method.name].ways or way is None))
 
 
-def in_ranks(qid: QuasiIdentifier) -> bool:
+def has_rank_bins(qid: QuasiIdentifier) -> bool:
     """Return whether a quasi-identifier has bins of ranks.
 
     Such bins end at values of the source.
@@ -100,9 +100,9 @@ def endpoints_of(
     for place, qid in enumerate(job.columns.quasi_identifiers):
         if qid.name in withheld:
             continue
-        if in_ranges(job, qid) and numerical[qid.name]:
+        if has_class_ranges(job, qid) and numerical[qid.name]:
             found[qid.name] = "shared" if job.shared_ends else "observed"
-        elif in_ranks(qid) and (node is None or node[place]):
+        elif has_rank_bins(qid) and (node is None or node[place]):
             found[qid.name] = "observed"
     return found
 

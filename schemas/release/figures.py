@@ -18,8 +18,8 @@ from schemas.errors.base import counted, listed
 from schemas.reading.model import FrozenModel
 
 
-def tellable(count: int, k: int, *totals: int) -> bool:
-    """Return whether a count of units may be published, and its differences to published totals.
+def may_publish_count(count: int, k: int, *totals: int) -> bool:
+    """Return whether a count of units, and its difference to each published total, may be published.
 
     Args:
         count: Of the unit of k: persons where they are named, else records.
@@ -38,7 +38,7 @@ def reported_count(count: int, k: int) -> int:
         count: Of the unit of k, 0 or more.
         k: That was promised.
     """
-    return count if tellable(count, k) else k
+    return count if may_publish_count(count, k) else k
 
 
 def reported_sentence(count: int, k: int) -> str:
@@ -194,7 +194,7 @@ def passthrough_warnings(columns: Passthrough, treated: Collection[str] = ()) ->
     ]
 
 
-def unclaimed_because(columns: Passthrough) -> str:
+def reason_of_identifying_columns(columns: Passthrough) -> str:
     """Return why unchanged columns leave no maximum risk to claim, or an empty text."""
     found = identifying_columns(columns)
     if not found:
@@ -247,7 +247,7 @@ class Together(FrozenModel):
         return f"The job accepts that {below} of {counted(self.all, self.unit)} stand out by its untreated columns"
 
 
-def unclaimed_together(together: Together | None, k: int, *, accepted: bool, untreated: bool) -> str:
+def reason_of_combinations(together: Together | None, k: int, *, accepted: bool, untreated: bool) -> str:
     """Return why untreated columns together leave no maximum risk to claim, or an empty text.
 
     Args:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from schemas.errors.base import counted, listed
 from schemas.reading.model import FrozenModel
-from schemas.release.figures import reported_count, tellable
+from schemas.release.figures import may_publish_count, reported_count
 
 
 class SourceDigest(FrozenModel):
@@ -130,7 +130,7 @@ class Overlap(FrozenModel):
             # Those that changed are in both, and count among those that came and those that left too.
             changed = self.changed or 0
             came, left = self.added - changed, self.removed - changed
-            if self.most is not None or not all(tellable(count, self.k) for count in (came, left, changed)):
+            if self.most is not None or not all(may_publish_count(count, self.k) for count in (came, left, changed)):
                 mine, others = self.most or (self.shared + came, self.shared + left)
                 shared, told = max(min(self.shared, mine - self.k, others - self.k), 0), reported_count(changed, self.k)
                 found |= {"shared": shared, "added": mine - shared + told, "removed": others - shared + told, "rounded": True}

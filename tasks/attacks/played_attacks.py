@@ -46,7 +46,7 @@ from core.attacks.record_attacks import (
 from schemas.job.attacks import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
-from schemas.release.claimed_levels import in_ranges, in_ranks
+from schemas.release.claimed_levels import has_class_ranges, has_rank_bins
 from tasks.attacks.source_people import CodedRelease, MatchedPeople, SourceAxis, SourcePeople, matched_people
 
 AT_ONCE = 6_000_000
@@ -270,7 +270,7 @@ LARGEST = int(np.iinfo(np.int64).max)
 def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
     """Single out people by the ends of integer ranges; control: as many random integers of their span."""
     for qid, axis in zip(plan.job.columns.quasi_identifiers, source.axes, strict=True):
-        if not (in_ranges(plan.job, qid) or in_ranks(qid)) or not pt.is_integer(axis.values.type) or not len(axis.ends):
+        if not (has_class_ranges(plan.job, qid) or has_rank_bins(qid)) or not pt.is_integer(axis.values.type) or not len(axis.ends):
             continue
         counts = _people_of_values(axis, source)
         least, most = (int(one.as_py()) for one in pc.min_max(axis.values).values())
@@ -281,7 +281,7 @@ def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator
         places = np.minimum(np.searchsorted(values, drawn), len(values) - 1)
         others = np.where(values[places] == drawn, counts[axis.order[places]], 0)
         mine = np.where(axis.ends >= 0, counts[axis.ends], 0)
-        observed = not plan.job.shared_ends or in_ranks(qid)
+        observed = not plan.job.shared_ends or has_rank_bins(qid)
         yield singled_out_by_ends(qid.name, mine, others, observed=observed)
 
 

@@ -28,7 +28,7 @@ from core.attacks.attacked_tables import (
 from core.recount.labels.label_readers import LabelAxis, label_axis
 from core.recount.labels.label_spans import NOTHING, Spans, read_labels
 from schemas.job.job import Job
-from schemas.release.claimed_levels import in_ranges
+from schemas.release.claimed_levels import has_class_ranges
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
@@ -234,7 +234,7 @@ def _axis(job: Job, original: Original, place: int, column: pa.ChunkedArray, lab
     held = with_source_types(values, original, qid.name)
     shown = [with_source_types(one, original, qid.name) for one in labels]
     texts = label_texts(job, qid, held.type, shown)
-    axis = label_axis(qid, held, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
+    axis = label_axis(qid, held, job.folder, ranges=has_class_ranges(job, qid), prefixes=way_of(job, qid) == "prefix")
     spans = read_labels(axis, texts)
     positions = np.append(axis.positions, spans.null)[codes]
     return SourceAxis(positions, held, axis.positions, spans, _ends(axis, texts))

@@ -197,7 +197,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
             if not files and not any(identity[:2]):
                 return None
             database.execute(joined_records_sql(identity))
-            found = database.execute(joint_classes_sql(compared.k, persons=persons)).fetchall()
+            found = database.execute(joint_classes_sql(compared.k, count_persons=persons)).fetchall()
             broken = values_at_risk(database, job, compared.promises, mine, persons=persons)
         except duckdb.OutOfMemoryException:
             # The release itself is sound; only what it tells together with another one is not known then.

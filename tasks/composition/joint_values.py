@@ -82,7 +82,7 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
     if not asked:
         return None
     numbers = sorted({promises.columns.index(column) for _, column, _, _ in asked})
-    database.execute(numbered_classes_sql(numbers, persons=persons))
+    database.execute(numbered_classes_sql(numbers, count_persons=persons))
     table = database.sql(sizes_sql(numbers)).to_arrow_table()
     sizes, failing = table["size"].to_numpy(), np.zeros(len(table), np.bool_)
     for kind, column, said, whose in asked:
@@ -92,7 +92,7 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
         model = _model(job, promises, kind, (column, said, whose), digests, store)
         failing |= known & model.fails(sizes, {column: spread})
     database.register(FAILING, pa.table({"number": np.flatnonzero(failing)}))
-    [(found,)] = database.execute(values_at_risk_sql(persons=persons)).fetchall()
+    [(found,)] = database.execute(values_at_risk_sql(count_persons=persons)).fetchall()
     return int(found)
 
 
@@ -101,10 +101,10 @@ def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: s
 
     The digest of the null comes last.
     """
-    values = database.sql(joint_values_sql(number, persons=persons)).to_arrow_table()
+    values = database.sql(joint_values_sql(number, count_persons=persons)).to_arrow_table()
     if values.num_rows * BYTES_PER_VALUE > job.memory:
         raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
-    whole = database.sql(source_values_sql(whose, number, persons=persons)).to_arrow_table()
+    whole = database.sql(source_values_sql(whose, number, count_persons=persons)).to_arrow_table()
     held, all_of = values["value"].to_numpy(), whole["value"].to_numpy()
     digests = np.unique(np.concatenate([held, all_of]).astype(np.uint64))
     if len(digests) and digests[0] == NOBODY:

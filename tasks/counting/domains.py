@@ -62,7 +62,7 @@ def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
 
 def schema_of(job: Job, *, persons: bool = False) -> TableSchema:
     """Return the schema of the job's domain table, with or without a column of persons."""
-    return domain_schema(value_columns(job), persons=persons)
+    return domain_schema(value_columns(job), with_persons=persons)
 
 
 def value_columns(job: Job) -> list[str]:

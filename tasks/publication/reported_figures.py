@@ -11,7 +11,7 @@ from core.recount.labels.label_losses import DIGITS
 from schemas.errors.base import counted
 from schemas.job.job import Job
 from schemas.job.method import OBJECTIVES, full_domain
-from schemas.release.figures import PassedColumn, RepeatedColumn, tellable
+from schemas.release.figures import PassedColumn, RepeatedColumn, may_publish_count
 from schemas.release.increments import Increment, SourceDigest
 from schemas.release.terms import OWN_NODE
 from tasks.composition.release_history import Entry, last_entry
@@ -201,7 +201,7 @@ def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, 
     """Return how many records were not counted again; None where that could reveal fewer than k."""
     told = {"domains_records": domains if may_report_part(job, domains, records) else None}
     # What lies between both follows, too.
-    between = told["domains_records"] is None or tellable(abs(domains - histograms), job.privacy.k)
+    between = told["domains_records"] is None or may_publish_count(abs(domains - histograms), job.privacy.k)
     told["histograms_records"] = histograms if between and may_report_part(job, histograms, records) else None
     return told
 
@@ -218,7 +218,7 @@ def may_report_part(job: Job, records: int, *totals: int) -> bool:
     """
     if job.columns.person:
         return records == 0 or all(records == total for total in totals)
-    return tellable(records, job.privacy.k, *totals)
+    return may_publish_count(records, job.privacy.k, *totals)
 
 
 def _files(source: ChunkedSource, last: Entry) -> dict[str, str | int]:

@@ -21,7 +21,7 @@ from core.clustering.merged_classes import Criteria, merge_failing, merge_unsafe
 from core.clustering.recoding import ClassPublication, RecordRecoding, recode_records
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
-from core.recoding.release_order import combination_numbers
+from core.recoding.release_order import number_combinations
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, DomainTable
@@ -69,7 +69,7 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
         raise no_class_error(job, coding)
-    outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combination_numbers(records.codes))), records.unit.figures())
+    outcome = _outcome(made, found, Sizes.of(records.unit.per_class(number_combinations(records.codes))), records.unit.figures())
     return RecodingArtifacts(
         outcome=write_search_outcome(store, key, outcome),
         cells=store.make(OF_RECORDS["cells"], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),

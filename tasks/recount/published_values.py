@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from core.recount.groups import Groups
 from core.recount.labels.group_levels import rows_of_lists
-from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, exact_column_loss
+from core.recount.labels.label_losses import ColumnLoss, LabelForm, column_loss, exact_column_loss
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_numeric_type, plain_values, publication_of
 from core.recount.people import has_person_sql
 from core.recount.truth import label_groups, untreated_values_sql
@@ -23,7 +23,7 @@ from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
 from schemas.registry.hierarchies import CsvHierarchy, PrefixHierarchy
 from schemas.registry.hierarchy_kinds import TreeHierarchy
-from schemas.release.claimed_levels import in_ranges
+from schemas.release.claimed_levels import has_class_ranges
 from schemas.release.manifest import MASK, published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import PeopleFiles, person_values_known, read_people
@@ -243,13 +243,13 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in (pt.is_string, pt.is_large_string))
 
 
-def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> Reading:
+def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> LabelForm:
     spec, way = qid.hierarchy, way_of(job, qid)
-    ranged = in_ranges(job, qid)
+    ranged = has_class_ranges(job, qid)
     rows = rows_of_lists(qid.name, spec, job.folder) if isinstance(spec, CsvHierarchy | TreeHierarchy) else ()
     if way == "prefix":
-        return Reading(kind, rows, mask=MASK)
+        return LabelForm(kind, rows, mask=MASK)
     if isinstance(spec, PrefixHierarchy) and not (ranged and not _is_text(kind)):
         sparse = "0" * len(spec.beginnings[0]) if spec.beginnings else ""
-        return Reading(kind, rows, mask=spec.mask, sparse=sparse, sets=way == "set")
-    return Reading(kind, rows, ranged, sets=way == "set")
+        return LabelForm(kind, rows, mask=spec.mask, sparse=sparse, sets=way == "set")
+    return LabelForm(kind, rows, ranged, sets=way == "set")

@@ -246,7 +246,7 @@ def count_classes(
         by_qid: Whether the records with ``*`` are counted for each column too.
     """
     qids, values = ([*map(quote, names)] for names in (columns, sensitive))
-    statement = recount_sql(source.relation, qids, k, by_qid=by_qid, records=source.counted, sensitive=values)
+    statement = recount_sql(source.relation, qids, k, by_qid=by_qid, record_count_sql=source.counted, sensitive=values)
     [row] = connection.execute(statement).fetchall()
     *numbers, withheld, alone = row
     one_value = dict(zip(sensitive, zip(alone[::2], alone[1::2], strict=True), strict=True))

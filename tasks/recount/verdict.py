@@ -16,7 +16,14 @@ from core.recount.groups import Groups
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import texts_with_nulls, value_scale
-from core.recount.linked import LinkCount, is_compared, link_mismatch_faults, malformed_pseudonym_groups, pseudonym_faults, shared_sql
+from core.recount.linked import (
+    LinkCount,
+    link_mismatch_faults,
+    malformed_pseudonym_groups,
+    pseudonym_faults,
+    pseudonyms_are_compared,
+    shared_sql,
+)
 from core.recount.people import has_person_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.shares import ShareClasses
@@ -26,7 +33,7 @@ from schemas.errors.base import counted, listed
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels, in_ranges
+from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
@@ -58,7 +65,7 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
         return []
     faults, k = [], max(job.privacy.k, shared_by)
     for qid in job.columns.quasi_identifiers:
-        if not in_ranges(job, qid) or qid.name not in original.columns.names:
+        if not has_class_ranges(job, qid) or qid.name not in original.columns.names:
             continue
         values, people = _values(job, rows, original, qid.name)
         if not len(values) or value_scale(values) is None:
@@ -80,7 +87,7 @@ def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifie
     published = [with_source_types(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
     for first in range(0, len(published[0]), BLOCK):
         texts = [texts_with_nulls(column.slice(first, BLOCK), -1) for column in published]
-        yield from texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
+        yield from texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), includes_high=True, is_one_level=False)
 
 
 def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
@@ -176,7 +183,7 @@ def verdict_of(
 
 def _expect(job: Job, rows: ReleaseRows) -> None:
     """Announce all counts of single columns of the files, so that one scan can serve them."""
-    asked = [qid for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))]
+    asked = [qid for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and has_class_ranges(job, qid))]
     labels = [distinct_labels(job, rows, qid) for qid in asked]
     rows.expect("release", [*labels, *(_forms(job, rows, one) for one in job.columns.pseudonyms)])
 
@@ -234,10 +241,10 @@ def _unmeasured(
     """
     columns = measured.get("t", {}) if original is None or not original.is_complete else ()
     told = [f"t-closeness of '{column}' was measured from the values of the release itself, not of its source." for column in columns]
-    names = [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and in_ranges(job, qid)]
+    names = [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and has_class_ranges(job, qid)]
     if unchecked := [name for name in names if ranged is None or name in ranged]:
         told.append(f"Where the ranges of {listed(unchecked)} end was not checked.")
-    if original is None and (names := [one.name for one in job.columns.pseudonyms if is_compared(one)]):
+    if original is None and (names := [one.name for one in job.columns.pseudonyms if pseudonyms_are_compared(one)]):
         told.append(f"Whether pseudonyms of {listed(names)} are values of the source was not checked.")
     return told
 
@@ -249,7 +256,7 @@ def _pseudonym_faults(job: Job, rows: ReleaseRows) -> list[str]:
         column = quote(one.name)
         [counts] = rows.connection.execute(f"FROM {rows.grouped('release', _forms(job, rows, one))}").fetchall()
         shared = None
-        if is_compared(one) and rows.source:
+        if pseudonyms_are_compared(one) and rows.source:
             same = rows.counted(shared_sql(rows.release, rows.source, column), "release", "source")
             [shared] = rows.connection.execute(f"FROM {same}").fetchall()
         faults += pseudonym_faults(one, masks, counts, shared)

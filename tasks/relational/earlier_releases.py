@@ -24,7 +24,7 @@ from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import column_of_persons, lasting_key, persons_job
 from schemas.relational.tables_job import TablesJob
-from schemas.release.figures import tellable
+from schemas.release.figures import may_publish_count
 from schemas.release.increments import Overlap, PersonsOverlap
 from tasks.composition.earlier import Columns, KnownRecords
 from tasks.composition.overlaps import overlaps_of, register_release
@@ -226,7 +226,7 @@ class ComparablePersons(KnownRecords):
         job = persons_job(given.job)
         run, rows = replace(given.run, job=job), PersonRows(given)
         k = given.job.privacy.k
-        most = None if tellable(released, k, given.persons) else released + k
+        most = None if may_publish_count(released, k, given.persons) else released + k
         return cls(run=run, source=_source(given, rows), most=most, rows=rows, histories=histories)
 
     @property

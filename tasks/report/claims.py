@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from schemas.errors.base import counted
 from schemas.job.attacks import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
-from schemas.release.figures import KINDS, Together, together_warning, unclaimed_because, unclaimed_together
+from schemas.release.figures import KINDS, Together, reason_of_combinations, reason_of_identifying_columns, together_warning
 from schemas.release.manifest import Manifest
 from schemas.release.report import ReportedAttack
 from tasks.report.terms import UnitWording
@@ -109,8 +109,8 @@ def attack_warning(manifest: Manifest) -> str:
 def unclaimed(manifest: Manifest) -> str:
     """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
-    said = unclaimed_together(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.untreated)
-    return said or unclaimed_because(manifest.passthrough)
+    said = reason_of_combinations(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.untreated)
+    return said or reason_of_identifying_columns(manifest.passthrough)
 
 
 def is_accepted_untreated(manifest: Manifest) -> bool:

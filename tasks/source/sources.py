@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from core.columns.column_types import is_coarsenable, is_text, is_unpublishable, plain_type, type_differences, working_type
 from core.privacy.pseudonyms import has_text
-from core.recoding.recoding import published_columns
+from core.recoding.recoding import label_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.errors.values import ValuesError
 from schemas.job.columns import REST
@@ -282,7 +282,7 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
             remedy = "make it text, a number, a boolean, a date or a timestamp, or give it another role"
             raise SourceError.wrong_type(qid.name, str(dtype), "a quasi-identifier", remedy)
         bounds = job.intervals == "bounds" and qid.hierarchy.ranged
-        for name in published_columns(qid.name, bounds):
+        for name in label_columns(qid.name, bounds):
             if name != qid.name and name in schema.names:
                 raise SourceError.wrong_type(
                     name, "a name that intervals: bounds needs", "kept", f"rename it, or publish '{qid.name}' as text"

@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from core.recount.classes import Recount, follows_from_labels, manifest_faults, one_value_counts_agree
 from core.recount.figures import drawn_heights, figure_faults, nodes_by_height
-from core.recount.together import together_claims
+from core.recount.together import combination_claims
 from schemas.errors.base import JobError, VerificationError, listed
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -78,7 +78,7 @@ def count_promises(
     if not one_value_counts_agree(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
     # Who is whose is not at hand: what is said of persons is not held against records.
-    faults += together_claims(manifest, together, recount.unit, recount.units)
+    faults += combination_claims(manifest, together, recount.unit, recount.units)
     return replace(recount, measured={"l": measured} if measured else {}, together=together), faults
 
 

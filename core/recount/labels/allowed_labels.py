@@ -78,8 +78,8 @@ def bins_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
     return lambda label: _allowed_bin(spec, label, exact=qid.exact)
 
 
-def beginnings_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Return the rule for labels of prefixes: at most as many characters as the finest level keeps.
+def prefixes_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Return the rule for prefix labels: at most as many characters as the finest level keeps.
 
     All characters are permitted only with ``exact``, and no sparse prefix is.
     """

@@ -134,7 +134,7 @@ def _with_null(level: GroupLevel, present: NDArray[np.bool_], own: str | None) -
     return GroupLevel(groups, labels)
 
 
-def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Levels:
+def levels_of_prefixes(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Levels:
     """Return the levels of a prefix hierarchy, which mask a text after its first characters.
 
     The first level is left out where no text is longer than its prefix.

@@ -13,7 +13,7 @@ from core.mondrian.partition import Rules
 from core.privacy.holders import fewest_too_many
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
-from core.privacy.refusals import least_values, refusal_discloses, refusals_disclose
+from core.privacy.refusals import disclosing_refusals, least_values, refusal_discloses
 from tests.oracles.minimality import discloses
 
 NULL = 0
@@ -118,7 +118,7 @@ def test_refusals_of_several_classes_are_those_of_each_by_itself() -> None:
     owners = np.repeat(np.arange(len(classes)), [len(codes) for codes, _, _ in classes])
     codes, totals = (np.concatenate([one[place] for one in classes]) for place in range(2))
     sizes = np.array([one[2] for one in classes])
-    assert refusals_disclose(owners, codes, totals, sizes, sizes, 0, rules.demands).tolist() == alone
+    assert disclosing_refusals(owners, codes, totals, sizes, sizes, 0, rules.demands).tolist() == alone
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ def test_ends_of_few_people_are_a_fault_unless_they_may_be_observed(ends: str, f
 @pytest.mark.parametrize(
     ("ends", "manifest", "unchecked"),
     [
-        ("shared", {"age": "shared"}, "'age'"), ("shared", {}, ""), ("shared", None, "'age' and 'q'"), ("observed", {"age": "observed"}, ""),
+        ("shared", {"age": "shared"}, "'age'"), ("shared", {}, ""), ("shared", None, "'age' and 'q'"),
+        ("observed", {"age": "observed"}, ""),
     ],
 )  # fmt: skip
 def test_only_columns_with_ranges_have_ends_that_were_not_checked(ends: str, manifest: Any, unchecked: str) -> None:
