@@ -130,7 +130,7 @@ EQUIVALENT: Mapping[str, str] = {
         "Classes are numbered from 0 and -1 is none: two up they hold no negative digit either, and are as different."
     ),
     "core/composition/contents.py:Sketch.of: >= -> >": "What is left out there is left out when the sketch is cut to its size, too.",
-    "core/lattice/bounded_evaluations.py:Evaluations.see: >= -> > #1": "One node more is known before some are forgotten.",
+    "core/lattice/bounded_evaluations.py:Evaluations.evaluate: >= -> > #1": "One node more is known before some are forgotten.",
     "core/recoding/release_order.py:_sorted_as_numbers: > -> >=": "Records that just fit into a number sort the same without one.",
     "core/recount/labels/group_levels.py:_scaled: 0 -> (0 + 1)": "Without a number there is none that has to fit.",
     "core/recount/labels/label_spans.py:_read_range: end, least -> least, end": (
@@ -175,7 +175,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/columns/sorting.py:radix_sort: here[np.int64(np.uint64(numbers[0]) >> shift) & mask] == size -> False": (
         "A digit that all have in common takes a pass, after which numbers stand as before."
     ),
-    "core/lattice/bounded_evaluations.py:Evaluations.beaten: > -> >=": "Whether both are the same was asked just before.",
+    "core/lattice/bounded_evaluations.py:Evaluations.cannot_improve: > -> >=": "Whether both are the same was asked just before.",
     (
         "core/privacy/holders.py:fewest_too_many: min(fewest, np.int64(persons - holder_bounds.distinct[column] + 2))"
         " -> np.int64(persons - holder_bounds.distinct[column] + 2)"
@@ -257,7 +257,7 @@ EQUIVALENT: Mapping[str, str] = {
         "A table that is fuller takes longer to look into and holds the same, as it has more places than there are nodes."
     ),
     "core/composition/classes.py:JointCells.add: > -> >=": "Cells that just find room are put together once more, and still find it.",
-    "core/lattice/bounded_evaluations.py:Evaluations.see: < -> <=": "A rank ends with its node, so that only one node has it.",
+    "core/lattice/bounded_evaluations.py:Evaluations.evaluate: < -> <=": "A rank ends with its node, so that only one node has it.",
     "core/lattice/node_classes.py:SuppressionPenalties._levels: [told[-1]] * len(told) -> [told[-1]]": (
         "NumPy gives one value to all places that it is put into."
     ),

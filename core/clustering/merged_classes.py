@@ -48,7 +48,7 @@ class Criteria:
     source_counts: Mapping[str, NDArray[np.int64]]
     unit: Unit = EVERY_RECORD
 
-    def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def failing(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return a mask of the classes that fail the promise, shape (classes,)."""
         return self._table(classes).failing(self.promise)
 
@@ -174,7 +174,7 @@ def _harmless(halves: Segments, made: NDArray[np.int64], classes: NDArray[np.int
     of_class = np.full(len(made) + 1, SUPPRESSED, np.int32)
     of_class[made[places]] = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)
     mine = of_class[classes]
-    kept = ~criteria.fails(mine).reshape(-1, 2).any(axis=1)
+    kept = ~criteria.failing(mine).reshape(-1, 2).any(axis=1)
     return kept & ~_telling(mine, len(halves), criteria)
 
 

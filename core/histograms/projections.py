@@ -270,7 +270,7 @@ class LinearCounting:
         """Mark cells, as codes of shape (cells, bundles), as seen in the sketch that counts distinct cells."""
         self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks, self._share, self._shares)
 
-    def turn(self) -> None:
+    def start_next_share(self) -> None:
         """Go on to the next share of the marks; all cells have to be added once more."""
         self._share += 1
         self._marks.fill(0)

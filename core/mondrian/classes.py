@@ -110,7 +110,7 @@ def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, Publis
     """
     rules, made = cutting.rules, cutting.cut(rows.codes, rows.weights, rows.unit)
     published = label_partition(cutting, rows.codes, rows.weights, made)
-    if rows.unit.adds_up or rules.promise.closed:
+    if rows.unit.adds_up or rules.promise.is_closed_under_union:
         return made, published
     while made.classes > 1:
         failing = rows.classes(rules, published.numbers[made.of_rows()], len(published.sizes)).failing(rules.promise)

@@ -121,7 +121,7 @@ def replay_cells(
     classes = rows.classes(rules, owners, int(owners.max(initial=-1)) + 1)
     counts, failing = classes.records, classes.failing(promise)
     published, numbers = _published(cutting, cells, owners, ~failing)
-    while not (rows.unit.adds_up or promise.closed) and (lost := _failing_together(rules, rows, owners, numbers)).any():
+    while not (rows.unit.adds_up or promise.is_closed_under_union) and (lost := _failing_together(rules, rows, owners, numbers)).any():
         failing |= lost
         published, numbers = _published(cutting, cells, owners, ~failing)
     suppressed, masks = int(counts[failing].sum()), SUPPRESSIONS[treatment].masks

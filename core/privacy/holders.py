@@ -59,7 +59,7 @@ class Holders(ABC):
     column: str
     null: int | None
 
-    def fails(self, counts: Counts, spreads: Spreads | None = None) -> Failing:
+    def failing(self, counts: Counts, spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes with a value that too many persons hold.
 
         Arguments are those of ``PrivacyModel``; ``counts`` is exact.

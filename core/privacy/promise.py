@@ -36,7 +36,7 @@ class Promise:
     k: int
     models: tuple[PrivacyModel, ...] = ()
 
-    def fails(self, units: Counts, spreads: Spreads | None = None) -> Failing:
+    def failing(self, units: Counts, spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes that break the promise, shape (classes,).
 
         Args:
@@ -45,7 +45,7 @@ class Promise:
         """
         failing = self.too_few(units)
         for model in self.models:
-            failing |= model.fails(units, spreads)
+            failing |= model.failing(units, spreads)
         return failing
 
     def too_few(self, units: Counts) -> Failing:
@@ -63,10 +63,14 @@ class Promise:
 
         Under it coarser nodes never suppress more.
         """
-        return self if self.closed else Promise(self.k, tuple(weaker for one in self.models if (weaker := one.relaxed) is not None))
+        return (
+            self
+            if self.is_closed_under_union
+            else Promise(self.k, tuple(weaker for one in self.models if (weaker := one.relaxed) is not None))
+        )
 
     @cached_property
-    def closed(self) -> bool:
+    def is_closed_under_union(self) -> bool:
         """Whether a union of classes with one safe class is safe, even with persons in several classes."""
         return all(one.relaxed is one for one in self.models)
 
@@ -94,7 +98,7 @@ class Promise:
         """
         if self.too_few(units)[0]:
             return None
-        columns = [one.column if isinstance(one, Holders) else None for one in self.models if one.fails(units, spreads)[0]]
+        columns = [one.column if isinstance(one, Holders) else None for one in self.models if one.failing(units, spreads)[0]]
         return columns[0] if columns and None not in columns else None
 
 

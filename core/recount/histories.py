@@ -102,7 +102,7 @@ def row_text_table(table: ReadTable) -> str:
 
 
 def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
-    """Return SQL that makes ``row_text_table(table)``: texts of rows with all below; make children's first.
+    """Return SQL that makes ``row_text_table(table)``, a text of each row; make those of children first.
 
     It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
 
@@ -143,7 +143,7 @@ def alias_of(table: ReadTable) -> str:
 
 
 def histories_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL on ``row_text_table(unit)``: persons, histories, persons of the smallest, and those below k.
+    """Return SQL that counts persons, histories, persons of the smallest, and those below k.
 
     Its columns are the persons, the histories, the persons of the smallest history, and the persons whose history fewer than k share.
     """
@@ -174,7 +174,7 @@ def key_faults_sql(table: ReadTable) -> str:
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
-    """Return SQL that makes ``row_person_table(table)``: the person of each row; make those of others first.
+    """Return SQL that makes ``row_person_table(table)``; make those of referenced tables first.
 
     The person is a number of the unit's row. A row has no person where one of its references is there and finds no row: such orphans are
     refused, or left out.
@@ -225,7 +225,7 @@ def unit_persons_sql(unit: ReadTable) -> str:
 
 
 def row_person_faults_sql(table: ReadTable) -> str:
-    """Return SQL on ``row_person_table(table)`` that counts rows of no person or of contradicting references.
+    """Return SQL that counts the rows of no person or of contradicting references.
 
     Its columns are the rows of no person, the rows whose references find different persons, the most rows of a person, and for each
     reference the rows in which it is there and finds no row.

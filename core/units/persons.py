@@ -162,7 +162,7 @@ class CellPersons(Unit):
         """
         return self.source_counts[column] if column in self.source_counts else self.count(codes, size)
 
-    def besides(self, before: NDArray[np.bool_], class_of: Integers, class_count: int) -> Counts:
+    def persons_not_before(self, before: NDArray[np.bool_], class_of: Integers, class_count: int) -> Counts:
         """Return the number of persons of each class who are in none of the given cells, shape (classes,).
 
         Args:

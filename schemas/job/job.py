@@ -379,7 +379,7 @@ def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], pl
         return []
     file: Path = getattr(hierarchy, hierarchy.listed_in)
     try:
-        content["hierarchy"][hierarchy.listed_in] = hashlib.sha256(hierarchy.content(job.folder)).hexdigest()
+        content["hierarchy"][hierarchy.listed_in] = hashlib.sha256(hierarchy.file_content(job.folder)).hexdigest()
     except OSError as error:
         return [f"{place}: hierarchy file '{file}': {error.strerror or 'it cannot be read'}; check the path"]
     return []

@@ -246,7 +246,7 @@ def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeopl
     Where labels overlap, the combination of a record is unknown, and nothing is attacked.
     """
     columns = [name for name in plan.promises if name in source.values]
-    owners = [axis.spans.owners(axis.spans.null + 1) for axis in source.axes] if columns else []
+    owners = [axis.spans.label_of_positions(axis.spans.null + 1) for axis in source.axes] if columns else []
     if not columns or any(one is None for one in owners):
         return
     labels = [one[axis.positions] for one, axis in zip(owners, source.axes, strict=True) if one is not None]

@@ -90,7 +90,7 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
         known = table[f"has_{number}"].to_numpy()
         spread, digests = _spread(database, job, number, whose, persons=persons)
         model = _model(job, promises, kind, (column, said, whose), digests, store)
-        failing |= known & model.fails(sizes, {column: spread})
+        failing |= known & model.failing(sizes, {column: spread})
     database.register(FAILING, pa.table({"number": np.flatnonzero(failing)}))
     [(found,)] = database.execute(values_at_risk_sql(count_persons=persons)).fetchall()
     return int(found)

@@ -175,7 +175,7 @@ def _check_moments(table: pa.Table, names: Sequence[str], types: Sequence[pa.Dat
         outside = pc.or_(pc.less(numbers, first.number), pc.greater(numbers, last.number))
         beyond = pc.fill_null(outside, False).to_numpy(zero_copy_only=False)
         if beyond.any():
-            raise ValuesError.no_moments(name, int(table["count"].to_numpy()[beyond].sum()), first.text, last.text)
+            raise ValuesError.moments_out_of_range(name, int(table["count"].to_numpy()[beyond].sum()), first.text, last.text)
 
 
 def _check_finite(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:

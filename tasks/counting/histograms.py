@@ -201,7 +201,7 @@ def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artif
         waiting = [counting_bitmap for counting_bitmap in counting_bitmaps if counting_bitmap.at_least <= most]
         if share:
             for counting_bitmap in waiting:
-                counting_bitmap.turn()
+                counting_bitmap.start_next_share()
         _mark(coding, parts, waiting, most, store)
     return [counting_bitmap.at_least > most for counting_bitmap in counting_bitmaps]
 

@@ -84,7 +84,7 @@ def check_promise(job: Job, coding: Coding) -> None:
         spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
     promise = promise_of(job, coding)
     # How many people have a value is not known here: records only tell which values there are, if somebody has them.
-    if (promise.relaxed if job.columns.person else promise).fails(np.array([coding.records]), spreads)[0]:
+    if (promise.relaxed if job.columns.person else promise).failing(np.array([coding.records]), spreads)[0]:
         raise PrivacyError.one_class_fails(models_promised(job))
 
 

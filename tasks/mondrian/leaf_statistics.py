@@ -144,7 +144,7 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
     whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
     unit, promise = whose.of_cells if whose else Records(census.records), promise_of(job, coding)
     made = merge_thin(tree, census.is_large(promise, unit), census.keeps(promise, [domain.qid for domain in coding.sensitive], unit))
-    if not unit.adds_up and len(made) > 1 and not promise.closed:
+    if not unit.adds_up and len(made) > 1 and not promise.is_closed_under_union:
         raise FragmentsError.of_persons(job.method.name)
     return Merged(groups=made, people=(whose.number, whose.most_records) if whose else None)
 

@@ -179,7 +179,7 @@ def with_guessed_quasi_identifiers(proposals: Sequence[Proposal], values: int) -
     """
     if any(one.role == "quasi_identifier" for one in proposals):
         return list(proposals)
-    published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct >= values]
+    published = [one for one in proposals if one.publish_setting and one.hierarchy and one.profile.distinct >= values]
     able = [one for one in published if one.question] or published
     some = sorted(able, key=lambda one: one.profile.distinct)[:MOST_GUESSED]
     return [
@@ -226,7 +226,7 @@ def _tried(
     trial = best_draft(front.connection, len(surely), able, text, guarded, out.parent)
     final = decided(trial.accepted_proposals)
     known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
-    published = [one.profile.name for one in final.proposals if one.publish or one.role == "quasi_identifier"]
+    published = [one.profile.name for one in final.proposals if one.publish_setting or one.role == "quasi_identifier"]
     others = {name: [other for other in known if other != name] for name in published}
     exposed = columns_exposures(front.connection, others)
     questions = questions_of(final.proposals)

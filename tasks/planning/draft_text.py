@@ -220,11 +220,11 @@ def _entry(proposal: Proposal, decided: DraftContents) -> str:
     name = yaml_name(proposal.profile.name)
     if proposal.role == "quasi_identifier":
         return f"{{name: {name}, hierarchy: {proposal.hierarchy}}}"
-    if proposal.publish is None:
+    if proposal.publish_setting is None:
         return name
     # Spellings of one value would be several to l.
     spelled = proposal.profile.name in decided.values_kept and proposal.profile.kind == "text"
-    return f"{{name: {name}, publish: {proposal.publish}{', normalise: [case, space, empty]' if spelled else ''}}}"
+    return f"{{name: {name}, publish: {proposal.publish_setting}{', normalise: [case, space, empty]' if spelled else ''}}}"
 
 
 def _person(person: Proposal | None) -> list[str]:

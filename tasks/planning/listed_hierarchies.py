@@ -115,7 +115,7 @@ def complete_file(job: Job, column: str) -> CompletedHierarchy:
     path = job.folder / spec.csv
     if missing:
         checked_table(column, f"'{spec.csv}'", [*rows, *found.rows])
-        before = spec.content(job.folder).decode("utf-8")
+        before = spec.file_content(job.folder).decode("utf-8")
         end = "\r\n" if "\r\n" in before else "\n"
         text = before + ("" if before.endswith(("\n", "\r")) else end) + _lines(found.rows, spec.delimiter, end)
         write_atomically(path, lambda part: part.write_text(text, "utf-8", newline=""))

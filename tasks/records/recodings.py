@@ -105,7 +105,7 @@ def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[R
         how = ClassPublication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, unit)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
-        if unit.adds_up or criteria is None or not criteria.fails(published).any():
+        if unit.adds_up or criteria is None or not criteria.failing(published).any():
             return made, found
         # Safe classes that publish the same are one, which with persons need not be safe: those with a rare value may be in each of them.
         found = satisfy_models(replace(found, classes=published, least=None), records, coding, criteria)
@@ -116,12 +116,12 @@ def satisfy_models(partition: Partitioned, records: JobRecords, coding: Coding, 
     if criteria is None:
         return partition
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
-    pool = partial(merge_unsafe_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.fails)
+    pool = partial(merge_unsafe_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.failing)
     classes, merged = pool(points, partition.classes)
     # Pooled classes have other numbers, and no level of their own.
     least = None if merged else partition.least
     merged += partition.figures.get("not_accepted", 0)
-    return Partitioned(without_failing(classes, criteria.fails), {**partition.figures, "not_accepted": merged}, least)
+    return Partitioned(without_failing(classes, criteria.failing), {**partition.figures, "not_accepted": merged}, least)
 
 
 def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
@@ -144,7 +144,7 @@ def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) 
     if criteria is None or not job.suppression.masks or (classes >= 0).all():
         return job.suppression.treatment
     mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
-    return "drop" if criteria.fails(mask).any() else "mask"
+    return "drop" if criteria.failing(mask).any() else "mask"
 
 
 def _style(job: Job) -> Style:

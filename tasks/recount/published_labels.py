@@ -110,7 +110,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     order, spans = found or _read_anyhow(job, qid, held, shown)
     source = np.zeros(spans.null + 1, np.int64)
     source[order] = values.pop("records").to_numpy()
-    owners = spans.owners(len(source))
+    owners = spans.label_of_positions(len(source))
     owners = None if owners is None else owners[order]
     kept = owners is not None and len(columns) == 1 and _is_kept(held, labels["label_0"], owners)
     claimed = found is not None or claim is None or qid.name not in claim.levels

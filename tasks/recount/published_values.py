@@ -250,6 +250,6 @@ def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> LabelForm:
     if way == "prefix":
         return LabelForm(kind, rows, mask=MASK)
     if isinstance(spec, PrefixHierarchy) and not (ranged and not _is_text(kind)):
-        sparse = "0" * len(spec.beginnings[0]) if spec.beginnings else ""
+        sparse = "0" * len(spec.sparse_values[0]) if spec.sparse_values else ""
         return LabelForm(kind, rows, mask=spec.mask, sparse=sparse, sets=way == "set")
     return LabelForm(kind, rows, ranged, sets=way == "set")

@@ -42,7 +42,7 @@ def _leads_out(name: str) -> bool:
 def check_no_links(release: Path) -> None:
     """Raise ``EscapeError`` if a release folder holds symbolic links."""
     if links := sum(path.is_symlink() for path in release.rglob("*")):
-        raise EscapeError.links(str(release), links)
+        raise EscapeError.has_links(str(release), links)
 
 
 MOST_BYTES, MOST_PARTS = 64_000_000, 2_000_000

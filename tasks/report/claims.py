@@ -109,7 +109,7 @@ def attack_warning(manifest: Manifest) -> str:
 def unclaimed(manifest: Manifest) -> str:
     """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
-    said = reason_of_combinations(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.untreated)
+    said = reason_of_combinations(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.has_untreated_columns)
     return said or reason_of_identifying_columns(manifest.passthrough)
 
 

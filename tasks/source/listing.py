@@ -128,7 +128,7 @@ def matching(address: str) -> dict[str, Stat]:
 
 def _why_none(system: Any, path: str, address: str, *, folders: bool) -> FileError:
     if folders:
-        return FileError.folder(address, "")
+        return FileError.path_is_folder(address, "")
     bucket = path.strip("/").split("/", 1)[0]
     if bucket and not system.exists(bucket):
         return FileError.no_bucket(address, bucket)

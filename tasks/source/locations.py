@@ -175,7 +175,7 @@ def _matching_here(pattern: str, written: str) -> set[Path]:
     files = {path for path in matched if path.is_file()}
     if not files:
         if any(path.is_dir() for path in matched) and not glob.has_magic(written):
-            raise FileError.folder(written, _most_common_ending(matched))
+            raise FileError.path_is_folder(written, _most_common_ending(matched))
         raise SourceError.no_files(written)
     if table := table_format_here(map(str, files)):
         raise FileError.table_of_files(*table)

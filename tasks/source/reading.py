@@ -47,7 +47,7 @@ class Unreadable:
         for name, count in (+self._moments).items():
             ends = inclusive_moments(self._types[name])
             assert ends is not None
-            raise ValuesError.no_moments(name, count, ends[0].text, ends[1].text)
+            raise ValuesError.moments_out_of_range(name, count, ends[0].text, ends[1].text)
 
 
 def undecodable(column: pa.Array) -> int:

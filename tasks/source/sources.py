@@ -265,7 +265,7 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     if nameless := sum(not name and roles.get(name) not in {"identifiers", "withheld"} for name in names):
         raise ValuesError.no_names(nameless)
     if job.output.format == "csv" and (broken := sum(len(name.splitlines()) > 1 for name in names)):
-        raise ValuesError.names_of_lines(broken)
+        raise ValuesError.line_breaks_in_names(broken)
     insensitive = rest if job.columns.insensitive == REST else list(job.columns.insensitive)
     payload = (*job.columns.sensitive, *insensitive)
     _check_types(job, schema, payload)

@@ -213,7 +213,7 @@ def _copied_lists(job: Job, store: Store) -> Iterator[None]:
     for hierarchy in listed:
         # What cannot be read is told of by who reads it.
         with suppress(OSError):
-            content = hierarchy.content(job.folder)
+            content = hierarchy.file_content(job.folder)
             key = LISTED.key(hashlib.sha256(content).hexdigest())
             hierarchy.use_copy(store.path(store.make("listed", key, ".csv", partial(_write, content))))
     try:

@@ -306,7 +306,7 @@ class FileGathering:
         # Equal records stand in one file, however many there are: in which of several would be told by the order of the source.
         records = count_file_records(paths, place)
         if (needed := records * BYTES_OF_VALUE * (1 + len(source.payload))) > memory:
-            raise ValuesError.many_alike(records, needed)
+            raise ValuesError.too_many_equal_records(records, needed)
         return write_output_file(path, self.rewriting.labels, source, paths, place)
 
 

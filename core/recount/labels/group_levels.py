@@ -143,8 +143,8 @@ def levels_of_prefixes(name: str, spec: PrefixHierarchy, values: pa.Array, folde
     kept = list(spec.prefix)
     if not spec.hides and kept[0] >= max(map(len, texts), default=0):
         kept = kept[1:]
-    group = "0" * len(spec.beginnings[0]) if spec.beginnings else ""
-    sparse = (*spec.beginnings, group) if group else ()
+    group = "0" * len(spec.sparse_values[0]) if spec.sparse_values else ""
+    sparse = (*spec.sparse_values, group) if group else ()
 
     def masked(count: int) -> GroupLevel:
         return level_of(group if text.startswith(sparse) else text[:count].ljust(len(text), spec.mask) for text in texts)

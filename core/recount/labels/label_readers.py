@@ -147,8 +147,8 @@ def axis_of_prefixes(name: str, spec: PrefixHierarchy, values: pa.Array, folder:
 
     Codes with a sparse prefix come first.
     """
-    length = len(spec.beginnings[0]) if spec.beginnings else 0
-    sparse = (*spec.beginnings, "0" * length) if length else ()
+    length = len(spec.sparse_values[0]) if spec.sparse_values else 0
+    sparse = (*spec.sparse_values, "0" * length) if length else ()
     keys = [(not text.startswith(sparse), len(text), text) for text, *_ in value_texts(values)]
     ordered = sorted(keys)
     hidden = bisect_left(ordered, (True, 0, ""))

@@ -59,8 +59,8 @@ class Spans:
             members = np.arange(self.low[label], self.high[label])
         return np.append(members, self.null) if label in self.nulls else members
 
-    def owners(self, position_count: int) -> NDArray[np.int32] | None:
-        """Return the label of each of ``position_count`` positions, -1 for none; None if a position may have several."""
+    def label_of_positions(self, position_count: int) -> NDArray[np.int32] | None:
+        """Return the label of each position, -1 for none; None if labels are sets, cover nulls or overlap."""
         if self.sets or len(self.nulls):
             return None
         some = np.flatnonzero(self.high > self.low)

@@ -150,5 +150,5 @@ def class_persons(given: HistoryTables, way: Way) -> Artifact:
     needed = BYTES_OF_AXIS * given.persons * (axes[0] + sum(1 + 3 * below for below in axes[1:]))
     needed += BYTES_OF_AXIS * max((many * (1 + qids) for many, qids in zip(rows[1:], axes[1:], strict=True)), default=0)
     if needed > given.job.memory:
-        raise HistoryError.memory(given.persons, needed)
+        raise HistoryError.memory_too_small(given.persons, needed)
     return one(given.run, PERSON_CLASSES, given, way, f"classes of persons, {way}")

@@ -284,7 +284,7 @@ def test_a_crowd_never_counts_more_cells_than_there_are_and_misses_few(data: st.
     shared = LinearCounting(finest.node, node, example.hierarchies, most, shares)
     for share in range(shares):
         if share:
-            shared.turn()
+            shared.start_next_share()
         shared.add(bundles, codes)
     assert shared.at_least == counting_bitmap.at_least
     roomy = LinearCounting(finest.node, node, example.hierarchies, 1 << 16)

@@ -42,7 +42,7 @@ def told_both_ways(
         there = sorted((null if value is None else value, count) for value, count in held.items() if count)
         values, counts = np.array([value for value, _ in there]), np.array([count for _, count in there])
         spread = Spread(np.zeros(len(there), np.int64), values, counts, whole)
-        return bool(rules.promise.fails(np.array([counts.sum()]), {"s": spread})[0])
+        return bool(rules.promise.failing(np.array([counts.sum()]), {"s": spread})[0])
 
     def fewest(count: int, value: Any) -> int:
         return int(fewest_too_many(count, NULL if value is None else value, 0, -1 if null is None else null, demands.holder_bounds))

@@ -27,7 +27,7 @@ K = st.integers(1, 40)
 
 def loss(counts: list[int], k: int) -> Any:
     array = np.array(counts, np.int64)
-    return loss_of(array, Promise(k).fails(array))
+    return loss_of(array, Promise(k).failing(array))
 
 
 def test_losses_of_a_worked_example() -> None:
