@@ -33,7 +33,7 @@ def skald(job: Job) -> PublishedRelease:
         if known:
             return known
         with run.phase("phase 1: domains"):
-            domain = merge_domains(run, source, count_domains(run, source, cells=True, known=True))
+            domain = merge_domains(run, source, count_domains(run, source, count_cells=True, digest_records=True))
             root, tops = _root_and_tops(job, load_coding(job, domain, run.store))
         with run.phase("phase 2: histogram"):
             # Where persons are named, a chunk is read once for its pairs and its histogram.

@@ -281,7 +281,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/digests.py:digest_texts: 8 -> (8 + 1) #1": "A ninth byte is shifted out of the word again.",
     "core/units/pairs.py:positions_of_repeated_keys: 1 -> (1 + 1) #4": "A table of twice as many places holds the same.",
     "tasks/composition/overlaps.py:register_release: 0.0 -> (0.0 + 1)": "The registry puts the moment in its place.",
-    "tasks/recount/spreads.py:spread_faults: unknown and kind.held -> ((unknown))": (
+    "tasks/recount/spreads.py:model_faults: unknown and kind.held -> ((unknown))": (
         "Without the people only how many values differ is counted, and of that promise people are asked for too."
     ),
 }

@@ -197,9 +197,8 @@ def _by_name(profile: ColumnProfile, named: NameReading | None) -> Judged | None
     """Return the role that the column's name suggests, unless the values contradict it; None if none."""
     if named is None:
         # A column of such a name and no other word says who.
-        said = set(words(profile.name))
-        of_people = said and said <= NUMBERED["person"] and not profile.has_few_values
-        return _judged("identifier", 0.7, "named after people") if of_people else None
+        said = set(words(profile.name)) if not profile.has_few_values else set[str]()
+        return _judged("identifier", 0.7, "named after people") if said and said <= NUMBERED["person"] else None
     concept, role, sure = named.concept.name, named.concept.role, named.confidence
     called = f"{concept}, by its name"
     if role in {"identifier", "key"}:
@@ -246,13 +245,13 @@ def _known_outside(profile: ColumnProfile, named: NameReading) -> Judged:
         return _judged("identifier", 0.7, f"{called}, and nearly every record has a value of its own")
     if concept == "body" and "weight" in words(profile.name) and profile.span > WEIGHTS_SPAN:
         return _judged("weight", 0.8, "a weight that no body has")
-    if profile.kind == "double" and concept in NEVER_FRACTIONS and not profile.has_few_values:
+    if profile.kind == "double" and concept in CATEGORIES and not profile.has_few_values:
         return _judged("sensitive", 0.5, "numbers with fractions")
     return _judged("quasi_identifier", sure, called)
 
 
 DATED = {"when something happened", "date of birth", "date of death"}
-NEVER_FRACTIONS = {"sex or gender", "race or ethnicity", "marital status", "religion"}
+CATEGORIES = {"sex or gender", "race or ethnicity", "marital status", "religion"}
 
 
 def _by_counts(profile: ColumnProfile) -> Judged:

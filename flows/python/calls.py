@@ -211,7 +211,7 @@ def run_as_guest(make: Callable[[], Result]) -> Result:
     from tasks.engine.progress import hearing
     from tasks.store import files
 
-    files.owner_only()
+    files.restrict_new_files()
     try:
         with hearing(logging.getLogger("skald").warning):
             return guarded(make)()

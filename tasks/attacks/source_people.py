@@ -59,7 +59,7 @@ class CodedRelease:
 
 
 def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job, seed: int) -> CodedRelease:
-    """Read and code a release, of a large one some classes; make the connection keep the order of rows.
+    """Read a release as codes, a sample of classes if large; make the connection keep the row order.
 
     Args:
         connection: The database; from here on it keeps the order of rows.
@@ -105,7 +105,7 @@ def _text(name: str, kind: str) -> str:
 
 
 def value_codes(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Return the rank of each value among the distinct ones, -1 for a null, and those, ascending."""
+    """Return the rank of each value, -1 for a null, and the distinct values in ascending order."""
     flat = column.combine_chunks()
     if pt.is_dictionary(flat.type):
         flat = flat.dictionary_decode()

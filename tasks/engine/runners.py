@@ -23,7 +23,7 @@ PROCESSES = 2
 """Workers that are processes of this machine, each with libraries of its own."""
 
 
-def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
+def set_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
     """Set the task runner of flows imported from here on, in the environment; raise if options conflict.
 
     A scheduler's address alone means Dask.

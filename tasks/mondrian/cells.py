@@ -100,7 +100,7 @@ def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
 
 
 def check_job_can_be_cut(job: Job, coding: Coding) -> None:
-    """Raise an error if the source fails the job's requirements or intervals are of non-numbers."""
+    """Raise ``PrivacyError`` if one class fails the job, ``SourceError`` for intervals of non-numbers."""
     check_promise(job, coding)
     check_intervals(coding, cutting_of(job, coding).ways)
 

@@ -83,8 +83,8 @@ class LeafStatistics:
             made.append(sums.astype(np.int64).reshape(leaves, size))
         return cls(made[0][:, 0], tuple(made[1:]))
 
-    def is_large(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
-        """Return a predicate: whether a group of leaves has at least k units.
+    def size_test(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
+        """Return a function that says whether a group of leaves has at least k units.
 
         Arguments are those of ``keeps``.
         """
@@ -104,8 +104,8 @@ class LeafStatistics:
 
         return units
 
-    def keeps(self, promise: Promise, columns: Sequence[str], unit: Unit) -> Callable[[Group], bool]:
-        """Return a predicate: whether a group of leaves satisfies the privacy requirements.
+    def promise_test(self, promise: Promise, columns: Sequence[str], unit: Unit) -> Callable[[Group], bool]:
+        """Return a function that says whether a group of leaves keeps the privacy requirements.
 
         Where persons count, only requirements that hold for unions of classes are checked.
 
@@ -143,7 +143,9 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
     census = LeafStatistics.of(coding, tree.leaves, [read_table(store, one) for one in counted])
     whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
     unit, promise = whose.of_cells if whose else Records(census.records), promise_of(job, coding)
-    made = merge_thin(tree, census.is_large(promise, unit), census.keeps(promise, [domain.qid for domain in coding.sensitive], unit))
+    made = merge_thin(
+        tree, census.size_test(promise, unit), census.promise_test(promise, [domain.qid for domain in coding.sensitive], unit)
+    )
     if not unit.adds_up and len(made) > 1 and not promise.is_closed_under_union:
         raise FragmentsError.of_persons(job.method.name)
     return Merged(groups=made, people=(whose.number, whose.most_records) if whose else None)

@@ -309,7 +309,7 @@ def published_numbers(front: OpenSource, proposal: Proposal, k: int) -> pa.Array
 def _shared(front: OpenSource, values: pa.Array, owners: Integers, k: int) -> pa.Array:
     """Return values as they are published, rare ones as one; ``owners`` numbers whose each is, shape (n,)."""
     make_value_table(front.connection, [([values], owners.astype(np.uint64))], 1)
-    counted = count_values(front.connection, 0, values.type, k, persons=True, every=False)
+    counted = count_values(front.connection, 0, values.type, k, count_persons=True, every=False)
     return published_values(counted, SHARED, k).apply(values)
 
 

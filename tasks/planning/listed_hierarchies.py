@@ -42,7 +42,7 @@ from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.tables import load_domains
-from tasks.writing.pseudonyms import with_keys
+from tasks.writing.pseudonyms import with_key_fingerprints
 
 DELIMITER = ";"
 
@@ -135,7 +135,7 @@ def domain_of(job: Job, column: str) -> Domain:
     The counts are kept for the run.
     """
     with open_run(job) as run:
-        source = with_keys(job, read_source(run))
+        source = with_key_fingerprints(job, read_source(run))
         merged = merge_domains(run, source, count_domains(run, source))
         names = axis_names(job)
         return load_domains(run.store, merged, names)[names.index(column)]

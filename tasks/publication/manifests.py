@@ -253,10 +253,10 @@ def _numerical(job: Job, source: ChunkedSource) -> dict[str, bool]:
     return {name: as_numbers(pa.array([], kind)) is not None for name, kind in types.items()}
 
 
-def risk_after(recount: Recount, suppressed: int, masked: int) -> Figures:
+def risk_after(recount: Recount, suppressed_records: int, masked_records: int) -> Figures:
     """Return the risk of written files, by persons where these were counted."""
-    starred, of_them = recount.fully_suppressed_units(masked)
-    return release_risk(recount.unit_sizes, starred, suppressed, of_them)
+    starred, of_them = recount.fully_suppressed_units(masked_records)
+    return release_risk(recount.unit_sizes, starred, suppressed_records, of_them)
 
 
 def _persons(job: Job, withheld: tuple[int, int], outcome: Outcome | LocalOutcome, recount: Recount) -> Persons | None:

@@ -21,7 +21,7 @@ from tasks.publication.outputs import fetched_files, scratch
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.people import COMBINATIONS, PeopleFiles
 from tasks.recount.recount import count_additional, count_in_classes, recount, written_rows
-from tasks.recount.rows import are_wide, relation_with_values, takes_much
+from tasks.recount.rows import exceeds_half_memory, have_wide_records, relation_with_values
 from tasks.recount.shares import (
     DividedMembers,
     DividedRelease,
@@ -90,7 +90,7 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, members: W
 
 
 def recount_to_text(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> str:
-    """Recount a release in one call of another process; return the recount as text."""
+    """Recount a release on this worker, and return the recount as text for the calling process."""
     return counts_to_text(recount_in_one(job, written, source, members, store))
 
 
@@ -181,7 +181,7 @@ class RecountRequest(NamedTuple):
     wide: bool = False
 
 
-def answer(
+def run_requests(
     job: Job,
     written: Written | None,
     source: ChunkedSource | None,
@@ -220,10 +220,10 @@ def _rows(
     with ExitStack() as stack:
         # Of the source the footers are not at hand, but what a record takes is.
         largest = max((max(file.groups, default=0) * file.width for file in source.files), default=0) if source else 0
-        large = bool(source and takes_much(job, largest, len(source.columns)))
+        large = bool(source and exceeds_half_memory(job, largest, len(source.columns)))
         if written:
             spill, files = stack.enter_context(written_at_hand(job, written, store))
-            large = large or are_wide(job, files)
+            large = large or have_wide_records(job, files)
             connection, read, _ = stack.enter_context(written_rows(job, files, spill, written.what, written.layout))
             connection.execute(f"CREATE TEMP VIEW {RELEASE} AS SELECT * FROM {read}")
         else:

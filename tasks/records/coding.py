@@ -23,7 +23,7 @@ from tasks.counting.chunk_histograms import person_key
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
-from tasks.engine.steps import each
+from tasks.engine.steps import run_for_items
 from tasks.lattice.promises import check_at_least_k, source_value_counts
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FileStep
@@ -146,7 +146,7 @@ CODED = FileStep(
 
 def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Artifact]:
     """Write the domain codes of the records of every chunk; return the artefacts."""
-    return each(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
+    return run_for_items(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 
 def bytes_of_records(job: Job, coding: Coding, records: int) -> int:

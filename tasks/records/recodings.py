@@ -28,7 +28,7 @@ from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.source_domains import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, remote_takes_all_chunks
+from tasks.engine.steps import remote_takes_all_chunks, run_for_item
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_search_outcome
 from tasks.lattice.promises import class_settings, most_suppressed, no_class_error, promise_of
 from tasks.records.coding import JobRecords, gather_records
@@ -89,7 +89,7 @@ RECODE = FilesStep(
 
 def recode_all_records(run: Run, domain: Artifact, coded_chunks: Sequence[Artifact]) -> RecodingArtifacts:
     """Run the job's algorithm on all records, as a step of the run."""
-    return one(run, RECODE, DomainTable.of(run, domain), coded_chunks, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
+    return run_for_item(run, RECODE, DomainTable.of(run, domain), coded_chunks, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
 def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:

@@ -186,7 +186,7 @@ CONTENTS = "contents"
 Counts = dict[Kind, TogetherCount]
 
 
-def columns_together(
+def columns_to_combine(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
     """Return the published columns to count in combination, by kind.
@@ -210,12 +210,12 @@ def columns_together(
 
 def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
     """Return the published columns of a job's files to count in combination, by kind."""
-    return columns_together(
+    return columns_to_combine(
         list(rows.types("release")), published_qids(job), job.columns.sensitive, [one.name for one in job.columns.pseudonyms]
     )
 
 
-def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
+def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
     """Count records that are unique, or share their combination with fewer than k, by kind of columns.
 
     Args:

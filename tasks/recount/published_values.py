@@ -97,7 +97,7 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, holders: P
         # DuckDB reads moments of a file in one unit, and those of a table in memory in theirs.
         moments = f"::{types[name]}" if pt.is_timestamp(kind) else ""
         replaced.append(f"{table}.published{moments} AS {column}")
-    rows.publish(tables, replaced, joins)
+    rows.replace_source_values(tables, replaced, joins)
     return PublishedSource(original._replace(relation=rows.source), figures, joins, replaced)
 
 

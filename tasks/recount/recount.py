@@ -25,7 +25,7 @@ from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source
 from tasks.recount.published_values import few_people_faults, published_source
-from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_column_faults
+from tasks.recount.rows import ReleaseRows, RowsHere, column_faults_of, have_wide_records, read_column_faults
 from tasks.recount.spreads import count_spreads, source_values_relation
 from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
@@ -121,7 +121,7 @@ def recount(
             raise VerificationError(release_name, faults)
         if original:
             register_objects(connection, original.relation)
-        rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
+        rows = RowsHere(connection, source, original.relation if original else "", wide=have_wide_records(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
             rows.merge_equal_records([relation_of(connection, [file]) for file in some])

@@ -135,8 +135,8 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
     return rows.grouped("source" if whole else "release", source_value_groups(rows.source if whole else rows.release, column))
 
 
-def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
-    """Return faults of broken promises, the worst measure by promise and column, and uncounted columns."""
+def model_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
+    """Return broken l and t promises, the worst measure of each, and columns that were not counted."""
     faults = [
         f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
         for column, unexpected in classes.unexpected.items()

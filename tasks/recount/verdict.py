@@ -37,11 +37,11 @@ from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
-from tasks.recount.people import columns_of_job, combined_pairs, count_together, not_counted
+from tasks.recount.people import columns_of_job, combined_pairs, count_combinations, not_counted
 from tasks.recount.people_of_source import Fitting
 from tasks.recount.published_values import column_losses, passed_columns
 from tasks.recount.rows import ReleaseRows
-from tasks.recount.spreads import spread_faults
+from tasks.recount.spreads import model_faults
 from tasks.recount.truth import Truth, compare_with_source
 from tasks.store.database import quote
 
@@ -162,12 +162,12 @@ def verdict_of(
         basis: What else is known of the release.
     """
     counts, linked, unproved = classes.counts, additional.linked, basis.unproved
-    spread, measured, unspread = spread_faults(job, classes, by_people=bool(counts.persons))
+    spread, measured, unspread = model_faults(job, classes, by_people=bool(counts.persons))
     _expect(job, rows)
     hidden = _hidden_faults(job, rows)
     hidden += [] if unproved else endpoint_faults(job, rows, original, basis.shared_by)
     hidden += _pseudonym_faults(job, rows)
-    of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
+    of_records = count_combinations(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
     together, unexpected = combined_pairs(of_records, additional.together, by_people=bool(counts.persons))
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
     told = [*_unproved(unproved), *(_unmeasured(job, original, measured, basis.ranged) if unproved else [])]

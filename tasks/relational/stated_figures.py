@@ -148,14 +148,14 @@ def tables_report_faults(release: Path, manifest: TablesManifest) -> tuple[list[
     return [f"{name} does not say what the manifest does" for name in differing_documents(release, texts)], []
 
 
-def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob, *, known: bool) -> list[str]:
+def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob, *, sources_were_read: bool) -> list[str]:
     """Return the statements of a manifest that its job or the recount contradicts.
 
     Args:
         manifest: Of the release.
         found: The recount of its files.
         job: The job.
-        known: Whether the sources of all tables were at hand for the recount.
+        sources_were_read: Whether the sources of all tables were at hand for the recount.
     """
     faults, persons = count_faults(manifest, found, job.privacy.k), manifest.persons
     if persons.source is not None and persons.source - persons.released > job.suppression.limit * persons.source:
@@ -164,7 +164,7 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     priced = all(found.penalties.get(name) for name, table in manifest.tables.items() if table.levels)
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
         faults.append("the manifest's loss is not that of the labels in the files")
-    counted_there = known or bool(found.published)
+    counted_there = sources_were_read or bool(found.published)
     if counted_there and {name: dict(columns) for name, columns in found.published.items()} != manifest.published:
         faults.append("the manifest's figures of published columns are not those of the files")
     return faults + promise_faults(manifest, job)

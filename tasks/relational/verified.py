@@ -136,7 +136,7 @@ def _verified_by_job(job: TablesJob, manifest: TablesManifest, release: Path, fa
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     known = all(original is not None for original in originals.values())
-    if faults := [*faults, *tables_stated_faults(manifest, found, job, known=known)]:
+    if faults := [*faults, *tables_stated_faults(manifest, found, job, sources_were_read=known)]:
         raise VerificationError(f"'{release}'", faults)
     return VerifiedTables(manifest, found, tuple(notes))
 

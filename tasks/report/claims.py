@@ -106,7 +106,7 @@ def attack_warning(manifest: Manifest) -> str:
     return f"{counted(len(broken), 'attack')} on this release won more than the job accepts: {first}{more}. Do not hand it on unread."
 
 
-def unclaimed(manifest: Manifest) -> str:
+def reason_without_maximum_risk(manifest: Manifest) -> str:
     """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
     said = reason_of_combinations(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.has_untreated_columns)
@@ -147,7 +147,9 @@ def maximum_risk(manifest: Manifest) -> str:
     """
     # By the smallest class that was counted: k is only what no class may fall below.
     least = int(manifest.risk.get("after", {}).get("min_class", 0))
-    return unclaimed(manifest) or (_limited(manifest, UnitWording.of_release(manifest).maximum_risk(least)) if least else "")
+    return reason_without_maximum_risk(manifest) or (
+        _limited(manifest, UnitWording.of_release(manifest).maximum_risk(least)) if least else ""
+    )
 
 
 def maximum_risk_in_short(manifest: Manifest, unit: UnitWording, least: int) -> str:
@@ -158,7 +160,7 @@ def maximum_risk_in_short(manifest: Manifest, unit: UnitWording, least: int) -> 
         unit: The unit that classes are counted in.
         least: The smallest class.
     """
-    return unclaimed(manifest) or _limited(manifest, unit.maximum_risk_in_short(least))
+    return reason_without_maximum_risk(manifest) or _limited(manifest, unit.maximum_risk_in_short(least))
 
 
 def _limited(manifest: Manifest, claim: str) -> str:

@@ -139,8 +139,8 @@ class Chunk(FrozenModel):
         first, *others = (piece.file.name for piece in self.pieces)
         return f"{first}' or one of {counted(len(others), 'file')} beside it, '{others[-1]}" if others else first
 
-    def as_in_source(self) -> Chunk:
-        """Return the chunk with the values of the source in the place of those that are published of them."""
+    def with_source_values(self) -> Chunk:
+        """Return the chunk with the values of the source instead of published ones."""
         return Chunk(
             pieces=tuple(piece.model_copy(update={"file": piece.file.model_copy(update={"publish": {}})}) for piece in self.pieces)
         )

@@ -192,8 +192,8 @@ def find_files(job: Job) -> list[Path]:
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
 
-def located(job: Job, store: Store) -> list[Located]:
-    """Return the files of this machine with their digests, and objects of stores as listed."""
+def locate_source_files(job: Job, store: Store) -> list[Located]:
+    """Return the files of a source: local ones with their digests, objects with their listed stats."""
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     found, here = _found(job), list[tuple[str, Path, Stat]]()

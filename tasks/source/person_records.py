@@ -21,7 +21,7 @@ from core.columns.column_types import working_type
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk, SourceFile
-from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, opened, read_chunk
+from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, open_source_file, read_chunk
 from tasks.source.unpacked import UNIT, rows_of_long
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, StepCode, fingerprint_of
@@ -131,7 +131,7 @@ def _without(job: Job, file: SourceFile, rows: Rows, columns: pa.Schema, key: Ke
     hidden = {*job.columns.columns_withheld} - {*job.columns.person, *(one.treatment.subject for one in job.columns.pseudonyms)}
 
     def write(part: Path) -> int:
-        with opened(file) as read:
+        with open_source_file(file) as read:
             return _copy_without(file, read, rows, [name for name in columns.names if name not in hidden], part)
 
     made = store.make(BOUNDED.name, BOUNDED.key(key, file.digest, file.name, sorted(hidden)), ".parquet", write)

@@ -22,11 +22,11 @@ from tasks.engine.runs import Run
 from tasks.source.apart import LengthInspection, lengths_unpacked
 from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, common_schema, differences
 from tasks.source.listing import stat_of, while_stable
-from tasks.source.locations import Located, Readable, is_object, located, partitions, with_partition
+from tasks.source.locations import Located, Readable, is_object, locate_source_files, partitions, with_partition
 from tasks.source.object_inspection import inspect_objects, is_read_here
 from tasks.source.person_records import Bounded, bound_records
 from tasks.source.pinned import check_all_as_listed
-from tasks.source.published_columns import publish_columns
+from tasks.source.published_columns import replace_published_values
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.store.files import write_atomically
 from tasks.store.keys import fingerprint_of
@@ -140,7 +140,7 @@ LONGEST_KEY = 100_000
 def read_source(run: Run) -> ChunkedSource:
     """Find, digest and check the files of a source, and cut them into chunks; raise if they do not fit."""
     job, store = run.job, run.store
-    found = located(job, store)
+    found = locate_source_files(job, store)
     remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
     looks = (*zip(remote, inspect_objects(run, remote), strict=True), *zip(local, _look_here(job, local, store), strict=True))
     looked = {one.name: look for one, look in looks}
@@ -172,7 +172,7 @@ def read_source(run: Run) -> ChunkedSource:
         left = bound_records(job, files, columns, store, here=is_read_here(job))
     if job.columns.ways and not is_read_here(job):
         raise SourceError.treated_on_cluster()
-    files, read_as = publish_columns(job, left.files, columns, store)
+    files, read_as = replace_published_values(job, left.files, columns, store)
     return ChunkedSource(
         files=tuple(files),
         chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.task_memory // CHUNK_SHARE, store)),

@@ -141,7 +141,7 @@ def pointer_faults(location: str, release: Path, job: Job | None) -> list[str]:
     if content is None:
         return [f"{CURRENT} is missing from the target"] if job is not None and is_target(job, above) else []
     named = _named(content)
-    return [] if named and above.has(f"{named}/{MANIFEST}") else [f"{CURRENT} does not name a release that is there"]
+    return [] if named and above.exists(f"{named}/{MANIFEST}") else [f"{CURRENT} does not name a release that is there"]
 
 
 def is_target(job: Job, place: Place) -> bool:

@@ -26,7 +26,7 @@ from schemas.registry.privacy_kinds import PrivacyKind, models_in_job
 from schemas.registry.sensitive import DiversitySpec
 from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures, Terms
-from tasks.recount.people import Counts, columns_together, count_together
+from tasks.recount.people import Counts, columns_to_combine, count_combinations
 from tasks.recount.recount import risk_faults
 from tasks.recount.rows import RowsHere
 from tasks.release.files import layout_of, relation_of
@@ -85,8 +85,8 @@ def count_promises(
 def _together(rows: RowsHere, manifest: Manifest, terms: Terms) -> Counts:
     """Count what the columns of each role disclose together, by the roles in the manifest."""
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
-    columns = columns_together(list(rows.types("release")), qids, terms.sensitive, list(manifest.pseudonyms))
-    return count_together(rows, columns, qids, manifest.privacy["k"])
+    columns = columns_to_combine(list(rows.types("release")), qids, terms.sensitive, list(manifest.pseudonyms))
+    return count_combinations(rows, columns, qids, manifest.privacy["k"])
 
 
 def _told_by_files(manifest: Manifest) -> list[tuple[PrivacyKind, str, object]]:

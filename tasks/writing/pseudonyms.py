@@ -61,7 +61,7 @@ def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
     return fingerprint(read_key(job, secret))
 
 
-def with_keys(job: Job, source: ChunkedSource) -> ChunkedSource:
+def with_key_fingerprints(job: Job, source: ChunkedSource) -> ChunkedSource:
     """Return the source with fingerprints of the job's keys and vaults; raise for unusable ones."""
     return source.model_copy(update={"keys": key_fingerprints(job)}) if job.columns.pseudonyms else source
 
@@ -81,7 +81,7 @@ def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
             issue_tokens(job, path, _values(source, names), spill)
         except RefusedError as error:
             raise PseudonymError.refused([f"{listed(names)}: {error}"]) from None
-    return with_keys(job, source)
+    return with_key_fingerprints(job, source)
 
 
 def _values(source: ChunkedSource, names: Sequence[str]) -> Iterator[pa.Array]:

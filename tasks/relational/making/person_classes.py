@@ -16,7 +16,7 @@ from core.relational.person_axes import leaf_ranks, rank_profiles, row_count_axi
 from core.relational.person_cuts import PersonAxis, cut_persons
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
-from tasks.engine.steps import one
+from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import NodeCosts, failing_classes, history_numbers, search_settings
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables
@@ -76,7 +76,7 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
         k: The fewest persons of a class.
         most: Persons who may be left out.
     """
-    top = tuple(given.hierarchy(axis).top for axis in given.axes)
+    top = tuple(given.hierarchy(axis).top for axis in given.lattice_axes)
     shapes, sizes = class_of_each(history_numbers(given, top))
     # Numbers of histories are of a secret; the first person of each says in which order they come.
     order = np.argsort(shapes, kind="stable")
@@ -151,4 +151,4 @@ def class_persons(given: HistoryTables, way: Way) -> Artifact:
     needed += BYTES_OF_AXIS * max((many * (1 + qids) for many, qids in zip(rows[1:], axes[1:], strict=True)), default=0)
     if needed > given.job.memory:
         raise HistoryError.memory_too_small(given.persons, needed)
-    return one(given.run, PERSON_CLASSES, given, way, f"classes of persons, {way}")
+    return run_for_item(given.run, PERSON_CLASSES, given, way, f"classes of persons, {way}")

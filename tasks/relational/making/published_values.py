@@ -79,7 +79,7 @@ def _decide(given: Linking, column: WayColumn, path: Path) -> int:
         # A table without rows has no batch.
         nothing = pa.nulls(0, kind), digests_of([pa.nulls(0, pa.int64())], 0)
         make_value_table(connection, (([one], persons) for one, persons in (nothing, *values)), 1)
-        counted = count_values(connection, 0, kind, k, persons=True, every=is_mean(way))
+        counted = count_values(connection, 0, kind, k, count_persons=True, every=is_mean(way))
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > given.job.memory:
         raise SourceError.too_many_values(column.column, len(counted.values), needed)
@@ -130,7 +130,7 @@ def without_values_of_few(
     held = ((published_values.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
     nothing = published_values.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
     make_value_table(connection, (([values], digests_of([whose], len(whose))) for values, whose in (nothing, *held)), 1)
-    return published_values.without(values_of_few(connection, 0, published_values, given.job.privacy.k, persons=True))
+    return published_values.without(values_of_few(connection, 0, published_values, given.job.privacy.k, count_persons=True))
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:

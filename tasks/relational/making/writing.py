@@ -25,7 +25,7 @@ from core.hierarchies.levels import as_text
 from schemas.job.identifiers import Identifier
 from schemas.relational.table_jobs import lasting_key, persons_job
 from tasks.engine.peak_memory import release_memory
-from tasks.engine.steps import one
+from tasks.engine.steps import run_for_item
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.published_values import (
@@ -118,7 +118,7 @@ class ReleasedTables(HistoryTables):
             depth = chain.index(other)
             joins.append(f"LEFT JOIN {self.keys_of_rows(other)} AS n{depth} ON m.a{depth} = n{depth}.row")
             published |= {column: f"n{depth}.k{place}" for place, column in enumerate(columns)}
-        text = ", ".join(f"length(m.{place}::VARCHAR), m.{place}::VARCHAR" for place in map(own.place, spec.key))
+        text = ", ".join(f"length(m.{place}::VARCHAR), m.{place}::VARCHAR" for place in map(own.encoded_name, spec.key))
         for column in spec.key:
             salt = literal(f"{self.salt} {table} {column}")
             published.setdefault(column, f"substr(sha256(concat_ws(chr(31), {salt}, {text})), 1, {DIGITS})")
@@ -335,7 +335,7 @@ def _write_keys(given: ReleasedTables, table: str, path: Path) -> int:
 def lasting_keys(connection: duckdb.DuckDBPyConnection, given: ReleasedTables, table: str, lasting: Identifier) -> pa.Table:
     """Return ``row`` and ``k0``: the pseudonym of each row's key, shared by releases with the same secret."""
     own = given.tables[table]
-    rows = connection.sql(f"SELECT row, {own.place(lasting.name)} AS key FROM {given.rows_of(table)} ORDER BY row").to_arrow_table()
+    rows = connection.sql(f"SELECT row, {own.encoded_name(lasting.name)} AS key FROM {given.rows_of(table)} ORDER BY row").to_arrow_table()
     values = rows["key"].combine_chunks().cast(working_type(own.table.source.columns.field(lasting.name).type))
     return pa.table({"row": rows["row"], "k0": pseudonyms_of_key(persons_job(given.job), own.table.source, lasting, values)})
 
@@ -382,10 +382,10 @@ def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
     for table in given.job.tree.tables:
         shared = shared_columns_of(given, table)
         given.values[table] = {
-            name: one(given.run, SHARED_WAYS if column in shared else WAYS, given, column, f"values of {table}")
+            name: run_for_item(given.run, SHARED_WAYS if column in shared else WAYS, given, column, f"values of {table}")
             for name in published_ways(given, table)
             for column in [WayColumn(table, name)]
         }
         if given.job.tables[table].key:
-            given.keys[table] = one(given.run, KEYS, given, table, f"keys of {table}")
-    return {table: one(given.run, TABLES, given, table, f"write {table}") for table in given.job.tables}
+            given.keys[table] = run_for_item(given.run, KEYS, given, table, f"keys of {table}")
+    return {table: run_for_item(given.run, TABLES, given, table, f"write {table}") for table in given.job.tables}

@@ -115,7 +115,7 @@ def test_equal_records_of_parquet_are_put_together_as_some_files_say_and_those_o
     of, files, merged, looked = job(), [Path(f"{number}{suffix}") for number in range(many)], list[Any](), list[Any]()
     rows = SimpleNamespace(merge_equal_records=merged.append)
     steps = Steps(monkeypatch, recounts, {
-        "written_rows": nullcontext(("connection", "release", [])), "register_objects": None, "are_wide": True, "RowsHere": rows,
+        "written_rows": nullcontext(("connection", "release", [])), "register_objects": None, "have_wide_records": True, "RowsHere": rows,
         "CountsHere": "counts", "recount_by": "found",
     })  # fmt: skip
     monkeypatch.setattr(recounts, "relation_of", lambda *given: looked.append(given) or f"relation of {given[1][0]}")

@@ -111,7 +111,7 @@ def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: py
     def made(_run: Any, _step: Any, given: Any, groups: Any) -> list[Any]:
         return [SimpleNamespace(shuffle_parts=tuple((*numbers, len(group)) for numbers in given.files)) for group in groups]
 
-    monkeypatch.setattr(two_level_shuffle, "each_alone", made)
+    monkeypatch.setattr(two_level_shuffle, "run_for_each_item", made)
     run: Any = SimpleNamespace(store=None)
     runs: Any = list(range(17))
     found = two_level_shuffle.shuffle_runs(run, runs, files, 1)
