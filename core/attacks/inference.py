@@ -109,17 +109,17 @@ def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.
     return None
 
 
-def entropy_share(diversity: float, values: int) -> float:
+def entropy_share(diversity: float, value_count: int) -> float:
     """Return the greatest share of one value at which the entropy is at least ln(``diversity``).
 
     The other share is spread evenly over the other values.
     """
-    if values < 2 or log(values) < log(diversity):
-        return 1.0 / max(values, 1)
-    low, high = 1 / values, 1.0
+    if value_count < 2 or log(value_count) < log(diversity):
+        return 1.0 / max(value_count, 1)
+    low, high = 1 / value_count, 1.0
     for _ in range(STEPS):
         share = (low + high) / 2
-        entropy = -share * log(share) - (1 - share) * log((1 - share) / (values - 1)) if share < 1 else 0.0
+        entropy = -share * log(share) - (1 - share) * log((1 - share) / (value_count - 1)) if share < 1 else 0.0
         low, high = (share, high) if entropy >= log(diversity) else (low, share)
     return high
 

@@ -298,9 +298,9 @@ class Contingency:
         return float(np.dot(self.counts, first[self.first] * second[self.second]))
 
 
-def relative_errors(true: Floats, estimated: Floats, records: int) -> Floats:
+def relative_errors(true: Floats, estimated: Floats, record_count: int) -> Floats:
     """Return the relative error of each query: |estimate − truth| / max(truth, 0.1 % of the records).
 
     The lower bound of the divisor is the sanity bound of Xiao and Tao.
     """
-    return np.abs(estimated - true) / np.maximum(true, max(SANITY * records, 1.0))
+    return np.abs(estimated - true) / np.maximum(true, max(SANITY * record_count, 1.0))

@@ -295,9 +295,9 @@ def _is_code(profile: ColumnProfile) -> bool:
     return bool(set(words(profile.name)) & CODES)
 
 
-def code_bin_sizes(distinct: int) -> list[str]:
+def code_bin_sizes(distinct_values: int) -> list[str]:
     """Return the numbers of neighbouring values per bin by level: 1, 4, 16, … below half the values."""
-    return ["1", *(str(4**power) for power in range(1, MOST_WIDTHS) if 4**power * 2 <= distinct)]
+    return ["1", *(str(4**power) for power in range(1, MOST_WIDTHS) if 4**power * 2 <= distinct_values)]
 
 
 def bin_widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:

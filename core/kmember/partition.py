@@ -58,16 +58,16 @@ class Effort:
     passes: int
 
     @classmethod
-    def of(cls, records: int, k: int, effort: int, block: int | None = None) -> Effort:
+    def of(cls, record_count: int, k: int, effort: int, block: int | None = None) -> Effort:
         """Return block size, divisions and passes for a job's effort, a number from 1.
 
         Args:
-            records: How many there are: few can be looked at once more for the same time.
+            record_count: How many there are: few can be looked at once more for the same time.
             k: Records of a class, of which a block has some.
             effort: From 1.
             block: Its records; left to the number of records if None.
         """
-        return cls(max(block or effort * BLOCK, LEAST_CLASSES * k), 1 + (records <= FEW) + min(effort, MOST_DIVISIONS), 1)
+        return cls(max(block or effort * BLOCK, LEAST_CLASSES * k), 1 + (record_count <= FEW) + min(effort, MOST_DIVISIONS), 1)
 
 
 class _Costs(NamedTuple):

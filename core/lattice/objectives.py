@@ -277,7 +277,7 @@ WEIGHTED = "weighted"
 """Under which a release tells what was minimised where QIDs have weights."""
 
 
-def named_objective_value(name: str, value: float, values: int, prices: LevelPrices | None) -> dict[str, float]:
+def named_objective_value(name: str, value: float, value_count: int, prices: LevelPrices | None) -> dict[str, float]:
     """Return ``{objective: a node's cost per record and QID}``; empty if every release reports it.
 
     Empty for objectives that every release reports anyway.
@@ -285,12 +285,12 @@ def named_objective_value(name: str, value: float, values: int, prices: LevelPri
     Args:
         name: Of the objective.
         value: The cost of the node.
-        values: Records times QIDs.
+        value_count: Records times QIDs.
         prices: Of the objective, if it has any; with weights their mean is returned, under a name of its own.
     """
     objective = objective_of(name)
     if not isinstance(objective, Pricing) or objective.groups is None:
         return {}
     if prices and prices.weights:
-        return {WEIGHTED: value * len(prices.weights) / (values * sum(prices.weights))}
-    return {name: value / values} if objective.told else {}
+        return {WEIGHTED: value * len(prices.weights) / (value_count * sum(prices.weights))}
+    return {name: value / value_count} if objective.told else {}

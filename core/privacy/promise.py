@@ -74,18 +74,20 @@ class Promise:
         """Whether a union of classes with one safe class is safe, even with persons in several classes."""
         return all(one.relaxed is one for one in self.models)
 
-    def of_people(self, source_counts: Mapping[str, NDArray[Any]], persons: int) -> Promise:
+    def of_people(self, source_counts: Mapping[str, NDArray[Any]], person_count: int) -> Promise:
         """Return the promise with holder conditions for columns of which a person has several values.
 
         Without such a column the promise is returned unchanged.
 
         Args:
             source_counts: By sensitive column, shape (values,): persons of the whole source by value.
-            persons: Persons of the whole source.
+            person_count: Persons of the whole source.
         """
-        several = {column for column, whole in source_counts.items() if int(whole.sum()) > persons}
+        several = {column for column, whole in source_counts.items() if int(whole.sum()) > person_count}
         added = [
-            found for one in self.models if (found := condition_of(one, source_counts, persons)) is not None and found.column in several
+            found
+            for one in self.models
+            if (found := condition_of(one, source_counts, person_count)) is not None and found.column in several
         ]
         return Promise(self.k, (*self.models, *added)) if added else self
 

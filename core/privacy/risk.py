@@ -123,15 +123,15 @@ def marketer(table: ClassSizes) -> float:
     return float(np.dot(table.sizes / table.population, table.classes)) / table.records
 
 
-def risk_of(table: ClassSizes, suppressed: int = 0, threshold: Decimal = THRESHOLD) -> Figures:
+def risk_of(table: ClassSizes, suppressed_records: int = 0, threshold: Decimal = THRESHOLD) -> Figures:
     """Return all risk figures of a class table; only counts if no record is in a class.
 
     Args:
         table: The classes, without those of suppressed records.
-        suppressed: Records that are dropped or masked.
+        suppressed_records: Records that are dropped or masked.
         threshold: τ.
     """
-    counts: Figures = {"records": table.records, "classes": int(table.classes.sum()), "suppressed": suppressed}
+    counts: Figures = {"records": table.records, "classes": int(table.classes.sum()), "suppressed": suppressed_records}
     if not table.records:
         return counts
     figures = prosecutor(table, threshold) | journalist(table, threshold) | {"marketer": marketer(table)}

@@ -186,10 +186,12 @@ def class_size_faults(job: Job, recount: Recount) -> list[str]:
     return []
 
 
-def suppression_faults(job: Job, suppressed: int, records: int) -> list[str]:
+def suppression_faults(job: Job, suppressed_records: int, record_count: int) -> list[str]:
     """Return a message if more records were suppressed than the job's limit allows."""
-    if suppressed > job.suppression.limit * records:
-        return [f"{counted(suppressed, 'record')} of {records:,} are suppressed, more than the limit of {job.suppression.limit}"]
+    if suppressed_records > job.suppression.limit * record_count:
+        return [
+            f"{counted(suppressed_records, 'record')} of {record_count:,} are suppressed, more than the limit of {job.suppression.limit}"
+        ]
     return []
 
 

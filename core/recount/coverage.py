@@ -174,7 +174,7 @@ def sample_sql(counted: str, table: str) -> str:
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {counted}"
 
 
-def numbers_sql(sampled: str, qid: int, label_column_count: int, labels: str) -> str:
+def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: str) -> str:
     """Return SQL that yields the label ``number`` of one quasi-identifier in each row of a sample.
 
     The numbers come in the order of the rows.
@@ -185,23 +185,23 @@ def numbers_sql(sampled: str, qid: int, label_column_count: int, labels: str) ->
         sampled: As ``sample_sql`` makes it.
         qid: Position of the quasi-identifier.
         label_column_count: How many columns it is published under.
-        labels: The table of its labels, as ``labels_sql`` makes it.
+        label_table: The table of its labels, as ``labels_sql`` makes it.
     """
     same = " AND ".join(f"g.label_{qid}_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(label_column_count))
-    return f"SELECT l.number FROM {sampled} AS g JOIN {labels} AS l ON {same} ORDER BY g.row"
+    return f"SELECT l.number FROM {sampled} AS g JOIN {label_table} AS l ON {same} ORDER BY g.row"
 
 
-def masks_sql(masks: str, values: str, table: str) -> str:
+def masks_sql(mask_table: str, value_table: str, table: str) -> str:
     """Return SQL that makes the table of each source value with a bit for each sampled class covering it.
 
     A bit is set for each sampled class whose label covers the value; values of no class are left out.
 
     Args:
-        masks: The table ``place``, ``mask``.
-        values: As ``values_sql`` makes it.
+        mask_table: The table ``place``, ``mask``.
+        value_table: As ``values_sql`` makes it.
         table: Name of the table.
     """
-    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT v.value, m.mask FROM {masks} AS m JOIN {values} AS v USING (place)"
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT v.value, m.mask FROM {mask_table} AS m JOIN {value_table} AS v USING (place)"
 
 
 def candidate_records_sql(

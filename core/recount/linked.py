@@ -79,7 +79,7 @@ def linked_sql(
     combinations: str,
     link_columns: Sequence[str],
     k: int,
-    owners: str = "",
+    person_pseudonyms: str = "",
     *,
     unlinked_are_persons: bool = True,
 ) -> str:
@@ -97,14 +97,16 @@ def linked_sql(
         combinations: The table of the published combinations.
         link_columns: Quoted names of the columns whose pseudonyms link together; a null in one of them links nothing.
         k: How many people must share each set.
-        owners: From ``person_pseudonyms_sql``; without it, every pseudonym is a person.
+        person_pseudonyms: From ``person_pseudonyms_sql``; without it, every pseudonym is a person.
         unlinked_are_persons: Whether every record without a pseudonym is a person then too; else it is nobody's.
     """
     keys = ", ".join(f"link_{number}" for number in range(len(link_columns)))
     named = ", ".join(f"s.{link}::VARCHAR AS link_{number}" for number, link in enumerate(link_columns))
     same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
     there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(link_columns)))
-    person, whose, loose, unexpected = _owned(keys, there, owners) if owners else _alone(keys, there, unlinked_are_persons)
+    person, whose, loose, unexpected = (
+        _owned(keys, there, person_pseudonyms) if person_pseudonyms else _alone(keys, there, unlinked_are_persons)
+    )
     return f"""
         CREATE OR REPLACE TEMP TABLE linked_records AS
             SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {combinations} AS c ON {same} GROUP BY ALL;

@@ -212,32 +212,32 @@ def _holder(persons: Sequence[str]) -> str:
     return persons[0] if len(persons) == 1 else f"row({', '.join(persons)})"
 
 
-def source_counts_sql(people: str, source: str = "", column: str = "") -> str:
+def source_counts_sql(person_table: str, source: str = "", column: str = "") -> str:
     """Return SQL that counts the persons of each sensitive value.
 
     Its columns are ``value``, ``records`` (persons with the value) and ``persons`` (of all values together). A value that occurs only in
     records of no person has 0 persons. It keeps its position in the ordered distance, which does not depend on who has a value.
 
     Args:
-        people: What is read as ``holder`` and ``value``.
+        person_table: What is read as ``holder`` and ``value``.
         source: What is read of all records, if there are others.
         column: Quoted name of the sensitive column there.
     """
-    everybody = f"SELECT count(DISTINCT holder) AS persons FROM {people}"
+    everybody = f"SELECT count(DISTINCT holder) AS persons FROM {person_table}"
     others = f" UNION ALL SELECT DISTINCT {column}, 0 FROM {source}" if source else ""
-    everything = f"SELECT value, 1 AS records FROM {people}{others}"
+    everything = f"SELECT value, 1 AS records FROM {person_table}{others}"
     return f"SELECT value, sum(records)::BIGINT AS records, ({everybody}) AS persons FROM ({everything}) GROUP BY value"
 
 
-def persons_by_records_sql(people: str) -> str:
+def persons_by_records_sql(person_table: str) -> str:
     """Return SQL that counts persons by their number of records in all classes.
 
     Its columns are ``records`` and ``persons``.
 
     Args:
-        people: What is read as ``person`` and ``records``.
+        person_table: What is read as ``person`` and ``records``.
     """
-    each = f"SELECT sum(records)::BIGINT AS records FROM {people} WHERE person <> {NOBODY} GROUP BY person"
+    each = f"SELECT sum(records)::BIGINT AS records FROM {person_table} WHERE person <> {NOBODY} GROUP BY person"
     return f"SELECT records, count(*) AS persons FROM ({each}) GROUP BY ALL ORDER BY ALL"
 
 
@@ -260,17 +260,18 @@ MASKED = -1
 """The class of records that publish ``*`` in every quasi-identifier because they were masked."""
 
 
-def labelled_values_sql(owned: str, values: str, number: int) -> str:
+def labelled_values_sql(label_of_value_table: str, value_table: str, number: int) -> str:
     """Return SQL that makes the table ``owner_<number>`` of a column's values with their label's number.
 
     It is called ``owner_0`` …, by the position of the quasi-identifier.
 
     Args:
-        owned: The table ``place``, ``number``.
-        values: The table of the values, with their ``place``.
+        label_of_value_table: The table ``place``, ``number``.
+        value_table: The table of the values, with their ``place``.
         number: Which quasi-identifier it is.
     """
-    return f"CREATE OR REPLACE TEMP TABLE owner_{number} AS SELECT v.value, o.number FROM {owned} AS o JOIN {values} AS v USING (place)"
+    joined = f"{label_of_value_table} AS o JOIN {value_table} AS v USING (place)"
+    return f"CREATE OR REPLACE TEMP TABLE owner_{number} AS SELECT v.value, o.number FROM {joined}"
 
 
 def classes_sql(release: str, labels: Sequence[tuple[Sequence[str], str]], qids: Sequence[str], *, has_masked_records: bool) -> str:

@@ -63,11 +63,11 @@ def unmasked_class_sizes(classes: Mapping[int, int], fully_suppressed_records: i
     return {size: number for size, number in table.items() if number}
 
 
-def population_risk_of_files(rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
+def population_risk_of_files(population_rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
     """Return the re-identification risk of the published classes in a population, by figure.
 
     Args:
-        rows: Rows of the population.
+        population_rows: Rows of the population.
         classes: Records of a class in the files, rows of the population that its labels fit, and how many classes have both numbers.
     """
     # Who is in the data is in the population, whether or not its table has them.
@@ -78,7 +78,7 @@ def population_risk_of_files(rows: int, classes: Sequence[tuple[int, int, int]])
     matched = sum(Fraction(held, fitting) * number for held, fitting, number in sizes) / records
     above = sum(held * number for held, fitting, number in sizes if Fraction(1, fitting) > THRESHOLD)
     return {
-        "records": rows,
+        "records": population_rows,
         "k_map": least,
         "journalist_max": 1 / least,
         "journalist_mean": float(max(drawn, matched)),

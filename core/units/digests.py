@@ -32,15 +32,15 @@ NOBODY = np.uint64(0)
 _START = np.uint64(0x9E3779B97F4A7C15)
 
 
-def digests_of(columns: Sequence[pa.Array], rows: int) -> Digests:
+def digests_of(columns: Sequence[pa.Array], row_count: int) -> Digests:
     """Return the digest of each record's person, shape (rows,); NOBODY where any column is null.
 
     Args:
         columns: What names a person, one array of shape (rows,) per column, in their working types or dictionaries of these.
-        rows: Number of records.
+        row_count: Number of records.
     """
-    total = np.full(rows, _START, np.uint64)
-    missing = np.zeros(rows, np.bool_)
+    total = np.full(row_count, _START, np.uint64)
+    missing = np.zeros(row_count, np.bool_)
     for column in columns:
         found, null = _digested(column)
         missing |= null

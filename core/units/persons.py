@@ -48,36 +48,36 @@ class Share(NamedTuple):
     most_records: int
 
 
-def share_of(parts: Sequence[Pairs], cells: int) -> Share:
+def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
     """Count a share's persons per cell, and list the cells of those in several, from pairs of all chunks.
 
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
-        cells: How many cells there are.
+        cell_count: How many cells there are.
     """
     digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
     owners = np.concatenate([np.empty(0, np.int32), *(part.cells for part in parts)])
     counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
     numbers, known = number_persons(digests, person_hash_table(len(digests)))
-    return numbered_share(numbers, owners, counts, cells, len(known))
+    return numbered_share(numbers, owners, counts, cell_count, len(known))
 
 
-def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cells: int, size: int) -> Share:
+def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cell_count: int, size: int) -> Share:
     """Count numbered persons per cell, and list the cells of those in several, as a share.
 
     Args:
         persons: Shape (n,), from 0; a negative number is no person.
         owners: Shape (n,), the cell of each.
         counts: Shape (n,), its records.
-        cells: How many cells there are.
+        cell_count: How many cells there are.
         size: How many persons there are.
     """
-    per_cell, last, records = np.zeros(cells, np.int32), np.full(cells, -1, np.int32), np.zeros(size + 1, np.int64)
+    per_cell, last, records = np.zeros(cell_count, np.int32), np.full(cell_count, -1, np.int32), np.zeros(size + 1, np.int64)
     # Those of nobody go to the last place.
     add_numbers(persons, counts, records)
     most = int(records[:size].max(initial=0))
     # The cells of a person are near each other: if persons come in the order of cells, whoever reads their visits looks up what is at hand.
-    _, order = group(first_cells(persons, owners, size), np.arange(size), cells)
+    _, order = group(first_cells(persons, owners, size), np.arange(size), cell_count)
     ranks = np.full(size + 1, -1, np.int32)
     ranks[order] = np.arange(size)
     return Share(per_cell, distinct_pairs(*group(ranks[persons], owners, size), per_cell, last), size, most)
@@ -226,17 +226,17 @@ class RowPersons(Unit):
     counts: Counts | None = None
 
     @classmethod
-    def of_pairs(cls, parts: Sequence[Pairs], rows: int) -> RowPersons:
+    def of_pairs(cls, parts: Sequence[Pairs], row_count: int) -> RowPersons:
         """Assign numbers to the persons of rows, given as person–row pairs.
 
         Args:
             parts: The pairs of disjoint records, in which a cell is a row.
-            rows: How many rows there are.
+            row_count: How many rows there are.
         """
         digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
         cells = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])
         counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
-        return cls(number_persons(digests, person_hash_table(len(digests)))[0], rows, cells, counts)
+        return cls(number_persons(digests, person_hash_table(len(digests)))[0], row_count, cells, counts)
 
     @classmethod
     def of_records(cls, numbers: NDArray[np.int32]) -> RowPersons:

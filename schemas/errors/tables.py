@@ -157,7 +157,7 @@ class HistoryError(PrivacyError):
         return cls(f"The lattice of all tables has {nodes:,} nodes, and {most:,} can be searched. Give hierarchies fewer levels.")
 
     @classmethod
-    def memory_too_small(cls, persons: int, needed: int) -> HistoryError:
+    def memory_too_small_for_persons(cls, persons: int, needed: int) -> HistoryError:
         """Memory is too small for a few numbers per person."""
         return cls(
             f"{counted(persons, 'person')} take about {needed // 1_000_000 + 1:,} MB, a few numbers for each. Raise memory; nothing was "

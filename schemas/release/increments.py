@@ -49,7 +49,7 @@ class Increment(FrozenModel):
     histograms_reused: int
     histograms_records: int | None
 
-    def sentences(self, records: int) -> tuple[str, ...]:
+    def sentences(self, record_count: int) -> tuple[str, ...]:
         """Return the changes as sentences, for a source with the given number of records."""
         told = []
         if self.since:
@@ -59,7 +59,7 @@ class Increment(FrozenModel):
             )
         if self.domains_reused and self.domains_records is not None and self.histograms_records is not None:
             told.append(
-                f"Of {counted(records, 'record')}, {self.domains_records:,} were not scanned again for the values and "
+                f"Of {counted(record_count, 'record')}, {self.domains_records:,} were not scanned again for the values and "
                 f"{self.histograms_records:,} not for the combinations: they had been counted before."
             )
         return tuple(told)

@@ -156,17 +156,17 @@ def write_pairs(path: Path, pairs: Pairs) -> int:
     return len(table)
 
 
-def read_pairs(artifact: Artifact, store: Store, share: int, shares: int) -> Pairs:
+def read_pairs(artifact: Artifact, store: Store, share: int, share_count: int) -> Pairs:
     """Read the person–cell pairs of one share of the persons.
 
     Row groups without any of these persons are skipped.
     """
     with pq.ParquetFile(store.path(artifact)) as file:
         groups = list(range(file.num_row_groups))
-        if shares > 1:
-            low, high = share * 2**64 // shares, (share + 1) * 2**64 // shares
+        if share_count > 1:
+            low, high = share * 2**64 // share_count, (share + 1) * 2**64 // share_count
             spans = [file.metadata.row_group(group).column(0).statistics for group in groups]
             groups = [group for group, span in zip(groups, spans, strict=True) if span.max >= low and span.min < high]
         table = file.read_row_groups(groups, use_threads=False)
     persons, cells, counts = (table[name].to_numpy() for name in ("person", "cell", "count"))
-    return Pairs(persons, cells.view(np.int32), counts.astype(np.int64)).share(share, shares)
+    return Pairs(persons, cells.view(np.int32), counts.astype(np.int64)).share(share, share_count)

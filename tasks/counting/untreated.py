@@ -76,11 +76,13 @@ def sum_in_shares(run: Run, column_count: int, parts: Sequence[Artifact]) -> Sum
     return Summed(added, tuple(made[shares] for made in apart))
 
 
-def divide_values_by_share(job: Job, shares: int, column_count: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
+def divide_values_by_share(
+    job: Job, share_count: int, column_count: int, parts: Sequence[Artifact], key: Key, store: Store
+) -> list[Artifact]:
     """Sum the values of some chunks and divide them by share of digests; the last artefact is a sample."""
     files = [store.path(part) for part in parts]
     statement = f"""
-        CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {shares:d})::INTEGER AS share
+        CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {share_count:d})::INTEGER AS share
         FROM read_parquet([{", ".join(literal(str(file)) for file in files)}]) WHERE "count" > 0 GROUP BY ALL
     """
     spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
@@ -94,7 +96,7 @@ def divide_values_by_share(job: Job, shares: int, column_count: int, parts: Sequ
             [(rows,)] = connection.execute(f"COPY ({selected}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
             return int(rows)
 
-        made = [store.make(STEP.name, STEP.key(key, number), ".parquet", partial(write, number)) for number in range(shares)]
+        made = [store.make(STEP.name, STEP.key(key, number), ".parquet", partial(write, number)) for number in range(share_count)]
     return [*made, store.make(STEP.name, STEP.key(key, "sample"), ".parquet", lambda path: _write_sample(path, files, column_count))]
 
 

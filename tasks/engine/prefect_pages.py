@@ -208,7 +208,7 @@ def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
     It does nothing where the report cannot be read.
     """
     try:
-        report = Report.model_validate_json(content_of(folder / "report.json", links=False))
+        report = Report.model_validate_json(content_of(folder / "report.json", may_be_link=False))
     except (OSError, ValueError):
         # By now it is published; not to be able to speak of it is no failure.
         return

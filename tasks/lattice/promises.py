@@ -25,10 +25,10 @@ from tasks.counting.coding import Coding
 from tasks.counting.person_cells import PersonsOfCells
 
 
-def most_suppressed(job: Job, records: int) -> int:
+def most_suppressed(job: Job, record_count: int) -> int:
     """Return how many records the suppression limit allows to suppress, exactly."""
     # A float product may fall just below a whole number, and one record fewer would be allowed.
-    return floor(Fraction(job.suppression.limit) * records)
+    return floor(Fraction(job.suppression.limit) * record_count)
 
 
 def class_settings(job: Job, coding: Coding) -> tuple[object, ...]:

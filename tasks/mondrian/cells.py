@@ -105,14 +105,14 @@ def check_job_can_be_cut(job: Job, coding: Coding) -> None:
     check_intervals(coding, cutting_of(job, coding).ways)
 
 
-def bytes_of_rows(coding: Coding, rows: int) -> int:
+def bytes_of_rows(coding: Coding, row_count: int) -> int:
     """Return about how many bytes Mondrian takes for so many cells or records."""
-    return rows * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
+    return row_count * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
 
 
-def bytes_of_people(job: Job, records: int) -> int:
+def bytes_of_people(job: Job, record_count: int) -> int:
     """Return about how many bytes the persons of so many records take; 0 where no person is named."""
-    return records * BYTES_PER_PAIR if job.columns.person else 0
+    return record_count * BYTES_PER_PAIR if job.columns.person else 0
 
 
 def works_on_cells(job: Job) -> bool:

@@ -72,15 +72,15 @@ class LeafStatistics:
     values: tuple[NDArray[np.int64], ...]
 
     @classmethod
-    def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> LeafStatistics:
+    def of(cls, coding: Coding, leaf_count: int, tables: Sequence[pa.Table]) -> LeafStatistics:
         """Add up the leaf counts of all chunks to the statistics of a cut tree's leaves."""
         table = pa.concat_tables(tables)
         column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
         made = []
         for position, size in enumerate([1, *(domain.size for domain in coding.sensitive)], start=-1):
             mine = column == position
-            sums = np.bincount(leaf[mine] * size + code[mine], weights=count[mine], minlength=leaves * size)
-            made.append(sums.astype(np.int64).reshape(leaves, size))
+            sums = np.bincount(leaf[mine] * size + code[mine], weights=count[mine], minlength=leaf_count * size)
+            made.append(sums.astype(np.int64).reshape(leaf_count, size))
         return cls(made[0][:, 0], tuple(made[1:]))
 
     def size_test(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
@@ -151,7 +151,7 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
     return Merged(groups=made, people=(whose.number, whose.most_records) if whose else None)
 
 
-def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
+def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaf_count: int, store: Store) -> PersonsOfCells:
     """Merge all chunks' person–leaf pairs to the persons of each leaf; raise if they are fewer than k."""
     shares, holds = shares_of(pairs, job.memory)
 
@@ -162,6 +162,6 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: St
             else reader_of_artifact(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
         )
 
-    found = shared_persons(pairs, None, leaves, shares, store, keep)
+    found = shared_persons(pairs, None, leaf_count, shares, store, keep)
     check_at_least_k(job, found.number, "person")
     return found

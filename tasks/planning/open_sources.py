@@ -126,7 +126,7 @@ def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
             raise ValuesError.no_names(nameless)
         unfit |= unfit_columns(schema)
     check_same_columns(list(front.schemas), list(front.schemas.values()))
-    columns, records = profile_columns(front.connection, texts=front.texts, unfit=unfit)
+    columns, records = profile_columns(front.connection, all_are_texts=front.texts, unfit=unfit)
     if not records:
         raise SourceError.empty(len(front.files))
     return columns, records

@@ -94,7 +94,7 @@ def recount_to_text(job: Job, written: Written, source: ChunkedSource, members: 
     return counts_to_text(recount_in_one(job, written, source, members, store))
 
 
-def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
+def divide_written_records(job: Job, written: Written, share_count: int, key: Key, store: Store) -> DividedRelease:
     """Divide the records of data files into shares by class; return faults of columns instead, if any."""
     with (
         written_at_hand(job, written, store) as (spill, files),
@@ -102,16 +102,16 @@ def divide_written_records(job: Job, written: Written, shares: int, key: Key, st
     ):
         if faults:
             return DividedRelease(faults=tuple(faults))
-        made = divide_release(connection, job, source, shares, _keep(store, key, "records"))
+        made = divide_release(connection, job, source, share_count, _keep(store, key, "records"))
         return made.model_copy(update={"digests": tuple(map(file_digest, files))})
 
 
-def divide_written_members(job: Job, members: WrittenMembers, shares: int, first: bool, key: Key, store: Store) -> DividedMembers:
+def divide_written_members(job: Job, members: WrittenMembers, share_count: int, first: bool, key: Key, store: Store) -> DividedMembers:
     """Divide some members of classes into shares by class; the first part has the classes' labels too."""
     files = members.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
-        return divide_members(connection, job, files, shares, lambda kind: _keep(store, key, kind), first=first)
+        return divide_members(connection, job, files, share_count, lambda kind: _keep(store, key, kind), first=first)
 
 
 def count_classes_of(

@@ -206,19 +206,19 @@ def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, 
     return told
 
 
-def may_report_part(job: Job, records: int, *totals: int) -> bool:
+def may_report_part(job: Job, record_count: int, *totals: int) -> bool:
     """Return whether the number of records in a part of the source may be published.
 
     Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
 
     Args:
         job: The job.
-        records: Of the part.
+        record_count: Of the part.
         *totals: That are told, too, and hold the part.
     """
     if job.columns.person:
-        return records == 0 or all(records == total for total in totals)
-    return may_publish_count(records, job.privacy.k, *totals)
+        return record_count == 0 or all(record_count == total for total in totals)
+    return may_publish_count(record_count, job.privacy.k, *totals)
 
 
 def _files(source: ChunkedSource, last: Entry) -> dict[str, str | int]:

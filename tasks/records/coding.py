@@ -149,13 +149,13 @@ def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Arti
     return run_for_items(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 
-def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
+def bytes_of_records(job: Job, coding: Coding, record_count: int) -> int:
     """Return about how many bytes an algorithm takes for so many records, labels included.
 
     Measured: twice the bytes of the records.
     """
     each = BYTES_PER_RECORD + BYTES_PER_CODE * (len(coding.domains) + len(coding.sensitive))
-    return 2 * records * (each + (BYTES_PER_PERSON if job.columns.person else 0))
+    return 2 * record_count * (each + (BYTES_PER_PERSON if job.columns.person else 0))
 
 
 def gather_records(job: Job, coding: Coding, coded_chunks: Sequence[Artifact], store: Store) -> JobRecords:

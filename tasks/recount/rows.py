@@ -199,16 +199,16 @@ def have_wide_records(job: Job, files: Sequence[Path]) -> bool:
     return exceeds_half_memory(job, largest, footer.num_columns)
 
 
-def exceeds_half_memory(job: Job, largest: int, columns: int) -> bool:
+def exceeds_half_memory(job: Job, largest: int, column_count: int) -> bool:
     """Return whether reading whole records by all threads takes more than half of the job's memory.
 
     Args:
         job: Gives memory and threads.
         largest: Bytes of the largest row group.
-        columns: How many it has.
+        column_count: How many it has.
     """
     threads = job.threads or len(os.sched_getaffinity(0))
-    return bool(threads * (HELD * largest + BUFFERS * columns) > job.memory // 2)
+    return bool(threads * (HELD * largest + BUFFERS * column_count) > job.memory // 2)
 
 
 def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:

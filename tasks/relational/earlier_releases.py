@@ -221,12 +221,12 @@ class ComparablePersons(KnownRecords):
     histories: NumberedHistories
 
     @classmethod
-    def of(cls, given: ReleasedTables, released: int, histories: NumberedHistories) -> ComparablePersons:
+    def of(cls, given: ReleasedTables, released_persons: int, histories: NumberedHistories) -> ComparablePersons:
         """Return the comparable persons of a release of several tables, which publishes so many of them."""
         job = persons_job(given.job)
         run, rows = replace(given.run, job=job), PersonRows(given)
         k = given.job.privacy.k
-        most = None if may_publish_count(released, k, given.persons) else released + k
+        most = None if may_publish_count(released_persons, k, given.persons) else released_persons + k
         return cls(run=run, source=_source(given, rows), most=most, rows=rows, histories=histories)
 
     @property

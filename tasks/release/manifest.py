@@ -60,7 +60,7 @@ def is_release_of_tables(release: Path) -> bool:
     Whether it is complete is checked later.
     """
     try:
-        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
         # Only an escape could spell the key in another way. So a manifest of one table is not read a second time.
         read = json.loads(content) if (b"histories" in content or b"\\" in content) and is_small_enough_to_parse(content) else None
     except (OSError, ValueError, RecursionError):
@@ -71,7 +71,7 @@ def is_release_of_tables(release: Path) -> bool:
 def manifest_content(release: Path) -> bytes:
     """Return the bytes of a release's manifest file; raise if it is missing or too large."""
     try:
-        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
     except OSError as error:
         reason = f"{MANIFEST} cannot be read: {error.strerror or 'unknown reason'}"
         raise StorageError.not_a_release(str(release), reason) from None

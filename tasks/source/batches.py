@@ -84,11 +84,11 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
     return check_row_count(path, rows)
 
 
-def check_row_count(path: Path, rows: int) -> int:
-    """Return ``rows`` if a Parquet file has as many; raise ``StorageError`` if not."""
-    if pq.read_metadata(path).num_rows != rows:
+def check_row_count(path: Path, row_count: int) -> int:
+    """Return ``row_count`` if a Parquet file has as many; raise ``StorageError`` if not."""
+    if pq.read_metadata(path).num_rows != row_count:
         raise StorageError.malformed("converted", ["number of rows"])
-    return rows
+    return row_count
 
 
 def check_values(batch: pa.RecordBatch, name: str) -> None:

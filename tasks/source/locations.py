@@ -304,7 +304,7 @@ def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
     return schema
 
 
-def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | None:
+def partition_column(partition: Partition, name: str, row_count: int) -> pa.Array | None:
     """Return a column of equal values that a file's folders name; None if they do not name it.
 
     Text is a dictionary, like the text of files.
@@ -313,7 +313,7 @@ def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | N
         if column == name:
             scalar = _scalar(value, dtype)
             assert scalar is not None
-            repeated = pa.repeat(scalar, rows)
+            repeated = pa.repeat(scalar, row_count)
             return repeated.dictionary_encode() if pt.is_string(scalar.type) else repeated
     return None
 

@@ -25,7 +25,7 @@ MOST_LISTED = 1 << 62
 
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a regular file, in hex."""
-    with open_regular(path, MOST_LISTED, links=False) as file:
+    with open_regular(path, MOST_LISTED, may_be_link=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -110,7 +110,7 @@ class FolderPlace(Place):
     def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
         """Return the content of a small regular file, no link; None if there is none, no bytes if unreadable."""
         try:
-            return content_of(self.folder / name, most, links=False)
+            return content_of(self.folder / name, most, may_be_link=False)
         except FileNotFoundError:
             return None
         except OSError:

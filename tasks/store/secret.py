@@ -106,7 +106,7 @@ def seal(content: Any) -> str:
 def unsealed(path: Path) -> Any:
     """Read the sealed JSON values of a file; None if it is gone, cut off or altered."""
     try:
-        return unsealed_text(content_of(path, links=False))
+        return unsealed_text(content_of(path, may_be_link=False))
     except OSError:
         return None
 

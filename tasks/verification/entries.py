@@ -166,7 +166,7 @@ def differing_documents(release: Path, texts: Mapping[str, str]) -> list[str]:
 def _holds(path: Path, content: bytes) -> bool:
     """Return whether a file holds some bytes; a missing file counts as equal, as it is reported elsewhere."""
     try:
-        return content_of(path, len(content), links=False) == content
+        return content_of(path, len(content), may_be_link=False) == content
     except FileNotFoundError:
         return True
     except OSError:

@@ -166,7 +166,7 @@ def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
     So the manifest that is used is the one that was compared with seal and signature.
     """
     try:
-        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
         manifest = manifest_of(content, what)
     except OSError as error:
         raise VerificationError(what, [f"{MANIFEST} cannot be read: {error.strerror or 'unknown reason'}"]) from None
@@ -211,7 +211,7 @@ def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: M
         from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what most releases have no use for
 
         try:
-            signed = content_of(signature, MOST_BYTES, links=False)
+            signed = content_of(signature, MOST_BYTES, may_be_link=False)
         except OSError:
             return [*faults, f"{SIGNATURE} is no regular file, or too large"]
         return faults + signature_faults(manifest, content, signed, context.key)

@@ -45,19 +45,19 @@ class ShuffleParts(NamedTuple):
         return self.runs[number // self.files], number % self.files
 
 
-def shuffle_runs(run: Run, runs: Sequence[Artifact], files: int, column_count: int) -> ShuffleParts:
+def shuffle_runs(run: Run, runs: Sequence[Artifact], file_count: int, column_count: int) -> ShuffleParts:
     """Divide runs into shuffle parts where there are many runs and remote workers; else return all runs.
 
     Args:
         run: The run.
         runs: Files of ``write_run``.
-        files: How many files the release is laid out over.
+        file_count: How many files the release is laid out over.
         column_count: Of the payload.
     """
-    if files < 2 or len(runs) <= LEAST_RUNS or not count_remote_workers():
-        return ShuffleParts((tuple(runs),), max(files, 1))
-    width, size = math.isqrt(files - 1) + 1, math.isqrt(len(runs) - 1) + 1
-    ranges = tuple(range(first, min(first + width, files)) for first in range(0, files, width))
+    if file_count < 2 or len(runs) <= LEAST_RUNS or not count_remote_workers():
+        return ShuffleParts((tuple(runs),), max(file_count, 1))
+    width, size = math.isqrt(file_count - 1) + 1, math.isqrt(len(runs) - 1) + 1
+    ranges = tuple(range(first, min(first + width, file_count)) for first in range(0, file_count, width))
     groups = [runs[first : first + size] for first in range(0, len(runs), size)]
     made = run_for_each_item(run, SHUFFLE_PARTS, PartRanges(ranges, column_count, run.store), groups)
     return ShuffleParts(tuple(zip(*(group.shuffle_parts for group in made), strict=True)), width)

@@ -122,9 +122,9 @@ def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: i
     return classes
 
 
-def numbered_classes(classes: list[NDArray[np.int64]], persons: int) -> NDArray[np.int32]:
+def numbered_classes(classes: list[NDArray[np.int64]], person_count: int) -> NDArray[np.int32]:
     """Return each person's class number, or ``LEFT_OUT``, from the members of classes, shape (persons,)."""
-    found = np.full(persons, LEFT_OUT, np.int32)
+    found = np.full(person_count, LEFT_OUT, np.int32)
     if classes:
         found[np.concatenate(classes)] = np.repeat(np.arange(len(classes), dtype=np.int32), list(map(len, classes)))
     return found
@@ -150,5 +150,5 @@ def class_persons(given: HistoryTables, way: Way) -> Artifact:
     needed = BYTES_OF_AXIS * given.persons * (axes[0] + sum(1 + 3 * below for below in axes[1:]))
     needed += BYTES_OF_AXIS * max((many * (1 + qids) for many, qids in zip(rows[1:], axes[1:], strict=True)), default=0)
     if needed > given.job.memory:
-        raise HistoryError.memory_too_small(given.persons, needed)
+        raise HistoryError.memory_too_small_for_persons(given.persons, needed)
     return run_for_item(given.run, PERSON_CLASSES, given, way, f"classes of persons, {way}")

@@ -187,7 +187,7 @@ def align_rows(linking: Linking) -> HistoryTables:
         default=0,
     )
     if needed > linking.job.memory:
-        raise HistoryError.memory_too_small(unit.rows, needed)
+        raise HistoryError.memory_too_small_for_persons(unit.rows, needed)
     aligned = {table: run_for_item(linking.run, ALIGNED, linking, table, f"rows of {table} as numbers") for table in tree.tables}
     codings = {name: coding for name, table in linking.tables.items() if (coding := table.coding(linking.store))}
     return HistoryTables(linking.run, linking.job, linking.tables, linking.linked, aligned, codings)

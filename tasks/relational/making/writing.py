@@ -161,7 +161,7 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
     return f"SELECT m.row, {columns} FROM {given.rows_of(table)} AS m {' '.join(joins)} ORDER BY {order}"
 
 
-def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
+def released_sql(given: ReleasedTables, table: str, row_relation: str) -> str:
     """Return the SQL for a table as published, sorted, with the places of its keys.
 
     It needs tables ``kept`` and ``labels_0`` …. Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of
@@ -171,7 +171,7 @@ def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
     Args:
         given: The tables.
         table: Which one.
-        rows: The relation of its rows, with published values.
+        row_relation: The relation of its rows, with published values.
     """
     own, spec = given.tables[table], given.job.tables[table]
     joins = [
@@ -195,7 +195,7 @@ def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
     places = [f"{one} AS r{number}" for number, one in enumerate(order)]
     shown = [f"{one} AS c{number}" for number, one in enumerate(columns)]
     order += [] if spec.key else [f"c{number}" for number in range(len(columns))]
-    return f"SELECT {', '.join([*places, *shown])} FROM {rows} AS m {' '.join(joins)} ORDER BY {', '.join(order)}"
+    return f"SELECT {', '.join([*places, *shown])} FROM {row_relation} AS m {' '.join(joins)} ORDER BY {', '.join(order)}"
 
 
 def _published_rows(given: ReleasedTables, table: str) -> str:

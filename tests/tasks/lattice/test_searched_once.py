@@ -131,5 +131,5 @@ def test_a_worker_searches_where_it_takes_all_chunks_and_records_are_read_one_by
     assert recodings.search_lattice(run, domain, (0, 1), histogram, parts, pairs) == "artifacts"
     elsewhere = bool(pairs or local) and replay is None and remote
     cells = SearchedCells((0, 1), histogram, parts, pairs, None if elsewhere else "sums")
-    assert steps.given["one"] == (run, recodings.SEARCH, (run, domain), cells, "search", {"elsewhere": elsewhere})
+    assert steps.given["run_for_item"] == (run, recodings.SEARCH, (run, domain), cells, "search", {"elsewhere": elsewhere})
     assert steps.given.get("sums_of_chunks") == (None if elsewhere else (run, domain, parts))
