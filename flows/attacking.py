@@ -123,7 +123,7 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
 
 
 def check_attacked(job: Job, attacked: AttackOutcome) -> None:
-    """Raise if attacks break a release and the job or the policy refuses such releases.
+    """Raise ``AttackError`` if attacks break a release and the job or the policy refuses such releases.
 
     Raises:
         AttackError: they do.

@@ -246,7 +246,7 @@ MOST_LABELS = 2_000
 
 
 def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
-    """Return whether finer labels put more records into the upper half of each label, shape (labels,).
+    """Return a mask of the labels of which finer labels put more records into the upper half, (labels,).
 
     Args:
         low: Shape (labels,), the first position that a label covers.

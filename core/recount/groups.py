@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from core.recount.people import has_person_sql
+from core.recount.people import person_condition_sql
 
 RECORDS = (("count(*)", "records"),)
 
@@ -157,7 +157,7 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
 
     Args:
         files: What each file is read as, with its ``file_row_number``, and its digest in hex.
-        persons: As for ``core.recount.people.has_person_sql``.
+        persons: As for ``core.recount.people.person_condition_sql``.
         key: Digest of the whole source, in hex.
         most: Records of a person at most.
     """
@@ -165,7 +165,7 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
     drawn = f"sha256(concat_ws(':', '{key}', skald_digest, {NUMBER}))"
     return f"""(
         SELECT * EXCLUDE ({NUMBER}, skald_digest) FROM ({numbered})
-        QUALIFY NOT ({has_person_sql(persons)}) OR row_number() OVER (PARTITION BY {", ".join(persons)} ORDER BY {drawn}) <= {most:d}
+        QUALIFY NOT ({person_condition_sql(persons)}) OR row_number() OVER (PARTITION BY {", ".join(persons)} ORDER BY {drawn}) <= {most:d}
     )"""
 
 

@@ -187,7 +187,7 @@ def source_pairs_sql(holders: str, held_column: str) -> str:
     return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {holders} WHERE person <> {NOBODY})"
 
 
-def has_person_sql(persons: Mapping[str, bool]) -> str:
+def person_condition_sql(persons: Mapping[str, bool]) -> str:
     """Return the SQL condition that a source record belongs to a person: its person columns are not null.
 
     Args:
@@ -204,7 +204,7 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
         persons: As for ``has_person_sql``.
         column: Quoted name of the sensitive column.
     """
-    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {has_person_sql(persons)})"
+    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {person_condition_sql(persons)})"
 
 
 def _holder(persons: Sequence[str]) -> str:
@@ -309,10 +309,10 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
 
     Args:
         source: What is read.
-        persons: As for ``core.recount.people.has_person_sql``.
+        persons: As for ``core.recount.people.person_condition_sql``.
     """
     names = ", ".join(f"{name} AS name_{number}" for number, name in enumerate(persons))
-    each = f"SELECT DISTINCT {names} FROM {source} WHERE {has_person_sql(persons)}"
+    each = f"SELECT DISTINCT {names} FROM {source} WHERE {person_condition_sql(persons)}"
     return f"CREATE OR REPLACE TEMP TABLE persons AS SELECT *, row_number() OVER () + {NOBODY} AS person FROM ({each})"
 
 

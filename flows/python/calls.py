@@ -38,7 +38,7 @@ def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAnd
 
 
 def path_of_job(job: object) -> Path:
-    """Return the path that a job was given by; raise if it is none.
+    """Return the path that a job was given by; raise ``JobError`` if it is none.
 
     Raises:
         JobError: the job is neither a path nor a content.

@@ -203,7 +203,7 @@ class Studio:
             return self._front[1]
 
     def job(self, opened: Opened) -> Job:
-        """Return the job of the file, or raise with its faults.
+        """Return the job of the file, or raise ``JobError`` with its faults.
 
         Raises:
             JobError: there is none.

@@ -195,7 +195,7 @@ class Job(JobModel):
 
     @property
     def work_path(self) -> Path:
-        """Absolute path of the artefacts' folder; raises where work in a bucket has no local folder.
+        """Absolute path of the artefacts' folder; raises ``JobError`` if work is in a bucket without one.
 
         For work in a bucket, the local folder with its copy.
         """

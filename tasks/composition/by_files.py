@@ -60,7 +60,7 @@ class Ours(NamedTuple):
 
 
 def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
-    """Count records at risk by ``Overlap`` field, from chunk histograms; raise if not comparable."""
+    """Count records at risk from chunk histograms, by field; raise ``UnmeasuredError`` if not comparable."""
     entry = _comparable(run, overlap.release)
     readings = _readings(chunk.key for chunk in source.chunks)
     if any(readings.get(digest, reading) != reading for digest, reading in _readings(entry.chunks).items()):

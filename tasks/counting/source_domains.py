@@ -36,7 +36,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import Merge, merge_on_cluster, run_for_item, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.duckdb_objects import register_objects
-from tasks.source.person_records import has_person_sql
+from tasks.source.person_records import person_condition_sql
 from tasks.store.database import connect, quote
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
@@ -174,7 +174,7 @@ def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[n
     """Count the persons at each value, each person at the least value, shape (values,)."""
     job, source = given.job, given.source
     columns = [quote(person) for person in job.columns.person]
-    somebody = has_person_sql({person: source.columns.field(person).type for person in job.columns.person})
+    somebody = person_condition_sql({person: source.columns.field(person).type for person in job.columns.person})
     least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
     with connect(job, given.spill) as connection:
         register_objects(connection, source.relation)

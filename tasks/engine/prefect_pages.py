@@ -142,7 +142,7 @@ class ArtifactWriter:
         self.lost = False
 
     def write(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Create or update one artifact; return its id, None once the server refused; raise if it is gone.
+        """Create or update one artifact; return its id, None if refused; raise ``ServerError`` if stopped.
 
         The artifact's key is the job's name and ``what``.
         """

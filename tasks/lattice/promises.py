@@ -156,7 +156,7 @@ def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
 
 
 def named_node(job: Job, coding: Coding) -> Node | None:
-    """Return the node that the job names, sensitive axes at 0; None without one; raise if it is invalid."""
+    """Return the node the job names, sensitive axes at 0, or None; raise ``HierarchyError`` if invalid."""
     node = full_domain(job.method).node
     if node is None:
         return None

@@ -58,7 +58,7 @@ def replayed_manifest(job: Job) -> Manifest:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Return the node of the replayed release, sensitive axes at 0; raise if numbers of levels differ."""
+    """Return the node of the replayed release; raise ``ReplayError`` if numbers of levels differ."""
     manifest = replayed_manifest(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}

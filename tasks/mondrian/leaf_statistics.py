@@ -129,7 +129,7 @@ class LeafStatistics:
 
 
 def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
-    """Merge thin leaves with neighbours to fragments that keep the requirements; raise if they cannot.
+    """Merge thin leaves to fragments that keep the requirements; raise ``FragmentsError`` if they cannot.
 
     Args:
         job: Gives the privacy requirements.

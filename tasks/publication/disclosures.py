@@ -60,7 +60,7 @@ def check_untreated(run: Run, recount: Recount) -> None:
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
-    """Attack written files; return the results, None if turned off; raise if job or policy refuse them.
+    """Attack written files; return results, None if turned off; raise ``AttackError`` if they are refused.
 
     Args:
         run: The run.

@@ -159,7 +159,7 @@ def bytes_of_records(job: Job, coding: Coding, record_count: int) -> int:
 
 
 def gather_records(job: Job, coding: Coding, coded_chunks: Sequence[Artifact], store: Store) -> JobRecords:
-    """Gather all chunks' coded records in canonical order; raise if they are fewer than k or too many."""
+    """Gather all coded records in canonical order; raise ``PrivacyError`` if fewer than k or too many."""
     count = sum(part.rows for part in coded_chunks)
     check_at_least_k(job, count)
     needed = bytes_of_records(job, coding, count)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.recount.groups import RECORDS, Groups, bounded_sql, withheld_sql, without_spellings_sql
-from core.recount.people import has_person_sql
+from core.recount.people import person_condition_sql
 from core.recount.truth import DigestPart
 from schemas.errors.base import JobError, SourceError, listed
 from schemas.job.formats import FORMATS
@@ -252,6 +252,8 @@ def _persons(job: Job, connection: duckdb.DuckDBPyConnection, original: Original
     if not job.columns.person:
         return None
     persons = original.persons(job)
-    statement = f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(persons)} FROM {original.relation} WHERE {has_person_sql(persons)})"
+    statement = (
+        f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(persons)} FROM {original.relation} WHERE {person_condition_sql(persons)})"
+    )
     [(count,)] = connection.execute(statement).fetchall()
     return int(count)

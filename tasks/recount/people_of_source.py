@@ -152,7 +152,7 @@ Fitting = tuple[tuple[int, int, int], ...]
 
 
 def population_of(job: Job) -> Original | None:
-    """Return the job's population as an SQL relation, None without one; raise if it cannot be used."""
+    """Return the job's population as an SQL relation, or None; raise ``PopulationError`` if unusable."""
     if job.population is None:
         return None
     files: list[str] = []

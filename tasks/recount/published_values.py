@@ -15,7 +15,7 @@ from core.recount.groups import Groups
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, LabelForm, column_loss, exact_column_loss
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_numeric_type, plain_values, publication_of
-from core.recount.people import has_person_sql
+from core.recount.people import person_condition_sql
 from core.recount.truth import label_groups, untreated_values_sql
 from schemas.errors.base import counted
 from schemas.job.columns import QuasiIdentifier
@@ -117,7 +117,7 @@ def _worked_out(
     floating = pt.is_floating(type_of)
     column = quote(name) if not floating else f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
     names = f"({', '.join(persons)})"
-    people = f"count(DISTINCT {names}) FILTER ({has_person_sql(persons)})" if persons else "count(*)"
+    people = f"count(DISTINCT {names}) FILTER ({person_condition_sql(persons)})" if persons else "count(*)"
     counts = f"SELECT {column} AS value, {people} AS people, count(*) AS records FROM {relation} GROUP BY 1"
     first = "SELECT value, people AS first FROM value_counts"
     if persons:
@@ -126,8 +126,8 @@ def _worked_out(
         whose = [f"p{place}" for place in range(len(persons))]
         named = ", ".join(f"{person} AS {mine}" for person, mine in zip(persons, whose, strict=True))
         least = (
-            f"SELECT min(c.value) AS value FROM (SELECT {named}, {column} AS own FROM {relation} WHERE {has_person_sql(persons)}) AS s "
-            f"JOIN value_counts AS c ON s.own = c.value WHERE {few} GROUP BY {', '.join(whose)}"
+            f"SELECT min(c.value) AS value FROM (SELECT {named}, {column} AS own FROM {relation} "
+            f"WHERE {person_condition_sql(persons)}) AS s JOIN value_counts AS c ON s.own = c.value WHERE {few} GROUP BY {', '.join(whose)}"
         )
         first = f"SELECT value, count(*) AS first FROM ({least}) GROUP BY 1"
     every_value = rows.counted(

@@ -254,7 +254,7 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verify a published release against job, manifest and any source; return the counts, or raise."""
+    """Verify a release by job, manifest and any source; return the counts, or raise ``VerificationError``."""
     return verify_against(job, release, original_of(job), people)
 
 

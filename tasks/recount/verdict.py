@@ -24,7 +24,7 @@ from core.recount.linked import (
     pseudonyms_are_compared,
     shared_sql,
 )
-from core.recount.people import has_person_sql
+from core.recount.people import person_condition_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.shares import ShareClasses
 from core.recount.together import TogetherCount
@@ -97,7 +97,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
     """
     column, persons = quote(name), original.persons(job)
     if persons:
-        somebody = has_person_sql(persons)
+        somebody = person_condition_sql(persons)
         every = f"SELECT min({column}) AS value, 1 AS person FROM {rows.source} WHERE {somebody} GROUP BY {', '.join(persons)}"
         # A value that nobody has for the least of theirs is a value all the same.
         every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {rows.source}"

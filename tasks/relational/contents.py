@@ -54,7 +54,7 @@ class RowBatch(NamedTuple):
     digests: list[Digests]
 
     def released_rows(self, gone: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Return which rows belong to a person and are not withheld, shape (rows,).
+        """Return a mask of the rows that belong to a person and are not withheld, shape (rows,).
 
         ``gone`` marks the withheld rows among all rows of the table.
         """
@@ -96,7 +96,7 @@ class PersonRows:
         return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, values]
 
     def withheld(self) -> dict[str, NDArray[np.bool_]]:
-        """Return which rows of each table are not published even if their person is, shape (rows,)."""
+        """Return a mask of each table's rows that are not published even if their person is, shape (rows,)."""
         given, chosen = self.given, pq.read_table(self.store.path(self.given.chosen))
         gone = dict[str, NDArray[np.bool_]]()
         for table in given.job.tree.tables:

@@ -69,7 +69,7 @@ def is_release_of_tables(release: Path) -> bool:
 
 
 def manifest_content(release: Path) -> bytes:
-    """Return the bytes of a release's manifest file; raise if it is missing or too large."""
+    """Return the bytes of a release's manifest file; raise ``StorageError`` if it is missing or too large."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
     except OSError as error:

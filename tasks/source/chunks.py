@@ -245,7 +245,7 @@ def _bytes_of(dtype: pa.DataType) -> int:
 
 
 def common_schema(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return the schema in which unlike files are read as one source; raise if types have no common one."""
+    """Return the schema in which unlike files are read as one; raise ``SourceError`` if there is none."""
     columns, unlike = merge_schemas(schemas)
     for column, (one, other) in unlike.items():
         types = [str(plain_type(schemas[number].field(column).type)) for number in (one, other)]

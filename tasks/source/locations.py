@@ -37,7 +37,7 @@ _FAMILIES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 
 
 def distinct_files(matched: Mapping[str, Set[str]]) -> list[str]:
-    """Return the names of files that patterns match, sorted, each once; raise if two are the same file.
+    """Return names of matching files, sorted, each once; raise ``SourceError`` if two are the same file.
 
     A file that overlapping patterns or other spellings of the same path (``a/../b`` for ``b``) reach is taken once, by its shortest name.
 
@@ -254,7 +254,7 @@ def arrow_type(name: str) -> pa.DataType:
 
 
 def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
-    """Return the columns that each file's folders name, none unless ``source.hive``; raise if they differ.
+    """Return columns that folders name, none unless ``source.hive``; raise ``SourceError`` if they differ.
 
     A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
     """

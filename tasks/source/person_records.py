@@ -72,7 +72,7 @@ def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, sto
     return Bounded(kept, len(found), int(pc.sum(found["first"]).as_py()))
 
 
-def has_person_sql(persons: Mapping[str, pa.DataType]) -> str:
+def person_condition_sql(persons: Mapping[str, pa.DataType]) -> str:
     """Return the SQL condition that a record has a person.
 
     Args:
@@ -94,7 +94,7 @@ def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: st
             SELECT file, row, row_number() OVER (
                 PARTITION BY {", ".join(types)} ORDER BY sha256(concat_ws(':', '{key}', digest, row)), file
             ) AS place
-            FROM records JOIN digests USING (file) WHERE {has_person_sql(types)}
+            FROM records JOIN digests USING (file) WHERE {person_condition_sql(types)}
         ) WHERE place > {most} ORDER BY file, row
     """
 

@@ -145,7 +145,7 @@ def people_with_values(connection: duckdb.DuckDBPyConnection, column: int, value
 
 
 def fewest_people(counted: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
-    """Return which of some published values the fewest people have, as an array of one.
+    """Return the published value that the fewest people have, as an array of one.
 
     Args:
         counted: As ``people_of_value`` returns it.

@@ -117,7 +117,7 @@ class Store:
         return artifact.rows
 
     def path_named(self, file: str) -> Path:
-        """Return this machine's path of an artefact named by its relative path; raise if there is no record."""
+        """Return the path here of an artefact named by relative path; raise ``WorkError`` without a record."""
         step, _, name = file.partition("/")
         artifact = self._recorded(step, key_in_name(name))
         if artifact is None or artifact.file != file:

@@ -123,7 +123,7 @@ def read_table(store: Store, artifact: Artifact) -> pa.Table:
 
 
 def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | pa.Schema, step: str) -> int:
-    """Check and write a domain table piece by piece; return its number of rows, raise if one is unfit.
+    """Check and write a domain table in pieces; return its rows, raise ``StorageError`` if one is unfit.
 
     Args:
         path: Where to.

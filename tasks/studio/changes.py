@@ -207,7 +207,7 @@ def _with_method(text: str, job: Job, given: Mapping[str, str]) -> str:
 
 
 def with_node(text: str, job: Job, node: list[int], suppressed_share: float) -> tuple[str, Decimal | None]:
-    """Return a job's text with a node, and the raised suppression limit or None; raise above a fifth.
+    """Return a job's text with a node, and a raised limit or None; raise ``JobError`` above a fifth.
 
     Args:
         text: Of the job.

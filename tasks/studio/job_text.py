@@ -249,7 +249,7 @@ def hidden_text(text: str, shared: Mapping[str, frozenset[str]]) -> str:
 
 
 def full_text(shown: str, text: str, shared: Mapping[str, frozenset[str]]) -> str:
-    """Replace the placeholders in an edited text by the job file's values; raise for unknown ones.
+    """Replace placeholders in a text by the job file's values; raise ``JobError`` for unknown ones.
 
     Args:
         shown: The text that the page sent.

@@ -153,7 +153,7 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:
-    """Return the lattice of the levels of all tables; raise if it has too many nodes."""
+    """Return the lattice of the levels of all tables; raise ``HistoryError`` if it has too many nodes."""
     lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.lattice_axes])
     if lattice.nodes > LARGEST:
         raise HistoryError.too_many_nodes(lattice.nodes, LARGEST)
@@ -212,7 +212,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
 
 
 def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which histories are shared by fewer than k persons or break a promise, shape (histories,)."""
+    """Return a mask of the histories that fewer than k persons share or that break a promise."""
     failing = sizes < k
     for promise in promises:
         failing = failing | promise.failing(classes, sizes)

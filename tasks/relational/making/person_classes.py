@@ -142,7 +142,7 @@ PERSON_CLASSES = FileStep(
 
 
 def class_persons(given: HistoryTables, way: Way) -> Artifact:
-    """Cut persons into classes of k by the axes of a ``Way``, or raise; return their artefact."""
+    """Cut persons into classes of k by a ``Way``; return their artefact, or raise ``HistoryError``."""
     if given.persons < given.job.privacy.k:
         raise HistoryError.too_few(given.job.privacy.k, given.persons)
     axes = [len(given.tables[table].qids) for table in given.job.tree.tables]

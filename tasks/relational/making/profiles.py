@@ -179,7 +179,7 @@ def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
 
 
 def align_rows(linking: Linking) -> HistoryTables:
-    """Write the rows of all tables as numbers and load the hierarchies; raise if memory is too small."""
+    """Write all rows as numbers and load the hierarchies; raise ``HistoryError`` if memory is too small."""
     unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
     needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
     needed += 16 * max(
