@@ -95,7 +95,7 @@ class Promise:
         """Return the column with a value held by too many persons, if one class fails by this alone.
 
         Args:
-            units: Shape (1,), as for ``fails``.
+            units: Shape (1,), as for ``failing``.
             spreads: The same.
         """
         if self.too_few(units)[0]:

@@ -201,7 +201,7 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
 
     Args:
         source: What is read.
-        persons: As for ``has_person_sql``.
+        persons: As for ``person_condition_sql``.
         column: Quoted name of the sensitive column.
     """
     return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {person_condition_sql(persons)})"

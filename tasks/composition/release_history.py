@@ -59,7 +59,7 @@ class Entry(FrozenModel):
         people: The persons of each class; empty where the job named no person.
         classes: The values that these classes publish.
         parts: The records of its source with their classes, compared with other releases.
-        digested: Columns whose digests ``parts`` hold, as ``Digested`` has them, each with the kind of its values; None in older entries.
+        digested: Columns whose digests ``parts`` hold, as ``DigestedColumns`` has them, with the kind of values; None in older entries.
         by_source: Whether these digests are of values of the source; in older entries they are of published values.
         promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.

@@ -86,7 +86,7 @@ class LeafStatistics:
     def size_test(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
         """Return a function that says whether a group of leaves has at least k units.
 
-        Arguments are those of ``keeps``.
+        Arguments are those of ``promise_test``.
         """
         units = self._units_of(unit)
         return lambda leaves: not promise.too_few(units(leaves))[0]
