@@ -59,7 +59,7 @@ def _claim(job: Job, outcome: Outcome, tops: Sequence[int]) -> ClaimedLevels:
     local = outcome.local
     nodes = [outcome.node, *(one.node for one in (local.rounds if local else ()))]
     names = [qid.name for qid in job.columns.quasi_identifiers]
-    return claimed_levels(names, nodes, tops, starred=local is not None and local.stars > 0)
+    return claimed_levels(names, nodes, tops, has_suppressed_cells=local is not None and local.stars > 0)
 
 
 def _root_and_tops(job: Job, coding: Coding) -> tuple[Node, list[int]]:

@@ -19,7 +19,7 @@ FROM_LEFT_OUT_PERSONS = "the value of somebody who was left out with them"
 
 
 def inference_from_left_out_persons(
-    release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, sample: int, random: np.random.Generator
+    release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, most_guesses: int, random: np.random.Generator
 ) -> Guesses:
     """Simulate an attack on suppressed persons: guess a value from another suppressed person.
 
@@ -32,7 +32,7 @@ def inference_from_left_out_persons(
         labels: Shape (n, q), the label of each record of the source in each quasi-identifier, -1 for none.
         values: Shape (n,), its value in the codes of the release.
         k: What is promised.
-        sample: Guesses, at most.
+        most_guesses: Guesses, at most.
         random: Draws.
     """
     joint = joint_codes(np.concatenate([release.labels, labels]))
@@ -43,7 +43,7 @@ def inference_from_left_out_persons(
     counts = np.bincount(groups, minlength=size)
     known = (labels >= 0).all(axis=1)
     left = known & (counts >= max(k, 2))[groups] & ~published[groups]
-    mine, others = (_neighbours_right(groups[chosen], values[chosen], sample, random) for chosen in (left, known & published[groups]))
+    mine, others = (_neighbours_right(groups[chosen], values[chosen], most_guesses, random) for chosen in (left, known & published[groups]))
     return Guesses("inference", column, FROM_LEFT_OUT_PERSONS, *mine, *others)
 
 

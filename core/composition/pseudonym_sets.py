@@ -100,16 +100,16 @@ def keyed_disclosures_sql(digest_table: str, owner_table: str, secret: str, rele
     """
 
 
-def all_releases_sql(*, again: bool = False) -> str:
+def all_releases_sql(*, is_published_again: bool = False) -> str:
     """Return SQL that makes ``known_now`` of ``known_before`` and ``published_now``, by pseudonym.
 
     ``before`` and ``mine`` are the digests of the earlier releases and of this one, null where they have not the pseudonym.
 
     Args:
-        again: Whether the earlier digests already include this release, which is published again. It is taken out first, as it was put
-            in.
+        is_published_again: Whether the earlier digests already include this release, which is published again. It is taken out first,
+            as it was put in.
     """
-    if again:
+    if is_published_again:
         return f"""
             CREATE TEMP TABLE {FOLDED} AS SELECT
                 o.key, o.owner, o.everything, o.labels, CASE WHEN n.key IS NULL THEN o.everything

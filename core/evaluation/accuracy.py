@@ -144,7 +144,7 @@ Codes = Sequence[NDArray[np.int64]]
 CountQuery = tuple[Predicate, ...]
 
 
-def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], width: int, queries: int, seed: int) -> list[CountQuery]:
+def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], width: int, query_count: int, seed: int) -> list[CountQuery]:
     """Draw random count queries over several QIDs: ranges of numbers and single values of others.
 
     Ends and values are those of records drawn at random.
@@ -153,13 +153,13 @@ def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], wi
         numbers: QIDs that get ranges.
         weights: By QID, the records per code, nulls last.
         width: How many QIDs a count is over; all of them if there are fewer.
-        queries: How many.
+        query_count: How many.
         seed: The same seed draws the same counts, whatever release is asked.
     """
     random = np.random.default_rng([seed, width])
     shares = [weight / weight.sum() for weight in weights]
     drawn = []
-    for _ in range(queries):
+    for _ in range(query_count):
         parts = []
         for one in np.sort(random.choice(len(shares), min(width, len(shares)), replace=False)).tolist():
             ends = np.sort(random.choice(len(shares[one]), 2 if one in numbers else 1, p=shares[one])).tolist()

@@ -198,8 +198,8 @@ class LevelPrices:
 
 
 def prices_of(
-    objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0, left: Histogram | None = None,
-    weights: Sequence[float] = (),
+    objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], sensitive_axis_count: int = 0,
+    left: Histogram | None = None, weights: Sequence[float] = (),
 ) -> LevelPrices | None:  # fmt: skip
     """Return the level prices of an objective, or None for an objective of class counts.
 
@@ -207,16 +207,16 @@ def prices_of(
         objective: Its name in a job.
         hierarchies: One per QID in job order.
         domains: One per QID, with the counts of all records.
-        others: Axes of sensitive columns, which cost nothing.
+        sensitive_axis_count: How many axes are of sensitive columns, which cost nothing.
         left: Cells of the records whose cost is asked for, all of them if left out. Nodes below theirs have no cost.
         weights: What a QID's cost is multiplied by, one per QID; empty if they all count alike.
     """
     priced = objective_of(objective)
     if not isinstance(priced, Pricing):
         return None
-    free, nothing = np.zeros(1), tuple((np.zeros(0),) for _ in range(others))
+    free, nothing = np.zeros(1), tuple((np.zeros(0),) for _ in range(sensitive_axis_count))
     if priced.levels is not None:
-        return LevelPrices((*priced.levels(hierarchies), *(free,) * others)).weighted(weights)
+        return LevelPrices((*priced.levels(hierarchies), *(free,) * sensitive_axis_count)).weighted(weights)
     assert priced.groups is not None
     base: list[Floats] = []
     extra: list[tuple[Floats, ...]] = []
@@ -232,7 +232,7 @@ def prices_of(
             costs = [cost - costs[first] for cost in costs]
         base.append(np.array(costs))
         extra.append(tuple(more))
-    return LevelPrices((*base, *(free,) * others), (*extra, *nothing)).weighted(weights)
+    return LevelPrices((*base, *(free,) * sensitive_axis_count), (*extra, *nothing)).weighted(weights)
 
 
 def domain_shares(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:

@@ -84,9 +84,9 @@ class Recoding(Stage):
         return LOOKUP_CELLS
 
 
-def label_columns(qid: str, bounds: bool) -> tuple[str, ...]:
+def label_columns(qid: str, as_bounds: bool) -> tuple[str, ...]:
     """Return the column names of a QID as published: its own name, or two if given as bounds."""
-    return (f"{qid}_low", f"{qid}_high") if bounds else (qid,)
+    return (f"{qid}_low", f"{qid}_high") if as_bounds else (qid,)
 
 
 def recode(

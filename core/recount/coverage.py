@@ -132,19 +132,19 @@ MOST = 64
 """Classes that are looked at: the bits of a mask."""
 
 
-def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) -> Groups:
+def least_digests(release: str, columns: Sequence[Sequence[str]], salt: int) -> Groups:
     """Return the GROUP BY query that finds the ``MOST`` least digests of class labels: column ``digest``.
 
     Args:
         release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
-        drawn: The number of this recount, from 0 to 2⁶⁴ - 1.
+        salt: The number of this recount, from 0 to 2⁶⁴ - 1.
     """
-    return Groups(f"{release} AS r", ((_digest(columns, drawn), "digest"),), (), first=MOST)
+    return Groups(f"{release} AS r", ((_digest(columns, salt), "digest"),), (), first=MOST)
 
 
 def sample_groups(
-    release: str, columns: Sequence[Sequence[str]], part_count: int, other_columns: Sequence[DigestPart], greatest_digest: int, drawn: int
+    release: str, columns: Sequence[Sequence[str]], part_count: int, other_columns: Sequence[DigestPart], greatest_digest: int, salt: int
 ) -> Groups:
     """Return the GROUP BY query that counts the records of the sampled classes by labels and part.
 
@@ -157,11 +157,11 @@ def sample_groups(
         part_count: How many parts there are.
         other_columns: The columns that are published besides the labels.
         greatest_digest: The greatest digest of a class that is taken.
-        drawn: The number that the digests were made with.
+        salt: The number that the digests were made with.
     """
     names = [(f"r.{column}", f"label_{qid}_{number}") for qid, those in enumerate(columns) for number, column in enumerate(those)]
     part = part_number_sql([one.released for one in other_columns], part_count)
-    return Groups(f"{release} AS r WHERE {_digest(columns, drawn)} <= {greatest_digest:d}", (*names, (part, "part")))
+    return Groups(f"{release} AS r WHERE {_digest(columns, salt)} <= {greatest_digest:d}", (*names, (part, "part")))
 
 
 def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:

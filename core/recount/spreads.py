@@ -177,7 +177,7 @@ def closeness_of_holders(spec: ClosenessSpec) -> str:
     return f"held / persons - everywhere / everybody > {float(spec.t)!r} + {SLACK!r}"
 
 
-def holder_classes_sql(relation: str, value: str, condition: str, source_values: str, *, nulls: bool) -> str:
+def holder_classes_sql(relation: str, value: str, condition: str, source_values: str, *, counts_nulls: bool) -> str:
     """Return SQL that counts the classes in which too many persons hold one value.
 
     It is right because ``relation`` has each person and value of a class once: its rows of a class and a value are persons. In
@@ -188,9 +188,9 @@ def holder_classes_sql(relation: str, value: str, condition: str, source_values:
         value: The column of the value there.
         condition: One of the above.
         source_values: What is read as ``value``, ``records`` (persons of the source who hold it) and ``persons`` (of the whole source).
-        nulls: Whether a null is a value of the model.
+        counts_nulls: Whether a null is a value of the model.
     """
-    known = "TRUE" if nulls else "value IS NOT NULL"
+    known = "TRUE" if counts_nulls else "value IS NOT NULL"
     return f"""
         WITH pairs AS (SELECT combination, person, {value} AS value FROM {relation}),
         sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),

@@ -135,7 +135,7 @@ def _shape(*tables: str) -> str:
     return f"concat_ws(' ', {', '.join(sums)})"
 
 
-def combination_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], unit: str, whole: int) -> list[str]:
+def combination_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], unit: str, unit_count: int) -> list[str]:
     """Return messages on a manifest's counts of column combinations that differ from the recount.
 
     Manifests of older versions have no such counts.
@@ -144,7 +144,7 @@ def combination_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount],
         manifest: The manifest.
         counts: The counts, by kind of column.
         unit: The unit of the counts.
-        whole: How many units the files have.
+        unit_count: How many units the files have.
     """
     faults = []
     for kind, words in KINDS.items():
@@ -152,6 +152,6 @@ def combination_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount],
         # Persons that are not at hand cannot be counted, and neither records nor what the source tells of classes say it.
         if said is None or said.unit != unit or (found is None and unit == "person"):
             continue
-        if found is None or said != Together.from_counts(found.counts, manifest.privacy["k"], said.unit, whole):
+        if found is None or said != Together.from_counts(found.counts, manifest.privacy["k"], said.unit, unit_count):
             faults.append(f"the manifest does not say truly how many stand out by the {words} together")
     return faults

@@ -155,7 +155,7 @@ def matched_rows(
     codes: Numbers,
     rows: Integers,
     below: Integers,
-    joined: int,
+    rows_per_group: int,
     heads: Integers,
     levels: Any,
     least: Any,
@@ -171,7 +171,7 @@ def matched_rows(
         codes: Shape (columns, rows).
         rows: Shape (mine,), the person's rows in order, no fewer than there are groups.
         below: Shape (rows of the table,), rows that hang from each.
-        joined: Rows that each group has.
+        rows_per_group: Rows that each group has.
         heads: Shape (groups,), a row of each.
         levels: Shape (groups, columns), the level of its labels.
         least: Shape (groups,), the fewest rows that hang from one of its rows.
@@ -191,7 +191,7 @@ def matched_rows(
     for group in range(many):
         for left in range(spare + 1):
             row = rows[group + left]
-            cost = best[left] + _cost(codes, row, below[row], group, joined, heads, levels, least, tables, lost)
+            cost = best[left] + _cost(codes, row, below[row], group, rows_per_group, heads, levels, least, tables, lost)
             if left and best[left - 1] <= cost:
                 best[left] = best[left - 1]
             else:

@@ -126,17 +126,17 @@ class CellPersons(Unit):
         add_numbers(class_of.astype(np.int64), self.per_cell, counts)
         return counts[:class_count] - self.count_repeated_pairs(class_of, np.append(np.arange(class_count), -1), class_count)
 
-    def count_repeated_pairs(self, owners: Integers, numbers: Integers, asked: int) -> Counts:
+    def count_repeated_pairs(self, owners: Integers, numbers: Integers, class_count: int) -> Counts:
         """Return the person–cell pairs of each class whose person was counted already, shape (asked,).
 
         Args:
             owners: Shape (cells,), the class of each cell.
             numbers: Shape (classes,): from 0, the place of each class among those that are asked for, or a negative number.
-            asked: How many are.
+            class_count: How many classes there are.
         """
-        repeats = np.zeros(asked, np.int64)
+        repeats = np.zeros(class_count, np.int64)
         for person_cells in self.shares:
-            count_repeated_persons(person_cells, owners, numbers, np.full(asked, -1, np.int32), repeats)
+            count_repeated_persons(person_cells, owners, numbers, np.full(class_count, -1, np.int32), repeats)
         return repeats
 
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:

@@ -27,17 +27,19 @@ class ClaimedLevels(FrozenModel):
     starred: bool
 
 
-def claimed_levels(names: Sequence[str], nodes: Sequence[Sequence[int]], tops: Sequence[int] = (), *, starred: bool) -> ClaimedLevels:
+def claimed_levels(
+    names: Sequence[str], nodes: Sequence[Sequence[int]], tops: Sequence[int] = (), *, has_suppressed_cells: bool
+) -> ClaimedLevels:
     """Return the claimed levels of a release whose records are published at the given nodes.
 
     Args:
         names: The quasi-identifiers.
         nodes: A level for each of them.
         tops: The last level of each, if that is known.
-        starred: Whether ``*`` may stand in single cells.
+        has_suppressed_cells: Whether ``*`` may stand in single cells.
     """
     levels = {name: tuple(sorted({node[place] for node in nodes})) for place, name in enumerate(names)}
-    return ClaimedLevels(levels=levels, tops=dict(zip(names, tops, strict=False)), starred=starred)
+    return ClaimedLevels(levels=levels, tops=dict(zip(names, tops, strict=False)), starred=has_suppressed_cells)
 
 
 def claim_of(manifest: Manifest) -> ClaimedLevels | None:
@@ -47,7 +49,7 @@ def claim_of(manifest: Manifest) -> ClaimedLevels | None:
     remainder, names = manifest.remainder, list(manifest.levels)
     rounds = [one.node for one in remainder.rounds if len(one.node) == len(names)] if remainder else []
     nodes = [tuple(manifest.levels.values()), *rounds]
-    claim = claimed_levels(names, nodes, starred=remainder is not None and remainder.stars > 0)
+    claim = claimed_levels(names, nodes, has_suppressed_cells=remainder is not None and remainder.stars > 0)
     return claim.model_copy(update={"tops": manifest.tops})
 
 

@@ -125,14 +125,14 @@ def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generat
         sample = plan.sample_of(release.records)
         if release.is_complete:
             shared = columns.ways.get(name) == "shared" and not columns.person
-            yield singled_out_by_value(release, name, plan.job.privacy.k, sample, shared=shared, is_published=known)
+            yield singled_out_by_value(release, name, plan.job.privacy.k, sample, promises_shared_values=shared, is_published=known)
         yield singled_out_by_both(release, name, sample, random)
     if release.is_complete:
         for names in columns.links:
             # Where persons are counted, only their own pseudonyms tell whose records are whose.
             if all(name in release.values for name in names) and (not columns.person or list(names) == columns.person):
                 accepted = all(name in columns.linkable for name in names)
-                yield linkage_by_pseudonyms(_under_one_name(release, names), ", ".join(names), plan.job.privacy.k, accepted=accepted)
+                yield linkage_by_pseudonyms(_under_one_name(release, names), ", ".join(names), plan.job.privacy.k, is_accepted=accepted)
 
 
 def _under_one_name(release: AttackedRelease, names: tuple[str, ...]) -> AttackedRelease:
@@ -164,8 +164,8 @@ def _against_people(
     """
     k = plan.job.privacy.k
     played = [
-        linkage_by_columns(release, people, control, k, random, half=False),
-        linkage_by_columns(release, people, control, k, random, half=True),
+        linkage_by_columns(release, people, control, k, random, half_of_columns=False),
+        linkage_by_columns(release, people, control, k, random, half_of_columns=True),
         linkage_with_noise(release, people, control, k, random),
         membership_by_class(release, people, control),
     ]
@@ -282,7 +282,7 @@ def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator
         others = np.where(values[places] == drawn, counts[axis.order[places]], 0)
         mine = np.where(axis.ends >= 0, counts[axis.ends], 0)
         observed = not plan.job.shared_ends or has_rank_bins(qid)
-        yield singled_out_by_ends(qid.name, mine, others, observed=observed)
+        yield singled_out_by_ends(qid.name, mine, others, allows_observed_ends=observed)
 
 
 def _people_of_values(axis: SourceAxis, source: SourcePeople) -> Codes:

@@ -180,7 +180,7 @@ class SourcePeople:
 
 
 def read_source_people(
-    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, named: bool = True
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, with_identifiers: bool = True
 ) -> SourcePeople:
     """Read and code the source, or a sample, in record order; the connection must keep the order of rows.
 
@@ -190,13 +190,13 @@ def read_source_people(
         original: The source.
         coded: The release.
         seed: Draws the sample.
-        named: Whether identifiers are read too.
+        with_identifiers: Whether identifiers are read too.
     """
     types = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {original.relation}").fetchall()}
     qids = [qid.name for qid in job.columns.quasi_identifiers]
     others = {*job.columns.ways, *(one.name for one in job.columns.pseudonyms)}
     same = [name for name in coded.values if name in types and name not in others]
-    naming = [entry if isinstance(entry, str) else entry.name for entry in job.columns.identifiers] if named else []
+    naming = [entry if isinstance(entry, str) else entry.name for entry in job.columns.identifiers] if with_identifiers else []
     identifying = [name for name in naming if name in types]
     wanted = list(dict.fromkeys([*same, *identifying, *job.columns.person]))
     columns = ", ".join([*map(quote, qids), *_selected(wanted, types)])

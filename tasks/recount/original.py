@@ -70,10 +70,12 @@ def original_of(job: Job) -> Original | None:
     fields = [field for one in columns for field in one]
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
     whole = pa.schema(list({field.name: field for field in fields}.values()))
-    read = normalised_relation(job, relation(parts, alike=alike))
+    read = normalised_relation(job, relation(parts, same_columns=alike))
     if job.columns.most_records is None or not {*job.columns.person} <= {*whole.names}:
         return Original(read, whole, tuple(digests))
-    numbered = [(normalised_relation(job, relation([part], numbered=True)), digest) for part, digest in zip(parts, digests, strict=True)]
+    numbered = [
+        (normalised_relation(job, relation([part], with_row_numbers=True)), digest) for part, digest in zip(parts, digests, strict=True)
+    ]
     bounded = bounded_sql(numbered, persons_in(job, whole), fingerprint_of(sorted(digests)), job.columns.most_records)
     return Original(bounded, whole, tuple(digests), source_relation=read)
 

@@ -104,7 +104,7 @@ def count_spreads(
         one = _counts(connection, kind.statement(relation, classed, value, spec, levels))
         if by_people and kind.held is not None:
             nulls = kind.of_whole or spec.nulls == "value"
-            statement = holder_classes_sql(relation, value, kind.held(spec), whole, nulls=nulls)
+            statement = holder_classes_sql(relation, value, kind.held(spec), whole, counts_nulls=nulls)
             [(held,)] = connection.execute(statement).fetchall()
             one = replace(one, broken_by_holders=int(held))
         spreads.append(one)

@@ -137,7 +137,9 @@ def value_faults(
                 faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
             if kind.held is not None:
                 nulls = kind.of_whole or spec.nulls == "value"
-                [(held,)] = connection.execute(holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, nulls=nulls)).fetchall()
+                [(held,)] = connection.execute(
+                    holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, counts_nulls=nulls)
+                ).fetchall()
                 if held:
                     faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
     return faults

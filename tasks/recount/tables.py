@@ -324,9 +324,9 @@ def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None
     """
     names, levels = [qid.name for qid in job.columns.quasi_identifiers], written.levels.get(table, {})
     if written.job.is_local:
-        return claimed_levels(names, [], starred=False)
+        return claimed_levels(names, [], has_suppressed_cells=False)
     said = [level for name in names if (level := levels.get(name)) is not None]
-    return claimed_levels(names, [said], starred=False) if len(said) == len(names) else None
+    return claimed_levels(names, [said], has_suppressed_cells=False) if len(said) == len(names) else None
 
 
 def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:

@@ -109,7 +109,9 @@ def attack_warning(manifest: Manifest) -> str:
 def reason_without_maximum_risk(manifest: Manifest) -> str:
     """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
-    said = reason_of_combinations(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.has_untreated_columns)
+    said = reason_of_combinations(
+        together, k, is_accepted=is_accepted_untreated(manifest), has_untreated_columns=manifest.has_untreated_columns
+    )
     return said or reason_of_identifying_columns(manifest.passthrough)
 
 
@@ -131,7 +133,7 @@ def first_warning(manifest: Manifest) -> str:
 
 def untreated_warning(manifest: Manifest) -> str:
     """Return a warning of untreated columns that together single people out; empty if none do."""
-    return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), accepted=is_accepted_untreated(manifest))
+    return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), is_accepted=is_accepted_untreated(manifest))
 
 
 def together_sentences(manifest: Manifest) -> tuple[str, ...]:

@@ -233,7 +233,7 @@ class ChunkedSource(FrozenModel):
     @property
     def relation(self) -> str:
         """The SQL relation by which DuckDB reads the source."""
-        return relation([(file.scan_location, file.partition) for file in self.files], alike=not self.evolved)
+        return relation([(file.scan_location, file.partition) for file in self.files], same_columns=not self.evolved)
 
 
 def _bytes_of(dtype: pa.DataType) -> int:

@@ -321,15 +321,15 @@ def partition_column(partition: Partition, name: str, row_count: int) -> pa.Arra
 def relation(
     files: Sequence[tuple[str, Partition]],
     *,
-    alike: bool = True,
-    numbered: bool = False,
+    same_columns: bool = True,
+    with_row_numbers: bool = False,
 ) -> str:
     """Return the SQL relation by which DuckDB reads all files, with the columns of their folders.
 
     Args:
         files: Paths of Parquet files, each with its partition.
-        alike: Whether they have the same columns; others are put together by the names of these.
-        numbered: Whether the number of each row in its file is read too, as ``file_row_number``.
+        same_columns: Whether they have the same columns; others are put together by the names of these.
+        with_row_numbers: Whether the number of each row in its file is read too, as ``file_row_number``.
     """
     together: dict[Partition, list[str]] = {}
     for path, partition in files:
@@ -338,7 +338,11 @@ def relation(
     for partition, paths in together.items():
         listed = ", ".join(map(literal, paths))
         # DuckDB would take the folders for columns of types of its own choice, beside ours.
-        asked = ["hive_partitioning = false", *["union_by_name = true"] * (not alike), *["file_row_number = true"] * numbered]
+        asked = [
+            "hive_partitioning = false",
+            *["union_by_name = true"] * (not same_columns),
+            *["file_row_number = true"] * with_row_numbers,
+        ]
         read = f"read_parquet([{listed}], {', '.join(asked)})"
         if len(together) == 1 and not partition:
             return read

@@ -326,7 +326,7 @@ def test_a_group_covers_its_share_of_the_distinct_values_and_a_single_one_nothin
 def test_suppressing_costs_what_a_group_does_not_cost_yet_and_nothing_for_a_sensitive_value() -> None:
     domains = tuple(observed(name, list(range(8)), pa.int64()) for name in ("qid", "secret"))
     axes = built({"widths": [2, 4]}, domains[0]), exact_hierarchy(domains[1])
-    prices = prices_of("gcp_covered", axes[:1], domains[:1], others=1)
+    prices = prices_of("gcp_covered", axes[:1], domains[:1], sensitive_axis_count=1)
     assert prices is not None
     lost = Cells((0, 0), np.array([[0, 1], [1, 2], [5, 5]], np.uint32), np.array([1, 3, 2]))
     added = SuppressionPenalties(prices, axes, finer=True).of(lost, (2, 0))

@@ -142,17 +142,19 @@ def test_holders_of_a_value_are_asked_for_where_somebody_has_several_values_alon
     table(connection, "single", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 2, 4), ("y", 1, 4), (None, 1, 4)])
     table(connection, "several", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 3, 4), ("y", 1, 4), (None, 1, 4), ("z", 0, 4)])
     everybody = "held = persons"
-    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "single", nulls=True)) == (0,)
-    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "several", nulls=True)) == (1,)
-    assert answer(connection, holder_classes_sql("pairs", "v", "held < persons", "several", nulls=True)) == (1,)
-    assert answer(connection, holder_classes_sql("pairs", "v", "value IS NULL", "several", nulls=False)) == (0,)
-    assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 1 AND everybody = 4 AND m = 3", "several", nulls=True)) == (1,)
+    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "single", counts_nulls=True)) == (0,)
+    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "several", counts_nulls=True)) == (1,)
+    assert answer(connection, holder_classes_sql("pairs", "v", "held < persons", "several", counts_nulls=True)) == (1,)
+    assert answer(connection, holder_classes_sql("pairs", "v", "value IS NULL", "several", counts_nulls=False)) == (0,)
+    assert answer(
+        connection, holder_classes_sql("pairs", "v", "everywhere = 1 AND everybody = 4 AND m = 3", "several", counts_nulls=True)
+    ) == (1,)
     nobody_knows = "value IS NULL AND everywhere = 1"
-    assert answer(connection, holder_classes_sql("pairs", "v", nobody_knows, "several", nulls=True)) == (1,), (
+    assert answer(connection, holder_classes_sql("pairs", "v", nobody_knows, "several", counts_nulls=True)) == (1,), (
         "a null is found as values are"
     )
     table(connection, "others", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 3, 4), ("z", 2, 4)])
-    assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 0", "others", nulls=True)) == (1,), (
+    assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 0", "others", counts_nulls=True)) == (1,), (
         "of a value that is nowhere"
     )
 
@@ -299,7 +301,7 @@ def test_a_null_is_held_by_as_many_of_the_source_as_have_none(connection: duckdb
     table(connection, "pairs", "combination BIGINT, person BIGINT, v VARCHAR", [(1, 1, "x"), (1, 2, None), (2, 2, None)])
     table(connection, "source", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 4, 4), (None, 2, 4)])
     asked = "value IS NULL AND everywhere = 2"
-    assert answer(connection, holder_classes_sql("pairs", "v", asked, "source", nulls=True)) == (2,)
+    assert answer(connection, holder_classes_sql("pairs", "v", asked, "source", counts_nulls=True)) == (2,)
 
 
 def test_a_class_has_one_value_where_all_hold_it_though_some_hold_another_too(connection: duckdb.DuckDBPyConnection) -> None:
