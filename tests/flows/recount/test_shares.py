@@ -123,8 +123,8 @@ def shares_of(
     """Run a job whose tasks of a recount give back something else than they made."""
     each = RecountTasks.map_calls
 
-    def changed(self: RecountTasks, function: Any, label: str, arguments: Any, *, keyed: bool = True) -> Any:
-        return change(label, each(self, function, label, arguments, keyed=keyed))
+    def changed(self: RecountTasks, function: Any, label: str, arguments: Any, *, pass_key: bool = True) -> Any:
+        return change(label, each(self, function, label, arguments, pass_key=pass_key))
 
     monkeypatch.setattr(recounts, "_most", lambda _written: 3)
     monkeypatch.setattr(RecountTasks, "map_calls", changed)
@@ -213,9 +213,9 @@ def test_each_part_is_read_a_few_times_however_many_columns_there_are(
 ) -> None:
     readings, each = list[tuple[str, int]](), RecountTasks.map_calls
 
-    def counted(self: RecountTasks, function: Any, label: str, arguments: Any, *, keyed: bool = True) -> Any:
+    def counted(self: RecountTasks, function: Any, label: str, arguments: Any, *, pass_key: bool = True) -> Any:
         readings.append((label, max(len(one[2]) for one in arguments) if label.startswith("count ") else 0))
-        return each(self, function, label, arguments, keyed=keyed)
+        return each(self, function, label, arguments, pass_key=pass_key)
 
     monkeypatch.setattr(recounts, "_most", lambda _written: 3)
     monkeypatch.setattr(RecountTasks, "map_calls", counted)
