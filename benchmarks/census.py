@@ -172,11 +172,11 @@ def lightning(nodes: Evaluations, step: int) -> None:
     def expand(steps: Steps) -> list[tuple[float, Steps]]:
         fresh = [other for other in neighbours(nodes, steps, step) if other not in known]
         known.update(fresh)
-        values = [(nodes.cost(other) if step == 1 else float(nodes.see(other).value), other) for other in fresh]
+        values = [(nodes.cost(other) if step == 1 else float(nodes.evaluate(other).value), other) for other in fresh]
         return [pair for pair in values if (pair[0] <= nodes.value if step == 1 else nodes.passes(pair[1]))]
 
     try:
-        nodes.see(start)
+        nodes.evaluate(start)
         while queue:
             _, current = heapq.heappop(queue)
             expanded += 1

@@ -36,10 +36,10 @@ from core.columns.coding import Coder
 from core.columns.domains import read_domains
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.domain_counts import DomainCounter
-from core.mondrian.fragments import cut_tree_by_mondrian, cut_tree_by_quantiles, merge_thin, sampled
+from core.mondrian.fragments import cut_tree_by_mondrian, cut_tree_by_quantiles, merge_thin, sample_mask
 from core.mondrian.partition import SCORES, Rules
 from core.mondrian.ranks import CutAxis, axis_of
-from core.mondrian.recoding import Cutting, publish, total_losses
+from core.mondrian.recoding import Cutting, label_partition, total_losses
 from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
 from data.tables import JOBS, maker
@@ -125,7 +125,7 @@ def costs(table: Table, rows: NDArray[np.intp]) -> Losses:
     Besides the product's there are ranges over the number of values in the domain: Fig. 11's centralised column.
     """
     codes, weights = table.codes[rows], np.ones(len(rows), np.int64)
-    published = publish(table.cutting, codes, weights, table.cutting.cut(codes, weights))
+    published = label_partition(table.cutting, codes, weights, table.cutting.cut(codes, weights))
     spans = {axis.qid: float(np.ptp(axis.numbers)) / axis.size for axis in table.cutting.axes if axis.numbers is not None}
     over = sum(penalty * spans.get(qid, 1.0) for qid, penalty in published.penalties.items())
     return dict(published.losses) | {"ncp_over_values": over}
@@ -134,7 +134,7 @@ def costs(table: Table, rows: NDArray[np.intp]) -> Losses:
 def fragments(table: Table, count: int, way: str, share: float, seed: int) -> list[NDArray[np.intp]]:
     """The records of each fragment."""
     cutting, words = table.cutting, tuple(column.astype(np.int64) for column in table.codes.T)
-    drawn = table.codes[sampled(words, share, seed)]
+    drawn = table.codes[sample_mask(words, share, seed)]
     ones = np.ones(len(drawn), np.int64)
     tree = (
         cut_tree_by_quantiles(cutting, drawn, ones, count)

@@ -13,7 +13,7 @@ LEAST = 3_000_000_000
 
 
 def check_address_space() -> None:
-    """Raise if the address space limit is too small for the libraries; under a limit, use one BLAS thread.
+    """Raise ``MachineError`` if the address space limit is too small; under a limit, use one BLAS thread.
 
     With too small a limit some libraries end the process, or wait for ever.
 

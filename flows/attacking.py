@@ -16,7 +16,7 @@ from schemas.release.manifest import Manifest
 from tasks.attacks.joined_tables import attack_tables, basis_of_tables
 from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_release, earlier_attacks
 from tasks.engine.runs import policy_in_force
-from tasks.publication.disclosures import refusing
+from tasks.publication.disclosures import refusal_words
 from tasks.recount.original import Original, source_at_hand, unproved_reason
 from tasks.relational.verified import verify_tables
 from tasks.release.files import data_files, layout_of
@@ -127,11 +127,11 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
 
 
 def check_attacked(job: Job, attacked: AttackOutcome) -> None:
-    """Raise if attacks break a release and the job or the policy refuses such releases.
+    """Raise ``AttackError`` if attacks break a release and the job or the policy refuses such releases.
 
     Raises:
         AttackError: they do.
         PolicyError: the job stands below the policy, or that cannot be read.
     """
-    if (by := refusing(job.attacks, policy_in_force(job))) and attacked.broken:
+    if (by := refusal_words(job.attacks, policy_in_force(job))) and attacked.broken:
         raise AttackError.published(attacked.release, [attacks_sentence(one) for one in attacked.broken], by)

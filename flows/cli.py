@@ -30,7 +30,7 @@ from flows.commands.schema import schema
 from flows.commands.studio import studio
 from flows.commands.utility import utility
 from flows.commands.verify import verify
-from flows.loading import load_less, run_and_exit
+from flows.loading import prepare_quick_start, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.runners import RunnerName
@@ -159,11 +159,11 @@ def run(
     from schemas.reading.given_jobs import scratch_job
     from tasks.engine.flows import without_prefect
     from tasks.engine.lineage import events_are_enabled
-    from tasks.engine.runners import choose_runner
+    from tasks.engine.runners import set_runner
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
     direct = direct or scratch or without_prefect()
-    choose_runner(runner, scheduler, direct=direct)
+    set_runner(runner, scheduler, direct=direct)
     if not direct:
         from schemas.job.run_parameters import RunParameters
 
@@ -303,5 +303,5 @@ app.command()(reveal)
 app.command()(verify)
 
 if __name__ == "__main__":
-    load_less()
+    prepare_quick_start()
     run_and_exit(main)

@@ -40,7 +40,7 @@ class _NotInstalled(MetaPathFinder):
         return None
 
 
-def load_less() -> None:
+def prepare_quick_start() -> None:
     """Prepare this process for a quick start: block unused packages, spare threads and collect rarely."""
     sys.meta_path.insert(0, _NotInstalled(*UNUSED, *(() if "utility" in sys.argv[1:] else (FOR_LEARNERS,))))
     # NumPy's linear algebra, of which only learners of `skald utility` make use, else starts a thread for every core, and these spin.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from flows.loading import load_less, run_and_exit
+from flows.loading import prepare_quick_start, run_and_exit
 
 
 def as_process() -> None:
-    """Run the command line in a process of its own, with a quick start and end."""
-    load_less()
+    """Run the command line in this process, with a quick start and end."""
+    prepare_quick_start()
     run_and_exit(_command_line)
 
 

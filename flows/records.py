@@ -49,7 +49,7 @@ def anonymise_records(job: Job, way_for: Callable[[Job, Coding], Way]) -> Publis
         if known:
             return known
         with run.phase("domains"):
-            domain = merge_domains(run, source, count_domains(run, source, known=True))
+            domain = merge_domains(run, source, count_domains(run, source, digest_records=True))
             anonymise = way_for(job, load_coding(job, domain, run.store))
         files, outcome, people = anonymise(run, source, domain)
 

@@ -33,7 +33,7 @@ def skald(job: Job) -> PublishedRelease:
         if known:
             return known
         with run.phase("phase 1: domains"):
-            domain = merge_domains(run, source, count_domains(run, source, cells=True, known=True))
+            domain = merge_domains(run, source, count_domains(run, source, count_cells=True, digest_records=True))
             root, tops = _root_and_tops(job, load_coding(job, domain, run.store))
         with run.phase("phase 2: histogram"):
             # Where persons are named, a chunk is read once for its pairs and its histogram.
@@ -59,7 +59,7 @@ def _claim(job: Job, outcome: Outcome, tops: Sequence[int]) -> ClaimedLevels:
     local = outcome.local
     nodes = [outcome.node, *(one.node for one in (local.rounds if local else ()))]
     names = [qid.name for qid in job.columns.quasi_identifiers]
-    return claimed_levels(names, nodes, tops, starred=local is not None and local.stars > 0)
+    return claimed_levels(names, nodes, tops, has_suppressed_cells=local is not None and local.stars > 0)
 
 
 def _root_and_tops(job: Job, coding: Coding) -> tuple[Node, list[int]]:

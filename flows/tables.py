@@ -7,7 +7,7 @@ from tasks.relational.making.chosen_classes import choose_classes
 from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import HistoryTables, align_rows
-from tasks.relational.making.reading import carry_rows, open_tables, read_tables
+from tasks.relational.making.reading import encode_rows, open_tables, read_tables
 from tasks.relational.making.withholding import choose_levels
 from tasks.relational.making.writing import ReleasedTables, write_tables
 from tasks.relational.publication import PublishedTables, publish_tables, recall_tables, tables_release_id
@@ -29,7 +29,7 @@ def tables(job: TablesJob) -> PublishedTables:
         if known:
             return known
         with run.phase("phase 1: rows"):
-            carried = TableSet(run, job, {name: carry_rows(source) for name, source in sources.items()})
+            carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
             check_relations(carried)
         with run.phase("phase 2: histories"):
             outcome, released = _choose_release(align_rows(link_rows(carried)), release)

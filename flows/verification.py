@@ -33,7 +33,7 @@ NOT_PLAIN = {"sizes", "persons", "linked", "population", "together", "losses", "
 
 
 def verified_release(job: Job | None, release: str, key: Path | None) -> Verified:
-    """Verify a release, and raise if its files differ or its promise is not kept.
+    """Verify a release; raise ``VerificationError`` if its files differ or its promise is not kept.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
@@ -54,7 +54,7 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
 
 
 def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = None, location: str = "") -> VerifiedTables:
-    """Verify a release of several tables, and raise if its files or its promise fail.
+    """Verify a release of several tables; raise ``VerificationError`` if its files or its promise fail.
 
     Args:
         job: The job whose promise is checked, if it is at hand.

@@ -64,26 +64,26 @@ def _most(column: ColumnSchema) -> list[pandera.Check]:
     return [] if column.most is None else [pandera.Check.le(column.most)]
 
 
-def domain_schema(values: Sequence[str], *, persons: bool = False) -> TableSchema:
+def domain_schema(values: Sequence[str], *, with_persons: bool = False) -> TableSchema:
     """Return the schema of a domain table: QID position, count, and one value column per QID.
 
     Each value of a QID is listed once.
 
     Args:
         values: Names of the columns of values.
-        persons: Whether persons were counted at the values.
+        with_persons: Whether persons were counted at the values.
     """
     numbers = {
         "qid": ColumnSchema(pyarrow.int16(), most=len(values) - 1),
         "count": ColumnSchema(pyarrow.int64(), least=1),
-        **({"persons": ColumnSchema(pyarrow.int64())} if persons else {}),
+        **({"persons": ColumnSchema(pyarrow.int64())} if with_persons else {}),
     }
     return TableSchema(numbers | {name: ColumnSchema() for name in values}, unique=("qid", *values))
 
 
-def histogram_schema(words: int) -> TableSchema:
+def histogram_schema(word_count: int) -> TableSchema:
     """Return the schema of a histogram: cell columns of 64-bit words, and a count of records."""
-    columns = {f"cell_{word}": ColumnSchema(pyarrow.int64()) for word in range(words)}
+    columns = {f"cell_{word}": ColumnSchema(pyarrow.int64()) for word in range(word_count)}
     return TableSchema(columns | {"count": ColumnSchema(pyarrow.int64(), least=1)})
 
 
@@ -97,6 +97,6 @@ def chunk_domain_types(values: Sequence[str], types: Sequence[pyarrow.DataType])
     return pyarrow.schema([("qid", pyarrow.int16()), ("count", pyarrow.int64()), *zip(values, types, strict=True)])
 
 
-def chunk_histogram_types(words: int) -> pyarrow.Schema:
+def chunk_histogram_types(word_count: int) -> pyarrow.Schema:
     """Return the Arrow schema of a chunk's histogram: cell columns of words, and a count."""
-    return pyarrow.schema([(name, pyarrow.int64()) for name in [*(f"cell_{word}" for word in range(words)), "count"]])
+    return pyarrow.schema([(name, pyarrow.int64()) for name in [*(f"cell_{word}" for word in range(word_count)), "count"]])

@@ -30,7 +30,7 @@ from benchmarks.scale import PER_FILE, anonymised, prepare
 from core.kmember.partition import Effort, Members
 from core.kmember.set_labels import CodedRecords, block_of, kernel, price_with, set_label_arrays, start_set_label
 from core.mondrian.partition import Partition
-from core.mondrian.recoding import publish, total_losses
+from core.mondrian.recoding import label_partition, total_losses
 from core.recoding.classes import members
 from core.recoding.price_kernels import EACH, SIZE, UNIT, WEIGHT, Prices
 from core.recoding.prices import LabelPrices, label_prices
@@ -121,7 +121,7 @@ def told(table: Table, k: int, efforts: Sequence[int], named: str = "") -> Itera
 
 def losses(table: Table, partition: Partition, k: int) -> tuple[float, float]:
     """Return GCP as published and as held."""
-    found = publish(table.cutting, table.codes, table.ones, partition)
+    found = label_partition(table.cutting, table.codes, table.ones, partition)
     loss = total_losses([found.losses], len(table.cutting.axes), k, len(table.codes))
     return loss["gcp"], loss["gcp_held"]
 

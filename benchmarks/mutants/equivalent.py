@@ -124,7 +124,7 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "tasks/writing/runs.py:_check_unpacked: 0 -> (0 + 1)": "A dictionary without a text unpacks to nothing, as is asked right afterwards.",
     "core/composition/contents.py:Sketch.of: >= -> >": "What is left out there is left out when the sketch is cut to its size, too.",
-    "core/lattice/bounded_evaluations.py:Evaluations.see: >= -> > #1": "One node more is known before some are forgotten.",
+    "core/lattice/bounded_evaluations.py:Evaluations.evaluate: >= -> > #1": "One node more is known before some are forgotten.",
     "core/recoding/release_order.py:_sorted_as_numbers: > -> >=": "Records that just fit into a number sort the same without one.",
     "core/recount/labels/group_levels.py:_scaled: 0 -> (0 + 1)": "Without a number there is none that has to fit.",
     "core/recount/labels/label_spans.py:_read_range: end, least -> least, end": (
@@ -169,7 +169,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/columns/sorting.py:radix_sort: here[np.int64(np.uint64(numbers[0]) >> shift) & mask] == size -> False": (
         "A digit that all have in common takes a pass, after which numbers stand as before."
     ),
-    "core/lattice/bounded_evaluations.py:Evaluations.beaten: > -> >=": "Whether both are the same was asked just before.",
+    "core/lattice/bounded_evaluations.py:Evaluations.cannot_improve: > -> >=": "Whether both are the same was asked just before.",
     (
         "core/privacy/holders.py:fewest_too_many: min(fewest, np.int64(persons - holder_bounds.distinct[column] + 2))"
         " -> np.int64(persons - holder_bounds.distinct[column] + 2)"
@@ -205,7 +205,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #2": "Both rows of scratch are as good.",
     "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #3": "Both rows of scratch are as good.",
     "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #4": "Both rows of scratch are as good.",
-    "core/privacy/refusals.py:refusals_disclose: counts, present -> present, counts": (
+    "core/privacy/refusals.py:disclosing_refusals: counts, present -> present, counts": (
         "Both are scratch of one shape and all 0, and each stays what it is taken for."
     ),
     "core/recoding/release_order.py:text_order: False -> True": "Groups are told apart, whichever number the first one has.",
@@ -251,7 +251,7 @@ EQUIVALENT: Mapping[str, str] = {
         "A table that is fuller takes longer to look into and holds the same, as it has more places than there are nodes."
     ),
     "core/composition/classes.py:JointCells.add: > -> >=": "Cells that just find room are put together once more, and still find it.",
-    "core/lattice/bounded_evaluations.py:Evaluations.see: < -> <=": "A rank ends with its node, so that only one node has it.",
+    "core/lattice/bounded_evaluations.py:Evaluations.evaluate: < -> <=": "A rank ends with its node, so that only one node has it.",
     "core/lattice/node_classes.py:SuppressionPenalties._levels: [told[-1]] * len(told) -> [told[-1]]": (
         "NumPy gives one value to all places that it is put into."
     ),
@@ -335,7 +335,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/holders.py:fewest_too_many: 0 -> (0 + 1) #2": (
         "The number of values comes with the bound of entropy; where l = 1 sets none, no share falls below it."
     ),
-    "core/privacy/refusals.py:refusals_disclose: 2 -> (2 + 1)": ("A row of scratch more is not used."),
+    "core/privacy/refusals.py:disclosing_refusals: 2 -> (2 + 1)": ("A row of scratch more is not used."),
     "core/recoding/release_order.py:_words: < -> <= #1": ("NumPy shifts out all bits of a word that is moved by its width."),
     "core/recoding/release_order.py:_words: 64 -> (64 + 1)": ("NumPy shifts out all bits of a word that is moved by its width."),
     "core/recoding/release_order.py:assign_files: > -> >=": ("A class of one file is spread over one, which takes longer."),

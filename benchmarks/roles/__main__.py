@@ -70,7 +70,9 @@ def judge(columns: list[Labelled], table: pa.Table) -> Judged:
         if one.role not in accepted:
             wrong.append(f"{column.name}: {one.role}")
         named += (
-            not PUBLISHED & set(column.roles) and (one.publish is not None or one.role == "quasi_identifier") and column.roles[0] in "IK"
+            not PUBLISHED & set(column.roles)
+            and (one.publish_setting is not None or one.role == "quasi_identifier")
+            and column.roles[0] in "IK"
         )
         if column.roles[0] in PUBLISHED:
             shares.append(_information(one, drafted, table[column.name].combine_chunks()))
@@ -86,7 +88,7 @@ def _information(one: Proposal, drafted: DraftedJob, column: pa.Array) -> float:
     """
     if one.role == "quasi_identifier":
         return 1 - (drafted.gcp if drafted.gcp is not None else 1.0)
-    if one.publish is None:
+    if one.publish_setting is None:
         # What repeats a quasi-identifier is published with that.
         return 1 - (drafted.gcp or 0.0) if one.reason.startswith("repeats") else 0.0
     values = pc.value_counts(column.drop_null())

@@ -187,28 +187,28 @@ SURE = 4.5
 DIGITS = 4
 
 
-def wilson_interval(right: int, guesses: int, deviations: float = USUAL) -> tuple[float, float]:
+def wilson_interval(right: int, guess_count: int, deviations: float = USUAL) -> tuple[float, float]:
     """Return the score interval of a share (Wilson, JASA 1927); 0 and 1 without guesses."""
-    if not guesses:
+    if not guess_count:
         return 0.0, 1.0
-    share, square = right / guesses, deviations**2
-    middle = (share + square / (2 * guesses)) / (1 + square / guesses)
-    half = deviations / (1 + square / guesses) * sqrt(share * (1 - share) / guesses + square / (4 * guesses**2))
+    share, square = right / guess_count, deviations**2
+    middle = (share + square / (2 * guess_count)) / (1 + square / guess_count)
+    half = deviations / (1 + square / guess_count) * sqrt(share * (1 - share) / guess_count + square / (4 * guess_count**2))
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def advantage_interval(
-    right: int, guesses: int, control_right: int, control_guesses: int, deviations: float = USUAL
+    right: int, guess_count: int, control_right: int, control_guess_count: int, deviations: float = USUAL
 ) -> tuple[float, float, float]:
     """Return the share of right guesses minus the control group's, and the low and high end of it.
 
     The interval is made of both score intervals (Newcombe, Stat. Med. 1998, method 10). Without guesses about the control group its share
     is 0: no person in it could be guessed.
     """
-    share = right / guesses if guesses else 0.0
-    other = control_right / control_guesses if control_guesses else 0.0
-    low, high = wilson_interval(right, guesses, deviations)
-    other_low, other_high = wilson_interval(control_right, control_guesses, deviations) if control_guesses else (0.0, 0.0)
+    share = right / guess_count if guess_count else 0.0
+    other = control_right / control_guess_count if control_guess_count else 0.0
+    low, high = wilson_interval(right, guess_count, deviations)
+    other_low, other_high = wilson_interval(control_right, control_guess_count, deviations) if control_guess_count else (0.0, 0.0)
     difference = share - other
     return (
         difference,

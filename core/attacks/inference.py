@@ -19,7 +19,7 @@ FROM_LEFT_OUT_PERSONS = "the value of somebody who was left out with them"
 
 
 def inference_from_left_out_persons(
-    release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, sample: int, random: np.random.Generator
+    release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, most_guesses: int, random: np.random.Generator
 ) -> Guesses:
     """Simulate an attack on suppressed persons: guess a value from another suppressed person.
 
@@ -32,7 +32,7 @@ def inference_from_left_out_persons(
         labels: Shape (n, q), the label of each record of the source in each quasi-identifier, -1 for none.
         values: Shape (n,), its value in the codes of the release.
         k: What is promised.
-        sample: Guesses, at most.
+        most_guesses: Guesses, at most.
         random: Draws.
     """
     joint = joint_codes(np.concatenate([release.labels, labels]))
@@ -43,7 +43,7 @@ def inference_from_left_out_persons(
     counts = np.bincount(groups, minlength=size)
     known = (labels >= 0).all(axis=1)
     left = known & (counts >= max(k, 2))[groups] & ~published[groups]
-    mine, others = (_neighbours_right(groups[chosen], values[chosen], sample, random) for chosen in (left, known & published[groups]))
+    mine, others = (_neighbours_right(groups[chosen], values[chosen], most_guesses, random) for chosen in (left, known & published[groups]))
     return Guesses("inference", column, FROM_LEFT_OUT_PERSONS, *mine, *others)
 
 
@@ -83,7 +83,7 @@ class ModalValues:
 
 
 def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.0) -> NDArray[np.float64] | None:
-    """Return the most records of each class that may have its modal value, (c,); None if unbounded.
+    """Return how many records of a class may share its modal value, shape (classes,); None for any.
 
     Args:
         kind: The model of l-diversity or the distance of t-closeness.
@@ -109,17 +109,17 @@ def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.
     return None
 
 
-def entropy_share(diversity: float, values: int) -> float:
+def entropy_share(diversity: float, value_count: int) -> float:
     """Return the greatest share of one value at which the entropy is at least ln(``diversity``).
 
     The other share is spread evenly over the other values.
     """
-    if values < 2 or log(values) < log(diversity):
-        return 1.0 / max(values, 1)
-    low, high = 1 / values, 1.0
+    if value_count < 2 or log(value_count) < log(diversity):
+        return 1.0 / max(value_count, 1)
+    low, high = 1 / value_count, 1.0
     for _ in range(STEPS):
         share = (low + high) / 2
-        entropy = -share * log(share) - (1 - share) * log((1 - share) / (values - 1)) if share < 1 else 0.0
+        entropy = -share * log(share) - (1 - share) * log((1 - share) / (value_count - 1)) if share < 1 else 0.0
         low, high = (share, high) if entropy >= log(diversity) else (low, share)
     return high
 
@@ -246,7 +246,7 @@ MOST_LABELS = 2_000
 
 
 def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
-    """Return whether finer labels put more records into the upper half of each label, shape (labels,).
+    """Return a mask of the labels of which finer labels put more records into the upper half, (labels,).
 
     Args:
         low: Shape (labels,), the first position that a label covers.

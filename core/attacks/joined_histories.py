@@ -61,16 +61,18 @@ def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
         where = " AND ".join([_all_there(kept), *lacking])
         own = ", ".join(kept)
         same = " AND ".join(f"t.{mine} = c{place}.{theirs}" for mine, theirs in zip(table.key, kept, strict=True))
-        rows = f"SELECT {own}, count(*) AS many, sum(digest::HUGEINT) AS digests FROM {rows_name(child)} WHERE {where} GROUP BY {own}"
+        rows = (
+            f"SELECT {own}, count(*) AS many, sum(digest::HUGEINT) AS digests FROM {row_digest_table(child)} WHERE {where} GROUP BY {own}"
+        )
         joins.append(f"LEFT JOIN ({rows}) AS c{place} ON {same}")
         told += [f"coalesce(c{place}.many, 0)", f"coalesce(c{place}.digests, 0)"]
     selected = "".join(f"t.{column} AS {table.at(column)}, " for column in table.linking)
     statement = f"SELECT {selected}hash({', '.join(told) or '0'}) AS digest"
-    return f"CREATE OR REPLACE TEMP TABLE {rows_name(table)} AS {statement} FROM {table.relation} AS t {' '.join(joins)}"
+    return f"CREATE OR REPLACE TEMP TABLE {row_digest_table(table)} AS {statement} FROM {table.relation} AS t {' '.join(joins)}"
 
 
-def rows_name(table: JoinedTable) -> str:
-    """Return the name of the temporary table with the digests of a table's rows."""
+def row_digest_table(table: JoinedTable) -> str:
+    """Return the quoted name of the temporary table with the digests of a table's rows."""
     return f'"rows of {table.name}"'
 
 
@@ -88,17 +90,17 @@ def _all_there(columns: Sequence[str]) -> str:
 
 def shared_rows_sql(unit: JoinedTable, k: int) -> str:
     """Return SQL that counts all persons, and those whose whole history fewer than k persons have."""
-    shared = f"SELECT count(*) AS persons FROM {rows_name(unit)} GROUP BY digest"
+    shared = f"SELECT count(*) AS persons FROM {row_digest_table(unit)} GROUP BY digest"
     return f"SELECT coalesce(sum(persons), 0), coalesce(sum(persons) FILTER (persons < {k:d}), 0) FROM ({shared})"
 
 
-def joined_guesses(table: str | None, persons: int, below: int, *, promised: bool) -> Guesses:
+def joined_guesses(table: str | None, person_count: int, persons_below_k: int, *, promised: bool) -> Guesses:
     """Return the guesses of a join attack; a guess is right if fewer than k persons share the rows.
 
     Args:
         table: The table that is joined to the persons; None for all of them.
-        persons: Persons of the release.
-        below: Those who share their rows with fewer than k.
+        person_count: Persons of the release.
+        persons_below_k: Those who share their rows with fewer than k.
         promised: Whether the job promises k against attackers who know all rows.
     """
-    return Guesses("joins", table, BY_TABLE if table else BY_JOIN, persons, below, 0, 0, promised=promised)
+    return Guesses("joins", table, BY_TABLE if table else BY_JOIN, person_count, persons_below_k, 0, 0, promised=promised)

@@ -38,7 +38,7 @@ class PairCounts:
     counts: Codes
 
 
-def singled_out_by_labels(release: AttackedRelease, k: int, sample: int, random: np.random.Generator) -> Guesses:
+def singled_out_by_labels(release: AttackedRelease, k: int, most_guesses: int, random: np.random.Generator) -> Guesses:
     """Simulate the attack by predicates of labels: a guess is right if fewer than k records satisfy it.
 
     Predicates are of one column, of two, and of all. The control group are combinations of two classes, which hold for no record or for a
@@ -48,8 +48,8 @@ def singled_out_by_labels(release: AttackedRelease, k: int, sample: int, random:
     columns = range(release.labels.shape[1])
     for places in [*((place,) for place in columns), *list(combinations(columns, 2))[:PAIRS]]:
         counts.append(np.bincount(joint_codes(release.labels[:, places]), release.sizes).astype(np.int64))
-    rarest = np.sort(np.concatenate(counts), kind="stable")[:sample]
-    made = _recombined_sizes(release, min(sample, release.records), random)
+    rarest = np.sort(np.concatenate(counts), kind="stable")[:most_guesses]
+    made = _recombined_sizes(release, min(most_guesses, release.records), random)
     return Guesses("singling_out", None, BY_LABELS, len(rarest), _few(rarest, k), len(made), _few(made, k), promised=True)
 
 
@@ -79,7 +79,9 @@ def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
     return PairCounts(pairs[order] // width, pairs[order] % width, counts[order])
 
 
-def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, is_published: bool) -> Guesses:
+def singled_out_by_value(
+    release: AttackedRelease, column: str, k: int, most_guesses: int, *, promises_shared_values: bool, is_published: bool
+) -> Guesses:
     """Simulate the attack by a column's rarest values: right if a single record has the value.
 
     Where the job promises that k people share values, it is right if fewer than k have it.
@@ -88,24 +90,24 @@ def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: 
         release: All of its records.
         column: The column.
         k: What is promised.
-        sample: Guesses, at most.
-        shared: Whether the job promises that k people have each value.
+        most_guesses: Guesses, at most.
+        promises_shared_values: Whether the job promises that k people have each value.
         is_published: Whether the job publishes the column at all.
     """
     values = release.values[column]
     counts = np.sort(np.bincount(values[values >= 0]))
-    rarest = counts[counts > 0][:sample]
-    right = _few(rarest, k) if shared else int(np.count_nonzero(rarest == 1))
-    return Guesses("singling_out", column, BY_VALUE, len(rarest), right, 0, 0, promised=shared or not is_published)
+    rarest = counts[counts > 0][:most_guesses]
+    right = _few(rarest, k) if promises_shared_values else int(np.count_nonzero(rarest == 1))
+    return Guesses("singling_out", column, BY_VALUE, len(rarest), right, 0, 0, promised=promises_shared_values or not is_published)
 
 
-def singled_out_by_both(release: AttackedRelease, column: str, sample: int, random: np.random.Generator) -> Guesses:
+def singled_out_by_both(release: AttackedRelease, column: str, most_guesses: int, random: np.random.Generator) -> Guesses:
     """Simulate the attack by the rarest values within classes: right if one record has labels and value.
 
     The control group are the same values in other classes.
     """
     pairs = rare_pairs(release, column)
-    count = min(sample, len(pairs.counts))
+    count = min(most_guesses, len(pairs.counts))
     others = random.integers(0, len(release.sizes), count)
     width = int(release.values[column].max(initial=0)) + 1
     known = pairs.owners * width + pairs.values
@@ -150,17 +152,17 @@ def singled_out_in_source(counts: Codes, control: Codes, k: int) -> Guesses:
     return Guesses("singling_out", None, BY_LABELS, len(counts), few, len(control), _few(control, k), promised=True)
 
 
-def singled_out_by_ends(column: str, counts: Codes, control: Codes, *, observed: bool) -> Guesses:
+def singled_out_by_ends(column: str, counts: Codes, control: Codes, *, allows_observed_ends: bool) -> Guesses:
     """Simulate the attack by ends of ranges: right if one person of the source has the end's value.
 
     Args:
         column: The quasi-identifier.
         counts: People who have each end.
         control: People who have each of as many values between the ends.
-        observed: Whether the job asks for ends that may be one person's.
+        allows_observed_ends: Whether the job asks for ends that may be one person's.
     """
     alone, others = (int(np.count_nonzero(one == 1)) for one in (counts, control))
-    return Guesses("singling_out", column, BY_END, len(counts), alone, len(control), others, accepted=1.0 if observed else 0.0)
+    return Guesses("singling_out", column, BY_END, len(counts), alone, len(control), others, accepted=1.0 if allows_observed_ends else 0.0)
 
 
 ALL, HALF, NOISY, PSEUDONYMS, ORDER = (
@@ -191,12 +193,12 @@ def right_links(release: AttackedRelease, people: AttackedPeople, fits: Fits, ra
 
 
 def linkage_by_columns(
-    release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator, *, half: bool
+    release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator, *, half_of_columns: bool
 ) -> Guesses:
     """Simulate the linkage attack: link people to records by all or half of the quasi-identifiers."""
-    columns = range(0, len(people.fits), 2 if half else 1)
+    columns = range(0, len(people.fits), 2 if half_of_columns else 1)
     right, wrong = (right_links(release, one, fitting_classes(release, one, columns), random) for one in (people, control))
-    return Guesses("linkage", None, HALF if half else ALL, len(people), right, len(control), wrong, accepted=1 / k)
+    return Guesses("linkage", None, HALF if half_of_columns else ALL, len(people), right, len(control), wrong, accepted=1 / k)
 
 
 def linkage_with_noise(
@@ -232,20 +234,20 @@ def nearest_classes(release: AttackedRelease, people: AttackedPeople) -> Fits:
     return nearest
 
 
-def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, accepted: bool) -> Guesses:
+def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, is_accepted: bool) -> Guesses:
     """Simulate the attack by pseudonyms: right if fewer than k occur in the same set of classes.
 
     Args:
         release: All of its records.
         column: The pseudonyms.
         k: What is promised.
-        accepted: Whether the job accepts that sets single people out.
+        is_accepted: Whether the job accepts that sets single people out.
     """
     codes = release.values[column]
     held = codes >= 0
     shared = people_per_class_set(codes[held], release.owners[held])
     below = int(np.count_nonzero(shared < k))
-    return Guesses("linkage", column, PSEUDONYMS, len(shared), below, 0, 0, promised=not accepted)
+    return Guesses("linkage", column, PSEUDONYMS, len(shared), below, 0, 0, promised=not is_accepted)
 
 
 def people_per_class_set(people: Codes, classes: Codes) -> Codes:

@@ -64,9 +64,9 @@ class Points:
     metric: Metric
 
     @classmethod
-    def of(cls, rows: Rows, numerical: int, missing: int = UNIT) -> Self:
-        """Return points whose columns are QIDs of equal weight, the first ``numerical`` of them numerical."""
-        return cls(rows, Metric(numerical, missing, False, np.full(rows.shape[1], UNIT)))
+    def of(cls, rows: Rows, numerical_count: int, missing: int = UNIT) -> Self:
+        """Return points whose columns are QIDs of equal weight, the first ``numerical_count`` numerical."""
+        return cls(rows, Metric(numerical_count, missing, False, np.full(rows.shape[1], UNIT)))
 
     @property
     def size(self) -> int:

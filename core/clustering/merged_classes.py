@@ -21,7 +21,7 @@ from core.clustering.nearest import medoids, nearest
 from core.clustering.vptree import VantageTree
 from core.privacy.kernels import Demands, demands_of, is_compiled
 from core.privacy.promise import Promise
-from core.privacy.refusals import refusals_disclose
+from core.privacy.refusals import disclosing_refusals
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from core.units.class_table import ClassTable
@@ -48,7 +48,7 @@ class Criteria:
     source_counts: Mapping[str, NDArray[np.int64]]
     unit: Unit = EVERY_RECORD
 
-    def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def failing(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return a mask of the classes that fail the promise, shape (classes,)."""
         return self._table(classes).failing(self.promise)
 
@@ -174,7 +174,7 @@ def _harmless(halves: Segments, made: NDArray[np.int64], classes: NDArray[np.int
     of_class = np.full(len(made) + 1, SUPPRESSED, np.int32)
     of_class[made[places]] = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)
     mine = of_class[classes]
-    kept = ~criteria.fails(mine).reshape(-1, 2).any(axis=1)
+    kept = ~criteria.failing(mine).reshape(-1, 2).any(axis=1)
     return kept & ~_telling(mine, len(halves), criteria)
 
 
@@ -196,5 +196,5 @@ def _telling(parts: NDArray[np.int32], nodes: int, criteria: Criteria) -> NDArra
     for column, (name, codes) in enumerate(criteria.values.items()):
         values = len(criteria.source_counts[name])
         found, totals = np.unique(parts[rows].astype(np.int64) // 2 * values + codes[rows], return_counts=True)
-        telling |= refusals_disclose(found // values, found % values, totals, sizes, persons, column, demands)
+        telling |= disclosing_refusals(found // values, found % values, totals, sizes, persons, column, demands)
     return telling

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Domain
 from core.columns.kernels import add_weighted, entries_at, fill_position_table, find_cells, unpack_cells
-from core.columns.numbers import filled, is_null, offsets, positions, to_numpy
+from core.columns.numbers import filled, null_mask, offsets, positions, to_numpy
 from core.columns.positions import Finder, as_dictionary, position_finder
 
 Codes = NDArray[np.integer]
@@ -96,7 +96,7 @@ class Coder:
         return null
 
     def _plain(self, column: pa.Array) -> Codes:
-        missing = is_null(column) if column.null_count else None
+        missing = null_mask(column) if column.null_count else None
         if self._table is not None:
             # A null stands in for the least value, which is surely in the table, until it gets its own code below.
             codes: Codes = self._looked_up(filled(column, self._origin))
@@ -217,7 +217,7 @@ def single_word(words: PackedWords) -> NDArray[np.int64]:
 
 
 def positions_among(cells: PackedWords, wanted: PackedWords, product: int) -> NDArray[np.integer[Any]]:
-    """Return each wanted cell's position among ascending cells, of which every one is known, (n,).
+    """Return the position of each wanted cell in an ascending list that has them all, shape (n,).
 
     Args:
         cells: Words of shape (cells,), ascending without repeats; every wanted cell is one of them.
@@ -290,6 +290,6 @@ class Translation:
 
 
 def codes_in(chunk_domain: Domain, source_domain: Domain) -> NDArray[np.int64]:
-    """Return the source domain's code of each code of a chunk's domain, (codes,); -1 where there is none."""
+    """Return the source code of each chunk code, shape (codes,); -1 for a value the source lacks."""
     codes = position_finder(source_domain.values, -1)(chunk_domain.values).astype(np.int64)
     return np.append(codes, len(source_domain.values) if source_domain.nulls else -1) if chunk_domain.nulls else codes

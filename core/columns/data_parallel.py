@@ -44,17 +44,17 @@ AT_A_TIME = 4
 """Columns that are worked on at a time where each takes memory for every record."""
 
 
-def parts_in_parallel(work: Callable[[slice], Result], rows: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Result]:
+def parts_in_parallel(work: Callable[[slice], Result], row_count: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Result]:
     """Run a function on parts of the rows in parallel; return its results in order.
 
     Args:
         work: Called with the rows of a part, in a thread of its own; what it calls lets others go on, as compiled loops do.
-        rows: Number of rows.
+        row_count: Number of rows.
         most: Parts at most, for work that takes memory of its own.
         least: Rows of a part for which a thread is worth its start.
     """
-    parts = max(min(threads_here(), rows // least, rows if most is None else most), 1)
-    slices = [slice(rows * number // parts, rows * (number + 1) // parts) for number in range(parts)]
+    parts = max(min(threads_here(), row_count // least, row_count if most is None else most), 1)
+    slices = [slice(row_count * number // parts, row_count * (number + 1) // parts) for number in range(parts)]
     if parts == 1:
         return [work(slices[0])]
     with ThreadPoolExecutor(parts, initializer=set_thread_budget, initargs=(max(threads_here() // parts, 1),)) as pool:
@@ -126,15 +126,15 @@ def _wait_for(all_of: list[Future[None]]) -> None:
         all_of.pop(0).result()
 
 
-def least_for_threads(items: int, rows: int, least: int) -> int:
+def least_for_threads(items: int, row_count: int, least: int) -> int:
     """Return the least number of items in a part that is worth a thread.
 
     Args:
         items: How many there are; each is worked on as a whole.
-        rows: Rows of all of them.
+        row_count: Rows of all of them.
         least: Rows of a part for which a thread is worth its start.
     """
-    return max(-(-least * items // max(rows, 1)), 1)
+    return max(-(-least * items // max(row_count, 1)), 1)
 
 
 def prefetch(items: Iterable[Item]) -> Iterator[Item]:

@@ -239,17 +239,17 @@ def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int,
 
 
 @kernel
-def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8], share: int, shares: int) -> int:
+def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8], share: int, share_count: int) -> int:
     """Set the bit that each cell hashes to, if it lies in the given share; return the number of new bits.
 
     Args:
         cells: Shape (n,).
         marks: Shape (a power of two,), eight marks a byte: those of the share.
         share: Which share of all marks it is.
-        shares: How many there are, a power of two.
+        share_count: How many there are, a power of two.
     """
     size, new = np.uint64(marks.shape[0] * 8), 0
-    mask, first = np.uint64(marks.shape[0] * 8 * shares - 1), np.uint64(marks.shape[0] * 8 * share)
+    mask, first = np.uint64(marks.shape[0] * 8 * share_count - 1), np.uint64(marks.shape[0] * 8 * share)
     for cell in cells:
         # The finaliser of SplitMix64.
         mixed = np.uint64(cell) + np.uint64(0x9E3779B97F4A7C15)

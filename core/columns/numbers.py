@@ -24,7 +24,7 @@ def to_numpy(column: pa.Array) -> NDArray[Any]:
     return array
 
 
-def is_null(column: pa.Array) -> NDArray[np.bool_]:
+def null_mask(column: pa.Array) -> NDArray[np.bool_]:
     """Return a mask of the null values, shape (n,)."""
     # A dictionary may hold a null of which it knows nothing.
     there = not column.null_count and not isinstance(column, pa.DictionaryArray)

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.kernels import number_values
-from core.columns.numbers import WORDS, filled, is_null, to_numpy
+from core.columns.numbers import WORDS, filled, null_mask, to_numpy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,7 +49,7 @@ def as_dictionary(column: pa.Array) -> pa.Array:
         return column
     word = WORDS[column.type.bit_width]
     entries = pa.array(known.astype(word.to_pandas_dtype()), word).view(column.type)
-    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=is_null(column) if column.null_count else None), entries)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=null_mask(column) if column.null_count else None), entries)
 
 
 def position_finder(values: pa.Array, other: int) -> Finder:
@@ -80,7 +80,7 @@ def _among_numbers(values: pa.Array, other: int) -> Finder:
     def find(column: pa.Array) -> Positions:
         wanted = _bits(column)
         places = np.minimum(_searched(ascending, wanted), len(ascending) - 1)
-        return np.where((ascending[places] == wanted) & ~is_null(column), places if order is None else order[places], other)
+        return np.where((ascending[places] == wanted) & ~null_mask(column), places if order is None else order[places], other)
 
     return find
 
@@ -94,7 +94,7 @@ def _by_table(known: NDArray[np.integer], low: int, high: int, other: int) -> Fi
         wanted = _bits(column)
         inside = (wanted >= low) & (wanted <= high)
         places = table[np.subtract(np.where(inside, wanted, known[0]), low, dtype=np.int64)]
-        return np.where(inside & ~is_null(column), places, np.int32(other))
+        return np.where(inside & ~null_mask(column), places, np.int32(other))
 
     return find
 

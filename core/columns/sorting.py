@@ -168,13 +168,13 @@ def order_of_digests(digests: NDArray[np.uint64]) -> NDArray[np.intp]:
     return order_of(digests, (1 << WIDTH) - 1)
 
 
-def tied_positions(same: NDArray[np.bool_]) -> NDArray[np.intp]:
+def tied_positions(equals_previous: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Return the positions in a sorted array whose value equals a neighbour's.
 
     Args:
-        same: Shape (n - 1,), or of none (0,): whether each but the first equals the one before it.
+        equals_previous: Shape (n - 1,), or of none (0,): whether each but the first equals the one before it.
     """
-    return np.flatnonzero(np.append(same, False) | np.append(False, same))
+    return np.flatnonzero(np.append(equals_previous, False) | np.append(False, equals_previous))
 
 
 def _by_bits(numbers: NDArray[Any], low: int, high: int) -> NDArray[Any]:

@@ -33,14 +33,14 @@ _DEVIATIONS = 3
 _MOSTLY = 0.5
 
 
-def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
+def contents_of(columns: Sequence[pa.Array], row_count: int) -> Digests:
     """Return a digest of each record's values in all given columns, shape (rows,).
 
     Args:
         columns: Arrays of shape (rows,), in an order that both sources have in common.
-        rows: Number of records.
+        row_count: Number of records.
     """
-    total = np.full(rows, _START, np.uint64)
+    total = np.full(row_count, _START, np.uint64)
     for column in columns:
         # One by one: a null is a value like others here, while it makes a person nobody.
         if isinstance(column, pa.DictionaryArray):
@@ -48,13 +48,13 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
             entries = np.append(digests_of([column.dictionary], len(column.dictionary)), NOBODY)
             combine_entries(total, entries, positions(column).astype(np.int32))
         else:
-            combine(total, digests_of([column], rows))
+            combine(total, digests_of([column], row_count))
     return total
 
 
-def row_digests(columns: Sequence[Digests], rows: int) -> Digests:
+def row_digests(columns: Sequence[Digests], row_count: int) -> Digests:
     """Combine digests of the columns into one digest of each record, shape (rows,)."""
-    total = np.full(rows, _START, np.uint64)
+    total = np.full(row_count, _START, np.uint64)
     for column in columns:
         combine(total, column)
     return total

@@ -216,7 +216,7 @@ def _rearranged(identity: RecordMatching) -> list[str]:
     return [condition for one, condition in conditions.items() if one in identity.arranged]
 
 
-def joint_classes_sql(k: int, *, persons: bool) -> str:
+def joint_classes_sql(k: int, *, count_persons: bool) -> str:
     """Return SQL on ``joined``: shared, added and removed records, those at risk, and those changed.
 
     Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
@@ -224,19 +224,19 @@ def joint_classes_sql(k: int, *, persons: bool) -> str:
 
     Args:
         k: Fewest records or persons that are safe.
-        persons: Whether persons are counted. A record of no person adds nothing to a class, and is at risk in one that fails.
+        count_persons: Whether persons are counted. A record of no person adds nothing to a class, and is at risk in one that fails.
     """
-    unit = "persons" if persons else "records"
+    unit, at_risk = "persons" if count_persons else "records", _at_risk("fails", persons=count_persons)
     return f"""
         WITH people AS (
-            SELECT a, b, {"person" if persons else "NULL AS person"}, count(*) AS records, count(*) FILTER (changed) AS changed
+            SELECT a, b, {"person" if count_persons else "NULL AS person"}, count(*) AS records, count(*) FILTER (changed) AS changed
             FROM {JOINED} GROUP BY ALL),
         sized AS (
-            SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if persons else "0 AS persons"},
+            SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if count_persons else "0 AS persons"},
                    CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
             FROM people),
         told AS (SELECT *, {unit} < {k} AND (a >= 0 OR b >= 0) AS fails FROM sized)
-        SELECT part, sum(records)::BIGINT, ({_at_risk("fails", persons=persons)})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
+        SELECT part, sum(records)::BIGINT, ({at_risk})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
     """
 
 
@@ -251,7 +251,7 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 """Tables of the joint classes with a number each, from 0, of the numbers of those that fail, and of what digests of several values hold."""
 
 
-def numbered_classes_sql(columns: Sequence[int], *, persons: bool) -> str:
+def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
     """Return SQL that makes ``numbered``: the published joint classes of ``joined`` with any unit of k.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not
@@ -259,9 +259,9 @@ def numbered_classes_sql(columns: Sequence[int], *, persons: bool) -> str:
 
     Args:
         columns: Numbers of the sensitive columns.
-        persons: Whether persons are counted; a record of no person adds nothing to a class.
+        count_persons: Whether persons are counted; a record of no person adds nothing to a class.
     """
-    size = "count(DISTINCT nullif(person, 0))" if persons else "count(*)"
+    size = "count(DISTINCT nullif(person, 0))" if count_persons else "count(*)"
     has = "".join(f", bool_and(value_{number} IS NOT NULL) AS has_{number}" for number in columns)
     return f"""
         CREATE OR REPLACE TEMP TABLE {NUMBERED} AS
@@ -292,7 +292,7 @@ def _each_value(rows: str, column: int) -> str:
     return f"(SELECT r.*, {each} AS value FROM {rows} AS r LEFT JOIN {own} AS s ON s.digest = r.value_{column})"
 
 
-def joint_values_sql(column: int, *, persons: bool) -> str:
+def joint_values_sql(column: int, *, count_persons: bool) -> str:
     """Return SQL that counts each sensitive value of a column in each class of ``numbered``.
 
     Its columns are ``number``, ``value`` and ``times``. It is right because ``GROUP BY`` brings the records of a class and a value
@@ -300,18 +300,18 @@ def joint_values_sql(column: int, *, persons: bool) -> str:
 
     Args:
         column: Number of the sensitive column.
-        persons: Whether persons are counted; then ``sets`` has the values of each digest.
+        count_persons: Whether persons are counted; then ``sets`` has the values of each digest.
     """
-    times = "count(DISTINCT person)" if persons else "count(*)"
-    somebody = "AND person <> 0" if persons else ""
-    rows, value = (_each_value(JOINED, column), "value") if persons else (JOINED, f"value_{column}")
+    times = "count(DISTINCT person)" if count_persons else "count(*)"
+    somebody = "AND person <> 0" if count_persons else ""
+    rows, value = (_each_value(JOINED, column), "value") if count_persons else (JOINED, f"value_{column}")
     return f"""
         SELECT number, {value} AS value, {times} AS times FROM {rows} AS rows_of_both JOIN {NUMBERED} USING (a, b)
         WHERE has_{column} {somebody} GROUP BY ALL ORDER BY number, value
     """
 
 
-def source_values_sql(table: str, column: int, *, persons: bool) -> str:
+def source_values_sql(table: str, column: int, *, count_persons: bool) -> str:
     """Return SQL that counts each sensitive value of a column in the complete source.
 
     Its columns are ``value`` and ``times``.
@@ -319,21 +319,21 @@ def source_values_sql(table: str, column: int, *, persons: bool) -> str:
     Args:
         table: Of the records of one release.
         column: Number of the sensitive column.
-        persons: Whether persons are counted; then ``sets`` has the values of each digest.
+        count_persons: Whether persons are counted; then ``sets`` has the values of each digest.
     """
-    times, somebody = ("count(DISTINCT person)", "AND person <> 0") if persons else ("count(*)", "")
+    times, somebody = ("count(DISTINCT person)", "AND person <> 0") if count_persons else ("count(*)", "")
     there = f"value_{column} IS NOT NULL {somebody}"
-    rows, value = (_each_value(table, column), "value") if persons else (table, f"value_{column}")
+    rows, value = (_each_value(table, column), "value") if count_persons else (table, f"value_{column}")
     return f"SELECT {value} AS value, {times} AS times FROM {rows} AS records WHERE {there} GROUP BY ALL ORDER BY value"
 
 
-def values_at_risk_sql(*, persons: bool) -> str:
+def values_at_risk_sql(*, count_persons: bool) -> str:
     """Return SQL that counts the records or persons in the joint classes of table ``failing``.
 
     Each counts once. Where persons are counted, each record of no person counts too.
 
     Args:
-        persons: Whether persons are counted.
+        count_persons: Whether persons are counted.
     """
-    who = "count(DISTINCT nullif(person, 0)) + count(*) FILTER (person = 0)" if persons else "count(*)"
+    who = "count(DISTINCT nullif(person, 0)) + count(*) FILTER (person = 0)" if count_persons else "count(*)"
     return f"SELECT ({who})::BIGINT FROM {JOINED} JOIN {NUMBERED} USING (a, b) WHERE number IN (SELECT number FROM {FAILING})"

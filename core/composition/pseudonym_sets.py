@@ -63,53 +63,53 @@ def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], other
     """
 
 
-def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
+def pseudonym_owners_sql(person_table: str, link: Sequence[str]) -> str:
     """Return SQL that yields the person of each pseudonym that belongs to exactly one person.
 
     Its columns are ``key`` and ``owner``.
 
     Args:
-        people: What is read as ``person`` and what the pseudonyms are.
+        person_table: What is read as ``person`` and what the pseudonyms are.
         link: Expressions of these.
     """
     there = " AND ".join(f"{column} IS NOT NULL" for column in link)
     return f"""
-        SELECT md5_number_lower({text_sql(link)}) AS key, any_value(person) AS owner FROM {people} WHERE {there} AND person <> 0
+        SELECT md5_number_lower({text_sql(link)}) AS key, any_value(person) AS owner FROM {person_table} WHERE {there} AND person <> 0
         GROUP BY key HAVING count(DISTINCT person) = 1
     """
 
 
-def keyed_disclosures_sql(digests: str, owners: str, secret: str, release: str, person_columns: str) -> str:
+def keyed_disclosures_sql(digest_table: str, owner_table: str, secret: str, release: str, person_columns: str) -> str:
     """Return SQL that makes ``published_now``: pseudonyms, owners and disclosures as keyed digests.
 
     Its columns are ``key``, ``owner``, ``everything`` and ``labels``.
 
     Args:
-        digests: What is read as ``key``, ``everything`` and ``labels``.
-        owners: What is read as ``key`` and ``owner``; empty where every pseudonym counts as a person.
+        digest_table: What is read as ``key``, ``everything`` and ``labels``.
+        owner_table: What is read as ``key`` and ``owner``; empty where every pseudonym counts as a person.
         secret: What everything is keyed with, as an SQL string.
         release: The id of the release, as an SQL string: the same set in two releases is not the same.
         person_columns: What names persons, as an SQL string: another column names others.
     """
-    owner = f"coalesce(md5_number_lower({secret} || {person_columns} || o.owner), 0)::UBIGINT" if owners else "0::UBIGINT"
-    known = f"LEFT JOIN ({owners}) AS o ON o.key = d.key" if owners else ""
+    owner = f"coalesce(md5_number_lower({secret} || {person_columns} || o.owner), 0)::UBIGINT" if owner_table else "0::UBIGINT"
+    known = f"LEFT JOIN ({owner_table}) AS o ON o.key = d.key" if owner_table else ""
     keyed = ", ".join(f"md5_number_lower({secret} || {release} || d.{name}) AS {name}" for name in ("everything", "labels"))
     return f"""
         CREATE TEMP TABLE {NEW} AS
-        SELECT md5_number_lower({secret} || d.key) AS key, {owner} AS owner, {keyed} FROM {digests} AS d {known}
+        SELECT md5_number_lower({secret} || d.key) AS key, {owner} AS owner, {keyed} FROM {digest_table} AS d {known}
     """
 
 
-def all_releases_sql(*, again: bool = False) -> str:
+def all_releases_sql(*, is_published_again: bool = False) -> str:
     """Return SQL that makes ``known_now`` of ``known_before`` and ``published_now``, by pseudonym.
 
     ``before`` and ``mine`` are the digests of the earlier releases and of this one, null where they have not the pseudonym.
 
     Args:
-        again: Whether the earlier digests already include this release, which is published again. It is taken out first, as it was put
-            in.
+        is_published_again: Whether the earlier digests already include this release, which is published again. It is taken out first,
+            as it was put in.
     """
-    if again:
+    if is_published_again:
         return f"""
             CREATE TEMP TABLE {FOLDED} AS SELECT
                 o.key, o.owner, o.everything, o.labels, CASE WHEN n.key IS NULL THEN o.everything
@@ -185,7 +185,7 @@ KINDS = ("labels", "everything")
 
 
 def digest_table(table: ShownTable) -> str:
-    """Return the name of the table with the digests of a table's rows."""
+    """Return the quoted name of the temporary table with the digests of a table's rows."""
     return f'"shown {table.name}"'
 
 

@@ -144,7 +144,7 @@ Codes = Sequence[NDArray[np.int64]]
 CountQuery = tuple[Predicate, ...]
 
 
-def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], width: int, queries: int, seed: int) -> list[CountQuery]:
+def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], width: int, query_count: int, seed: int) -> list[CountQuery]:
     """Draw random count queries over several QIDs: ranges of numbers and single values of others.
 
     Ends and values are those of records drawn at random.
@@ -153,13 +153,13 @@ def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], wi
         numbers: QIDs that get ranges.
         weights: By QID, the records per code, nulls last.
         width: How many QIDs a count is over; all of them if there are fewer.
-        queries: How many.
+        query_count: How many.
         seed: The same seed draws the same counts, whatever release is asked.
     """
     random = np.random.default_rng([seed, width])
     shares = [weight / weight.sum() for weight in weights]
     drawn = []
-    for _ in range(queries):
+    for _ in range(query_count):
         parts = []
         for one in np.sort(random.choice(len(shares), min(width, len(shares)), replace=False)).tolist():
             ends = np.sort(random.choice(len(shares[one]), 2 if one in numbers else 1, p=shares[one])).tolist()
@@ -188,19 +188,19 @@ def estimated_counts(queries: Sequence[CountQuery], codes: Codes, meanings: Sequ
     return found
 
 
-def associations(codes: Codes, shares: Sequence[Floats]) -> Mapping[tuple[int, int], float]:
-    """Return Cramér's V of every pair of columns, from 0 (independent) to 1, over bands of values.
+def cramers_v_of_pairs(codes: Codes, band_shares_of_labels: Sequence[Floats]) -> Mapping[tuple[int, int], float]:
+    """Return Cramér's V of each pair of columns; a label counts for every band that it may be in.
 
     Args:
         codes: By column, shape (records,): the label of each record.
-        shares: By column, shape (labels, bands): the share of each band in what a label may be.
+        band_shares_of_labels: By column, shape (labels, bands): the share of each band in what a label may be.
     """
     found = {}
     for one, other in combinations(range(len(codes)), 2):
         # Joint labels first, of which there are fewer than records.
-        pairs, counts = np.unique(codes[one] * len(shares[other]) + codes[other], return_counts=True)
-        first, second = np.divmod(pairs, len(shares[other]))
-        found[one, other] = _cramer((shares[one][first] * counts[:, None]).T @ shares[other][second])
+        pairs, counts = np.unique(codes[one] * len(band_shares_of_labels[other]) + codes[other], return_counts=True)
+        first, second = np.divmod(pairs, len(band_shares_of_labels[other]))
+        found[one, other] = _cramer((band_shares_of_labels[one][first] * counts[:, None]).T @ band_shares_of_labels[other][second])
     return found
 
 

@@ -76,9 +76,9 @@ def code_digests(codes: Numbers, column: int) -> Digests:
     return mixed
 
 
-def summed_digests(columns: Iterable[Digests], people: int) -> Digests:
+def summed_digests(columns: Iterable[Digests], person_count: int) -> Digests:
     """Return the digests of combinations of columns, shape (people,); all equal without a column."""
-    total = np.zeros(people, np.uint64)
+    total = np.zeros(person_count, np.uint64)
     for one in columns:
         total += one
     return total

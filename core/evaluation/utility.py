@@ -252,7 +252,7 @@ class Predicate(NamedTuple):
 Query = tuple[Predicate, Predicate]
 
 
-def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], queries: int, seed: int) -> list[Query]:
+def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], query_count: int, seed: int) -> list[Query]:
     """Draw random count queries: a range of one attribute and a category of another.
 
     Both ends of a range, and the category, are values of records drawn at random, so that frequent values are asked for more often.
@@ -261,7 +261,7 @@ def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], qu
         numbers: Attributes that get ranges; others get a category. Where all are of one kind, two of that kind are asked for, and of a
             single attribute the same one twice.
         counts: Per attribute, the records per code, nulls last.
-        queries: How many.
+        query_count: How many.
         seed: The same seed draws the same queries.
     """
     # The same queries for all releases of a comparison, else their errors would be those of different questions.
@@ -269,7 +269,7 @@ def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], qu
     shares = [count / count.sum() for count in counts]
     ranged, others = list(numbers), [one for one in range(len(counts)) if one not in numbers]
     drawn = []
-    for _ in range(queries):
+    for _ in range(query_count):
         if ranged and others:
             pair = [int(random.choice(ranged)), int(random.choice(others))]
         else:
@@ -298,9 +298,9 @@ class Contingency:
         return float(np.dot(self.counts, first[self.first] * second[self.second]))
 
 
-def relative_errors(true: Floats, estimated: Floats, records: int) -> Floats:
+def relative_errors(true: Floats, estimated: Floats, record_count: int) -> Floats:
     """Return the relative error of each query: |estimate − truth| / max(truth, 0.1 % of the records).
 
     The lower bound of the divisor is the sanity bound of Xiao and Tao.
     """
-    return np.abs(estimated - true) / np.maximum(true, max(SANITY * records, 1.0))
+    return np.abs(estimated - true) / np.maximum(true, max(SANITY * record_count, 1.0))

@@ -95,7 +95,7 @@ class ColumnProfile:
         return max(self.values / self.distinct, 1.0) if self.distinct else 0.0
 
     @property
-    def measures(self) -> bool:
+    def looks_measured(self) -> bool:
         """Whether the numbers look like measures and not like identifiers.
 
         They do if one is negative, one is far more frequent than others, or most are near each other.
@@ -103,7 +103,7 @@ class ColumnProfile:
         return self.kind in NUMERIC and (self.negative or self.top >= FREQUENT or 0 < self.even < EVEN)
 
     @property
-    def few(self) -> bool:
+    def has_few_values(self) -> bool:
         """Whether values are so few and so frequent that they identify no person."""
         return self.distinct <= FEW_VALUES and self.mean_records >= MANY_RECORDS
 
@@ -133,8 +133,8 @@ class Proposal:
     question: Question | None = None
 
     @property
-    def publish(self) -> str | None:
-        """How values are published if the column's role publishes values; else None."""
+    def publish_setting(self) -> str | None:
+        """The job's word for ``publish``: ``shared``, or None for a QID and for an unpublished column."""
         return "shared" if self.role in {"sensitive", "insensitive", "weight"} else None
 
 
@@ -182,7 +182,7 @@ def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | No
     telling = [look for look in looks if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK, PHONE_LOOK if known else ""}]
     if telling and profile.distinct > FLAG and profile.kind != "timestamp":
         return _judged("identifier", 0.95, f"its values look like {', '.join(telling)}")
-    if profile.kind == "text" and (TEXT_LOOK in looks or (profile.mean_length > FREE_TEXT and not profile.few)):
+    if profile.kind == "text" and (TEXT_LOOK in looks or (profile.mean_length > FREE_TEXT and not profile.has_few_values)):
         if role in {"identifier", "key"}:
             return None
         return _judged("withheld", 0.9 if role in {None, "withheld"} else 0.75, "free text, which may name people")
@@ -197,8 +197,8 @@ def _by_name(profile: ColumnProfile, named: NameReading | None) -> Judged | None
     """Return the role that the column's name suggests, unless the values contradict it; None if none."""
     if named is None:
         # A column of such a name and no other word says who.
-        said = set(words(profile.name))
-        return _judged("identifier", 0.7, "named after people") if said and said <= NUMBERED["person"] and not profile.few else None
+        said = set(words(profile.name)) if not profile.has_few_values else set[str]()
+        return _judged("identifier", 0.7, "named after people") if said and said <= NUMBERED["person"] else None
     concept, role, sure = named.concept.name, named.concept.role, named.confidence
     called = f"{concept}, by its name"
     if role in {"identifier", "key"}:
@@ -206,7 +206,7 @@ def _by_name(profile: ColumnProfile, named: NameReading | None) -> Judged | None
     if role == "quasi_identifier":
         return _known_outside(profile, named)
     found = _judged(role, sure, called)
-    if role == "withheld" and (profile.kind != "text" or profile.few):
+    if role == "withheld" and (profile.kind != "text" or profile.has_few_values):
         found = _judged("sensitive", 0.6, f"{called}, of few values")
     elif role == "sensitive" and profile.kind == "text" and profile.uniqueness >= NEARLY_UNIQUE and profile.mean_length > FREE_TEXT / 2:
         found = _judged("withheld", 0.75, f"{called}, in words of nearly every record's own")
@@ -224,7 +224,7 @@ def _numbers_or_names(profile: ColumnProfile, named: NameReading) -> Judged:
     if profile.kind == "boolean" or (profile.distinct <= FLAG and profile.mean_records >= MANY_RECORDS):
         return _judged("sensitive", 0.6, f"{called}, of so few values that it only says whether there is one")
     # Of few values a number is that of a ward or a kind, and a name is a name.
-    if concept not in NAMING and profile.few:
+    if concept not in NAMING and profile.has_few_values:
         if concept == "a person's number" and sure >= SURE:
             return _judged("identifier", 0.65, f"{called}, though of few values")
         return _judged("sensitive", 0.6, f"{called}, but its values are few and frequent")
@@ -245,12 +245,13 @@ def _known_outside(profile: ColumnProfile, named: NameReading) -> Judged:
         return _judged("identifier", 0.7, f"{called}, and nearly every record has a value of its own")
     if concept == "body" and "weight" in words(profile.name) and profile.span > WEIGHTS_SPAN:
         return _judged("weight", 0.8, "a weight that no body has")
-    if profile.kind == "double" and concept in {"sex or gender", "race or ethnicity", "marital status", "religion"} and not profile.few:
+    if profile.kind == "double" and concept in CATEGORIES and not profile.has_few_values:
         return _judged("sensitive", 0.5, "numbers with fractions")
     return _judged("quasi_identifier", sure, called)
 
 
 DATED = {"when something happened", "date of birth", "date of death"}
+CATEGORIES = {"sex or gender", "race or ethnicity", "marital status", "religion"}
 
 
 def _by_counts(profile: ColumnProfile) -> Judged:
@@ -258,7 +259,7 @@ def _by_counts(profile: ColumnProfile) -> Judged:
     if profile.kind in {"date", "timestamp"}:
         return _judged("quasi_identifier", 0.7, "a date, which others may know")
     if profile.kind in {"text", "integer"} and profile.values > 1 and profile.uniqueness >= NEARLY_UNIQUE:
-        if profile.measures:
+        if profile.looks_measured:
             return _judged("sensitive", 0.6, "measures by their shape, though nearly every record has a value of its own")
         return _judged("identifier", 0.6, "nearly every record has a value of its own")
     if profile.distinct <= 1:
@@ -294,9 +295,9 @@ def _is_code(profile: ColumnProfile) -> bool:
     return bool(set(words(profile.name)) & CODES)
 
 
-def code_bin_sizes(distinct: int) -> list[str]:
+def code_bin_sizes(distinct_values: int) -> list[str]:
     """Return the numbers of neighbouring values per bin by level: 1, 4, 16, … below half the values."""
-    return ["1", *(str(4**power) for power in range(1, MOST_WIDTHS) if 4**power * 2 <= distinct)]
+    return ["1", *(str(4**power) for power in range(1, MOST_WIDTHS) if 4**power * 2 <= distinct_values)]
 
 
 def bin_widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
@@ -377,7 +378,7 @@ def _may_number(proposal: Proposal) -> bool:
 def _repeats(proposal: Proposal) -> bool:
     """Return whether values repeat as often as persons do, many persons with several records each."""
     profile, named = proposal.profile, _is_subject(proposal)
-    if not named and profile.measures:
+    if not named and profile.looks_measured:
         return False
     if numbered_by(profile.name) in {"event", "place"} or (profile.kind == "text" and profile.mean_length > FREE_TEXT):
         return False

@@ -88,13 +88,13 @@ class RecordCount(NamedTuple):
     longest: int
 
 
-def count_records(blocks: Iterable[bytes], delimiter: str, columns: int) -> RecordCount:
+def count_records(blocks: Iterable[bytes], delimiter: str, column_count: int) -> RecordCount:
     """Count the records of a CSV file, its header included, and measure the longest, in one pass.
 
     Args:
         blocks: Its bytes, a part at a time.
         delimiter: What separates fields, one character.
-        columns: How many it has: an empty line is a record where there is one column, and none where there are several.
+        column_count: How many it has: an empty line is a record where there is one column, and none where there are several.
     """
     parts = delimiter.encode()
     kinds = np.zeros(256, np.uint8)
@@ -104,7 +104,7 @@ def count_records(blocks: Iterable[bytes], delimiter: str, columns: int) -> Reco
     table, known = transitions(), np.zeros(4, np.int64)
     known[STATE] = ENDED
     for block in _without_mark(_of_one_byte(blocks, parts)):
-        count_block(np.frombuffer(block, np.uint8), kinds, table, int(columns > 1), known)
+        count_block(np.frombuffer(block, np.uint8), kinds, table, int(column_count > 1), known)
     # Its last line may have no end.
     return RecordCount(int(known[RECORDS] + (known[LENGTH] > 0)), int(max(known[LONGEST], known[LENGTH])))
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.numbers import is_null, positions
+from core.columns.numbers import null_mask, positions
 from core.columns.sorting import ascending_digests, order_of_digests
 from core.units.digests import NOBODY, Digests, digests_of
 
@@ -182,7 +182,7 @@ def value_digests(column: pa.Array) -> Digests:
         column = column.cast(pa.int32() if pt.is_date32(column.type) else pa.int64())
     elif pt.is_decimal128(column.type):
         words = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))].reshape(-1, 2)
-        return digests_of([pa.array(words[:, place], mask=is_null(column)) for place in range(2)], len(column))
+        return digests_of([pa.array(words[:, place], mask=null_mask(column)) for place in range(2)], len(column))
     return digests_of([column], len(column))
 
 

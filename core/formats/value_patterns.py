@@ -233,31 +233,33 @@ _FEWEST_DATES, _SPAN_OF_BIRTHS = 8, 30
 _FEWEST_TEXTS, _WORDS_OF_TEXT, _LENGTH_OF_TEXT, _OWN_TEXTS = 5, 5, 60, 0.1
 
 
-def nearly_unique(distinct: int, unique: int, values: int, persons: int | None) -> bool:
+def nearly_unique(distinct_values: int, unique_records: int, records_with_value: int, person_count: int | None) -> bool:
     """Return whether a column's values almost identify records or persons.
 
     Args:
-        distinct: Different values.
-        unique: Records alone with theirs.
-        values: Records that have one.
-        persons: Different persons, where that is known: a number that each of them keeps is no record's own.
+        distinct_values: Different values.
+        unique_records: Records alone with theirs.
+        records_with_value: Records that have one.
+        person_count: Different persons, where that is known: a number that each of them keeps is no record's own.
     """
-    most = values if persons is None else min(values, persons)
-    return values > 1 and (2 * unique > values or 10 * distinct > 9 * most > 9)
+    most = records_with_value if person_count is None else min(records_with_value, person_count)
+    return records_with_value > 1 and (2 * unique_records > records_with_value or 10 * distinct_values > 9 * most > 9)
 
 
-def identifying_patterns(name: str, texts: Sequence[str], distinct: int, unique: int, values: int, persons: int | None) -> list[str]:
+def identifying_patterns(
+    name: str, texts: Sequence[str], distinct_values: int, unique_records: int, records_with_value: int, person_count: int | None
+) -> list[str]:
     """Return the identifying patterns that a column's values look like; empty if none was found.
 
     Args:
         name: Of the column.
         texts: Distinct values, or those of them that are looked at.
-        distinct: Different values.
-        unique: Records alone with theirs.
-        values: Records that have a value.
-        persons: Different persons, where that is known.
+        distinct_values: Different values.
+        unique_records: Records alone with theirs.
+        records_with_value: Records that have a value.
+        person_count: Different persons, where that is known.
     """
-    found = [NEARLY_UNIQUE] if nearly_unique(distinct, unique, values, persons) else []
+    found = [NEARLY_UNIQUE] if nearly_unique(distinct_values, unique_records, records_with_value, person_count) else []
     if not texts:
         return found
     named = set(words(name))
@@ -268,15 +270,15 @@ def identifying_patterns(name: str, texts: Sequence[str], distinct: int, unique:
         found.append(WEB)
     if _mostly(sum(map(is_ip, texts)), texts):
         found.append(IP)
-    births = is_birth(named, texts)
-    if not births and is_phone(named, texts):
+    births = are_birth_dates(named, texts)
+    if not births and are_phone_numbers(named, texts):
         found.append(PHONE)
     found += number_kinds(name, texts)
     if births:
         found.append(BIRTH)
-    if is_place(named, texts):
+    if are_locations(named, texts):
         found.append(PLACE)
-    if is_free_text(texts, unique, values):
+    if are_free_texts(texts, unique_records, records_with_value):
         found.append(TEXT)
     return found
 
@@ -297,8 +299,8 @@ def is_ip(text: str) -> bool:
     return True
 
 
-def is_phone(column_words: set[str], texts: Sequence[str]) -> bool:
-    """Return whether most values are written like telephone numbers.
+def are_phone_numbers(column_words: set[str], texts: Sequence[str]) -> bool:
+    """Return whether most values are written like telephone numbers, or are digits in a column so named.
 
     Any digits are, where the column's name says so. Elsewhere days such as 01/31/2024 are not.
     """
@@ -307,7 +309,7 @@ def is_phone(column_words: set[str], texts: Sequence[str]) -> bool:
     return _mostly(sum(bool(_PHONE.fullmatch(text.strip())) and _year_of(text) is None for text in texts), texts)
 
 
-def is_birth(column_words: set[str], texts: Sequence[str]) -> bool:
+def are_birth_dates(column_words: set[str], texts: Sequence[str]) -> bool:
     """Return whether most values are dates as far apart as births of people are.
 
     In a column named after births, dates and years at any distance count.
@@ -341,7 +343,7 @@ def _year_of(text: str) -> int | None:
     return year if 1880 <= year <= 2100 else None
 
 
-def is_place(column_words: set[str], texts: Sequence[str]) -> bool:
+def are_locations(column_words: set[str], texts: Sequence[str]) -> bool:
     """Return whether most values are geographic points, or degrees in a column named so."""
     pairs = [found for text in texts if (found := _POINT.fullmatch(text.strip()))]
     if _mostly(sum(abs(float(pair[1])) <= 180 and abs(float(pair[2])) <= 180 for pair in pairs), texts):
@@ -351,10 +353,10 @@ def is_place(column_words: set[str], texts: Sequence[str]) -> bool:
     return bool(bounds) and _mostly(sum(abs(float(text)) <= max(bounds) for text in degrees), texts)
 
 
-def is_free_text(texts: Sequence[str], unique: int, values: int) -> bool:
+def are_free_texts(texts: Sequence[str], unique_records: int, records_with_value: int) -> bool:
     """Return whether many values are sentences, and many records have a sentence of their own.
 
     Long names of categories are shared by records.
     """
     long = sum(len(text.split()) >= _WORDS_OF_TEXT or len(text) >= _LENGTH_OF_TEXT for text in texts)
-    return len(texts) >= _FEWEST_TEXTS and long >= 0.3 * len(texts) and unique >= _OWN_TEXTS * values
+    return len(texts) >= _FEWEST_TEXTS and long >= 0.3 * len(texts) and unique_records >= _OWN_TEXTS * records_with_value

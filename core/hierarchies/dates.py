@@ -155,7 +155,7 @@ def prefix_levels(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path
 
     The first length becomes level 0 where no value is longer. Values with a sparse beginning share the group ``000``.
     """
-    if spec.beginnings and not is_text(domain.values.type):
+    if spec.sparse_values and not is_text(domain.values.type):
         remedy = "give it the type text in source.types (CSV), or turn it into text with its leading zeros"
         raise HierarchyError.wrong_type(qid, "prefixes with sparse ones", "text", str(domain.values.type), remedy)
     text = _text(qid, domain.values)
@@ -170,10 +170,10 @@ def prefix_levels(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path
 
 def _without_sparse(labels: pa.Array, text: pa.Array, spec: PrefixHierarchy) -> pa.Array:
     """Replace labels of values with a sparse beginning by ``000``."""
-    if not spec.beginnings:
+    if not spec.sparse_values:
         return labels
-    length = len(spec.beginnings[0])
-    sparse = pc.is_in(pc.utf8_slice_codeunits(text, 0, length), pa.array([*spec.beginnings, "0" * length], text.type))
+    length = len(spec.sparse_values[0])
+    sparse = pc.is_in(pc.utf8_slice_codeunits(text, 0, length), pa.array([*spec.sparse_values, "0" * length], text.type))
     return pc.if_else(sparse, pa.scalar("0" * length, labels.type), labels)
 
 

@@ -143,10 +143,10 @@ def disclosing_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
     told = np.asarray(pc.greater(kept, spec.prefix[0])).astype(np.bool_)
     if not qid.exact:
         told |= np.asarray(pc.equal(kept, pc.utf8_length(texts))).astype(np.bool_)
-    if spec.beginnings:
-        length = len(spec.beginnings[0])
+    if spec.sparse_values:
+        length = len(spec.sparse_values[0])
         beginning = pc.utf8_slice_codeunits(texts, 0, length)
-        sparse = pc.is_in(beginning, pa.array(spec.beginnings, texts.type))
+        sparse = pc.is_in(beginning, pa.array(spec.sparse_values, texts.type))
         told = np.where(np.asarray(pc.equal(texts, "0" * length)), False, told | np.asarray(sparse).astype(np.bool_))
     return told
 

@@ -96,7 +96,7 @@ def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
 
 
 def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
-    """Return the groups of the leaf for nulls, finest first, or empty; raise if that leaf is not listed."""
+    """Return the groups of a null, finest first, or empty; raise ``HierarchyError`` if it is not listed."""
     leaf, read = getattr(spec, "nulls", None), entry_of(spec).table
     if leaf is None or read is None:
         return ()

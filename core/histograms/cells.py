@@ -163,9 +163,9 @@ def dense_cell_sums(
     return dense
 
 
-def fits_array(packing: Packing, cells: int) -> bool:
+def fits_array(packing: Packing, cell_count: int) -> bool:
     """Return whether summing this number of cells in a dense array is worth its size."""
-    return len(packing.words) == 1 and packing.product <= max(2 * cells, min(DENSE_PER_CELL * cells, SMALL_DENSE), 1024)
+    return len(packing.words) == 1 and packing.product <= max(2 * cell_count, min(DENSE_PER_CELL * cell_count, SMALL_DENSE), 1024)
 
 
 def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:

@@ -144,12 +144,12 @@ class HistogramCounter:
         self._pending, self._rows, self._counted = [], 0, counted
 
 
-def merge_way(product: int, rows: int, memory: int) -> MergeWay:
+def merge_way(product: int, row_count: int, memory: int) -> MergeWay:
     """Choose how the histograms of chunks are summed: the fastest way that takes at most half the memory.
 
     Args:
         product: Number of cells that there could be.
-        rows: Rows of all parts together.
+        row_count: Rows of all parts together.
         memory: Bytes.
 
     Returns:
@@ -158,7 +158,7 @@ def merge_way(product: int, rows: int, memory: int) -> MergeWay:
     """
     if product * DENSE_BYTES <= memory // 2:
         return "dense"
-    return "merge" if rows * MERGE_BYTES <= memory // 2 else "spill"
+    return "merge" if row_count * MERGE_BYTES <= memory // 2 else "spill"
 
 
 def add_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
@@ -188,14 +188,14 @@ def merge_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product:
     return waiting[0]
 
 
-def merge_sql(files: Sequence[str], words: int) -> str:
+def merge_sql(files: Sequence[str], word_count: int) -> str:
     """Return SQL that sums the histograms of chunks into one, ascending by cell.
 
     It is right because counts of disjoint chunks add up, and DuckDB spills both the hash table and the sort.
 
     Args:
         files: Placeholders or quoted paths of Parquet files with ``cell_0 … cell_<words-1>`` and ``count``.
-        words: Number of words of a cell.
+        word_count: Number of words of a cell.
     """
-    cells = ", ".join(f"cell_{word}" for word in range(words))
+    cells = ", ".join(f"cell_{word}" for word in range(word_count))
     return f"SELECT {cells}, sum(count)::BIGINT AS count FROM read_parquet([{', '.join(files)}]) GROUP BY {cells} ORDER BY {cells}"

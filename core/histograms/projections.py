@@ -270,7 +270,7 @@ class LinearCounting:
         """Mark cells, as codes of shape (cells, bundles), as seen in the sketch that counts distinct cells."""
         self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks, self._share, self._shares)
 
-    def turn(self) -> None:
+    def start_next_share(self) -> None:
         """Go on to the next share of the marks; all cells have to be added once more."""
         self._share += 1
         self._marks.fill(0)
@@ -310,10 +310,10 @@ class Combinations:
         self._filled = 0
 
     @staticmethod
-    def fit(packing: Packing, qids: int, records: int) -> bool:
+    def fit(packing: Packing, qid_count: int, record_count: int) -> bool:
         """Return whether a combination and its count fit in one 63-bit number together."""
-        told_apart = Packing(packing.sizes[:qids])
-        return len(told_apart.words) == 1 and told_apart.product.bit_length() + records.bit_length() <= BITS
+        told_apart = Packing(packing.sizes[:qid_count])
+        return len(told_apart.words) == 1 and told_apart.product.bit_length() + record_count.bit_length() <= BITS
 
     def add(self, bundles: Bundles, codes: Codes, counts: NDArray[np.int64]) -> None:
         """Add the codes, shape (cells, bundles), and record counts, shape (cells,), of some cells to the sums.

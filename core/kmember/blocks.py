@@ -126,7 +126,7 @@ def improve_blocks(
     prices: Prices,
     published_prices: Prices,
     passes: int,
-    anew: bool,
+    grows_classes: bool,
     figures: Numbers,
 ) -> RankPositions:
     """Return improved classes of each block, none with more published loss; add to ``figures``.
@@ -141,7 +141,7 @@ def improve_blocks(
         prices: What labels cost.
         published_prices: The same of the published labels alone.
         passes: How often all records are looked at for a step, at most.
-        anew: Whether classes are grown, too, and the better of both taken; what has 2k records or more is split before anything else.
+        grows_classes: Whether classes are grown, too, and the better of both taken; what has 2k records or more is split before all else.
         figures: Shape (3,): added to are the steps, the classes that were dissolved, and those that were split.
 
     Returns:
@@ -154,7 +154,7 @@ def improve_blocks(
         first, end = starts[number], starts[number + 1]
         people = owned[first:end] if owned.shape[0] else owned
         block = block_of(positions[first:end], people, counted, prices, scratch)
-        mine = _best_of(block, _dense(owners[first:end]), k, prices, published_prices, passes, anew, figures)
+        mine = _best_of(block, _dense(owners[first:end]), k, prices, published_prices, passes, grows_classes, figures)
         for row in range(first, end):
             found[row] = classes + mine[row - first]
         classes += greatest(mine) + 1

@@ -280,19 +280,19 @@ def _spare(
 
 
 @kernel
-def persons_in(records: CodedRecords, classes: Classes, number: int, leaves: int, comes: int) -> int:
+def persons_in(records: CodedRecords, classes: Classes, number: int, leaving_record: int, coming_record: int) -> int:
     """Return the number of persons of a class after one record left and another came.
 
     Records are counted without a person column; -1 stands for no record.
     """
     size = classes.sizes[number]
     if records.people.shape[0] == 0:
-        return int(size - (leaves >= 0) + (comes >= 0))
+        return int(size - (leaving_record >= 0) + (coming_record >= 0))
     found = np.empty(size + 1, np.int32)
     count = whole(0)
     for seat in range(size + 1):
-        row = whole(classes.members[number, seat]) if seat < size else comes
-        if row < 0 or row == leaves:
+        row = whole(classes.members[number, seat]) if seat < size else coming_record
+        if row < 0 or row == leaving_record:
             continue
         person = records.people[row]
         known = person < 0

@@ -25,7 +25,7 @@ from core.recoding.price_kernels import Numbers, Prices, RankPositions, whole
 
 @kernel
 def grow_classes(
-    records: CodedRecords, rows: RankPositions, k: int, prices: Prices, owners: RankPositions, numbers: Numbers, words: int
+    records: CodedRecords, rows: RankPositions, k: int, prices: Prices, owners: RankPositions, numbers: Numbers, word_count: int
 ) -> int:
     """Grow classes from seeds by the record that costs least, written to ``owners``; return their number.
 
@@ -38,14 +38,14 @@ def grow_classes(
         prices: What labels cost.
         owners: Shape (n,), int32: gets the class of each of the records.
         numbers: What classes are called, in the order in which they are made; as many as there may be.
-        words: For the bits of values.
+        word_count: For the bits of values.
 
     Returns:
         How many classes there are.
     """
     left, size = rows.copy(), rows.shape[0]
     most = size // k
-    set_labels, sizes = set_label_arrays(most + 1, records.positions.shape[1], words), np.zeros(most, np.int64)
+    set_labels, sizes = set_label_arrays(most + 1, records.positions.shape[1], word_count), np.zeros(most, np.int64)
     made, costs = whole(0), np.zeros((records.firsts.shape[0], 1), np.int32)
     while size >= k:
         filled, size = _grow_one(records, left, size, k, prices, set_labels, made, costs)

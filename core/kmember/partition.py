@@ -58,16 +58,16 @@ class Effort:
     passes: int
 
     @classmethod
-    def of(cls, records: int, k: int, effort: int, block: int | None = None) -> Effort:
+    def of(cls, record_count: int, k: int, effort: int, block: int | None = None) -> Effort:
         """Return block size, divisions and passes for a job's effort, a number from 1.
 
         Args:
-            records: How many there are: few can be looked at once more for the same time.
+            record_count: How many there are: few can be looked at once more for the same time.
             k: Records of a class, of which a block has some.
             effort: From 1.
             block: Its records; left to the number of records if None.
         """
-        return cls(max(block or effort * BLOCK, LEAST_CLASSES * k), 1 + (records <= FEW) + min(effort, MOST_DIVISIONS), 1)
+        return cls(max(block or effort * BLOCK, LEAST_CLASSES * k), 1 + (record_count <= FEW) + min(effort, MOST_DIVISIONS), 1)
 
 
 class _Costs(NamedTuple):
@@ -110,7 +110,7 @@ class Members:
         return self._worked_on(None, effort)
 
     def improved(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Improve given classes so that all records together cost less; return as ``clustered`` does.
+        """Improve given classes to lower the total loss; return each record's class, and counts of steps.
 
         The steps are those of ``clustered``.
 
@@ -126,7 +126,7 @@ class Members:
     def _worked_on(self, classes: RankPositions | None, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
         """Make or improve classes in blocks, division by division."""
         prices, places, counted = label_prices(self.labels)
-        costs = _Costs(prices, label_prices(self.labels, published=1, class_value_weight=0)[0], counted)
+        costs = _Costs(prices, label_prices(self.labels, label_weight=1, class_value_weight=0)[0], counted)
         columns = np.column_stack([place[self.codes[:, qid]] for qid, place in enumerate(places)])
         ranks, figures = ranks_of(self.codes, self.axes), np.zeros(3, np.int64)
         by_digest = order_of_digests(record_digests(self.codes))

@@ -71,13 +71,13 @@ class SetLabels(NamedTuple):
 
 
 @kernel
-def set_label_arrays(size: int, columns: int, words: int) -> SetLabels:
+def set_label_arrays(size: int, column_count: int, word_count: int) -> SetLabels:
     """Allocate arrays for a number of set labels."""
     return SetLabels(
-        np.zeros((size, columns), np.int32),
-        np.zeros((size, columns), np.int32),
-        np.zeros((size, words), np.uint64),
-        np.zeros((size, columns), np.int32),
+        np.zeros((size, column_count), np.int32),
+        np.zeros((size, column_count), np.int32),
+        np.zeros((size, word_count), np.uint64),
+        np.zeros((size, column_count), np.int32),
     )
 
 

@@ -216,8 +216,8 @@ class Evaluations:
         """Return the node (level of each QID) at the given steps."""
         return tuple(levels[step] for levels, step in zip(self.levels, steps, strict=True))
 
-    def see(self, steps: Steps, *, keep: bool = False) -> NodeRollUp:
-        """Return a node's loss, objective and bounds, rolled up once; raise SpentError if no effort is left.
+    def evaluate(self, steps: Steps, *, keep: bool = False) -> NodeRollUp:
+        """Evaluate a node once; return its loss, objective and bounds; raise SpentError past the limit.
 
         Args:
             steps: The node.
@@ -276,7 +276,7 @@ class Evaluations:
 
     def passes(self, steps: Steps) -> bool:
         """Return whether a node may pass; a node that may not excludes every finer node."""
-        return self.see(steps).least <= self.most_suppressed
+        return self.evaluate(steps).least <= self.most_suppressed
 
     def rank(self, steps: Steps, seen: NodeRollUp) -> Rank:
         """Return the sort key of a node, as the search of a complete lattice compares nodes."""
@@ -290,7 +290,7 @@ class Evaluations:
         """
         if self.prices:
             return self.prices.cost(self.node(steps))
-        seen = self.see(steps)
+        seen = self.evaluate(steps)
         return self._counting.growth(seen.loss, seen.cells)
 
     def bound(self, low: Steps, high: Steps) -> int | float:
@@ -304,8 +304,8 @@ class Evaluations:
         """
         if self.prices:
             # Prices are floats: a bound that rounding had lifted above the value could cut the optimum.
-            return (self.cost(low) + suppression_penalty_at(self.node(low), self.see(high).penalties_of_suppression)) * ROUNDING
-        seen, least = self.see(low, keep=True), self.see(high).least
+            return (self.cost(low) + suppression_penalty_at(self.node(low), self.evaluate(high).penalties_of_suppression)) * ROUNDING
+        seen, least = self.evaluate(low, keep=True), self.evaluate(high).least
         records, most = self._classes.units if self._counts_units else self.root.records, self.most_suppressed
         if self._counting.region is None:
             return self._counting.floor(seen.loss, records, seen.cells, most)
@@ -326,8 +326,8 @@ class Evaluations:
         if self._likely is None or self.best is None or low in self._seen:
             return max(known, self.bound(low, high))
         if self._finest is None:
-            self._finest = self.see(self.bottom).loss.dm_all
-        squares = self._likely.between(low, (self.bottom, self._finest), (high, self.see(high).loss.dm_all))
+            self._finest = self.evaluate(self.bottom).loss.dm_all
+        squares = self._likely.between(low, (self.bottom, self._finest), (high, self.evaluate(high).loss.dm_all))
         # ``floor`` exceeds Σ|E|² by c · (k − c) for each cell of fewer than k.
         return known if squares + self.k * self.root.records < self.best[0] else max(known, self.bound(low, high))
 
@@ -338,7 +338,7 @@ class Evaluations:
         """
         return self._likely.rise(qid, low[qid], high[qid]) if self._likely else 0.0
 
-    def beaten(self, bound: int | float, low: Steps, high: Steps) -> bool:
+    def cannot_improve(self, bound: int | float, low: Steps, high: Steps) -> bool:
         """Return whether no node from ``low`` to ``high`` can be better than the best node.
 
         Ties are decided too: a node of the value ``bound`` suppresses no less than ``high``, and one that does not suppress more is no
@@ -347,7 +347,7 @@ class Evaluations:
         if self.best is None or bound != self.best[0]:
             return self.best is not None and bound > self.best[0]
         node = self.node(low)
-        return (bound, self.see(high).least, self.lattice.imprecision_of(node), node) >= self.best
+        return (bound, self.evaluate(high).least, self.lattice.imprecision_of(node), node) >= self.best
 
 
 def _differing(hierarchy: Hierarchy, first: int) -> list[int]:

@@ -108,13 +108,13 @@ def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0
         frozen: A QID whose level stays.
         weight: How much a step counts for suppressing less, against lowering the value: 0 not at all, 1 as a quotient of the two.
     """
-    current, seen = start, nodes.see(start)
+    current, seen = start, nodes.evaluate(start)
     gains = {qid: inf for qid, step in enumerate(start) if step and qid != frozen}
     while gains:
         # The QID itself breaks ties, else the order in which gains were put in would decide.
         qid = max(gains, key=lambda qid: (gains[qid], -qid))
         finer = with_step(current, qid, current[qid] - 1)
-        found = nodes.see(finer)
+        found = nodes.evaluate(finer)
         # What fails, fails at every finer node; what is no gain now may be one later, but is left for the next walk.
         if found.least > nodes.most_suppressed or nodes.rank(finer, found) >= nodes.rank(current, seen):
             del gains[qid]
@@ -139,12 +139,12 @@ def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
 
     Cheap steps come first, or those that also save many records, by ``weight``.
     """
-    current, seen = start, nodes.see(start)
+    current, seen = start, nodes.evaluate(start)
     costs = {qid: 0.0 for qid, step in enumerate(start) if step < nodes.top[qid]}
     while seen.least > nodes.most_suppressed:
         qid = min(costs, key=lambda qid: (costs[qid], -qid))
         coarser = with_step(current, qid, current[qid] + 1)
-        found = nodes.see(coarser)
+        found = nodes.evaluate(coarser)
         # A model that looks at sensitive values may ask a coarser node to suppress more.
         saved = max(seen.least - found.least, 0) / (nodes.most_suppressed + 1) + TINY
         before = nodes.cost(current)
@@ -254,7 +254,7 @@ class BranchAndBound:
                 hunted += nodes.spent - before
                 continue
             region = self._stack[-1] if self._stack else self._heap[0]
-            children = [] if nodes.beaten(*region) else self._branch(region)
+            children = [] if nodes.cannot_improve(*region) else self._branch(region)
             # It stays open until all that can be better in it is; then the effort may end anywhere.
             if self._stack:
                 self._stack.pop()
@@ -290,7 +290,7 @@ class BranchAndBound:
         children = [Region(nodes.bound_within(bound, coarse, high), coarse, high)]
         if nodes.passes(fine):
             children.append(Region(nodes.bound_within(bound, low, fine), low, fine))
-        return [child for child in children if not nodes.beaten(*child)]
+        return [child for child in children if not nodes.cannot_improve(*child)]
 
     def _narrowed(self, region: Region) -> Region | None:
         """Return a region without levels that fail or cannot beat the best node; None if it is empty."""
@@ -299,18 +299,18 @@ class BranchAndBound:
 
             def holds(step: int, qid: int = qid, low: Steps = low, high: Steps = high) -> bool:
                 finer = with_step(high, qid, step)
-                return nodes.passes(finer) and not nodes.beaten(nodes.bound_within(region.bound, low, finer), low, finer)
+                return nodes.passes(finer) and not nodes.cannot_improve(nodes.bound_within(region.bound, low, finer), low, finer)
 
             if finest < coarsest:
                 low = with_step(low, qid, _first(holds, finest, coarsest))
         bound = nodes.bound_within(bound, low, high)
-        if nodes.beaten(bound, low, high):
+        if nodes.cannot_improve(bound, low, high):
             return None
         for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
 
             def cut(step: int, qid: int = qid, low: Steps = low, high: Steps = high) -> bool:
                 coarser = with_step(low, qid, step)
-                return nodes.beaten(nodes.bound_within(region.bound, coarser, high), coarser, high)
+                return nodes.cannot_improve(nodes.bound_within(region.bound, coarser, high), coarser, high)
 
             if finest < coarsest and cut(coarsest):
                 high = with_step(high, qid, _first(cut, finest + 1, coarsest) - 1)

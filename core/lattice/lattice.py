@@ -238,9 +238,9 @@ def bins(hierarchies: Sequence[Hierarchy], node: Node) -> int:
     return prod(hierarchy.axes[level] for hierarchy, level in zip(hierarchies, node, strict=True)) + 1
 
 
-def most_cells(hierarchies: Sequence[Hierarchy], node: Node, records: int) -> int:
+def most_cells(hierarchies: Sequence[Hierarchy], node: Node, record_count: int) -> int:
     """Return an upper bound on a node's occupied cells: its groups' product or the records, if fewer."""
-    return min(records, prod(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
+    return min(record_count, prod(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
 
 
 def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
@@ -260,7 +260,7 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
     return most_precise(lattice, tag(lattice, lambda node: bins(hierarchies, node) <= budget))
 
 
-def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -> Node | None:
+def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, record_count: int) -> Node | None:
     """Return the most precise node whose cells surely fit, a fine one in a huge lattice; or None.
 
     It is the root of ``root: occupied``. None if even the top is too large. In a lattice too large to hold it is the node of
@@ -271,15 +271,15 @@ def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -
     Args:
         hierarchies: One per QID in job order.
         memory: Bytes.
-        records: Number of records N.
+        record_count: Number of records N.
     """
     lattice = Lattice.allowed(hierarchies)
     if lattice.nodes > LARGEST:
         # So many QIDs make the codes of a cell the larger part of it.
         wide = memory // (BYTES_PER_CELL + BYTES_PER_CODE * len(hierarchies))
-        return fitting_node(lattice, lambda node: most_cells(hierarchies, node, records), wide)
+        return fitting_node(lattice, lambda node: most_cells(hierarchies, node, record_count), wide)
     budget = memory // BYTES_PER_CELL
-    return most_precise(lattice, tag(lattice, lambda node: most_cells(hierarchies, node, records) <= budget))
+    return most_precise(lattice, tag(lattice, lambda node: most_cells(hierarchies, node, record_count) <= budget))
 
 
 def fitting_node(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node | None:

@@ -54,7 +54,7 @@ class LatticeMap:
 
 
 def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice: Lattice) -> Statuses:
-    """Return whether each node above a root passed, failed or was cut by the bound.
+    """Return the status of each node above a root: passed, failed or cut by the bound.
 
     A node that was rolled up passes or fails by its own count; of the others, tagging says which fail, and those that could not be better
     than the best were cut by the bound.

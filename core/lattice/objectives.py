@@ -198,8 +198,8 @@ class LevelPrices:
 
 
 def prices_of(
-    objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0, left: Histogram | None = None,
-    weights: Sequence[float] = (),
+    objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], sensitive_axis_count: int = 0,
+    left: Histogram | None = None, weights: Sequence[float] = (),
 ) -> LevelPrices | None:  # fmt: skip
     """Return the level prices of an objective, or None for an objective of class counts.
 
@@ -207,16 +207,16 @@ def prices_of(
         objective: Its name in a job.
         hierarchies: One per QID in job order.
         domains: One per QID, with the counts of all records.
-        others: Axes of sensitive columns, which cost nothing.
+        sensitive_axis_count: How many axes are of sensitive columns, which cost nothing.
         left: Cells of the records whose cost is asked for, all of them if left out. Nodes below theirs have no cost.
         weights: What a QID's cost is multiplied by, one per QID; empty if they all count alike.
     """
     priced = objective_of(objective)
     if not isinstance(priced, Pricing):
         return None
-    free, nothing = np.zeros(1), tuple((np.zeros(0),) for _ in range(others))
+    free, nothing = np.zeros(1), tuple((np.zeros(0),) for _ in range(sensitive_axis_count))
     if priced.levels is not None:
-        return LevelPrices((*priced.levels(hierarchies), *(free,) * others)).weighted(weights)
+        return LevelPrices((*priced.levels(hierarchies), *(free,) * sensitive_axis_count)).weighted(weights)
     assert priced.groups is not None
     base: list[Floats] = []
     extra: list[tuple[Floats, ...]] = []
@@ -232,10 +232,10 @@ def prices_of(
             costs = [cost - costs[first] for cost in costs]
         base.append(np.array(costs))
         extra.append(tuple(more))
-    return LevelPrices((*base, *(free,) * others), (*extra, *nothing)).weighted(weights)
+    return LevelPrices((*base, *(free,) * sensitive_axis_count), (*extra, *nothing)).weighted(weights)
 
 
-def covered(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
+def domain_shares(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
     """Return the share of the domain's values in each group, 0 for single values, shape (groups,)."""
     sizes = np.bincount(hierarchy.groups[level])
     return np.where(sizes > 1, sizes / max(domain.size, 1), 0.0)
@@ -261,7 +261,7 @@ PRECISION = Pricing(levels=_steps)
 """1 − Prec (Sweeney 2002)."""
 GCP = Pricing(groups=group_penalties)
 """Certainty penalty, range over range (Xu et al. 2006)."""
-GCP_COVERED = Pricing(groups=covered)
+GCP_COVERED = Pricing(groups=domain_shares)
 """Certainty penalty, distinct values covered over those of the domain, for every type."""
 ENTROPY = Pricing(groups=bits, withheld=lambda domain: log2(domain.records), relative=True)
 """Non-uniform entropy, in bits (De Waal and Willenborg 1999; Gionis and Tassa 2009)."""
@@ -277,7 +277,7 @@ WEIGHTED = "weighted"
 """Under which a release tells what was minimised where QIDs have weights."""
 
 
-def named_objective_value(name: str, value: float, values: int, prices: LevelPrices | None) -> dict[str, float]:
+def named_objective_value(name: str, value: float, value_count: int, prices: LevelPrices | None) -> dict[str, float]:
     """Return ``{objective: a node's cost per record and QID}``; empty if every release reports it.
 
     Empty for objectives that every release reports anyway.
@@ -285,12 +285,12 @@ def named_objective_value(name: str, value: float, values: int, prices: LevelPri
     Args:
         name: Of the objective.
         value: The cost of the node.
-        values: Records times QIDs.
+        value_count: Records times QIDs.
         prices: Of the objective, if it has any; with weights their mean is returned, under a name of its own.
     """
     objective = objective_of(name)
     if not isinstance(objective, Pricing) or objective.groups is None:
         return {}
     if prices and prices.weights:
-        return {WEIGHTED: value * len(prices.weights) / (values * sum(prices.weights))}
-    return {name: value / values} if objective.told else {}
+        return {WEIGHTED: value * len(prices.weights) / (value_count * sum(prices.weights))}
+    return {name: value / value_count} if objective.told else {}

@@ -43,27 +43,27 @@ class ParetoNode:
     optimal: bool
 
 
-def find_pareto_nodes(searches: Callable[[int], Search], records: int, qids: int) -> list[ParetoNode]:
+def find_pareto_nodes(searches: Callable[[int], Search], record_count: int, qid_count: int) -> list[ParetoNode]:
     """Return some nodes of the Pareto front in loss, suppression and risk, in order of GCP.
 
     Args:
         searches: Makes the search for the least GCP, given how many records may be suppressed.
-        records: How many there are.
-        qids: How many axes of the lattice are QIDs; those of sensitive columns come after them.
+        record_count: How many there are.
+        qid_count: How many axes of the lattice are QIDs; those of sensitive columns come after them.
     """
     seen: dict[Node, tuple[float, int]] = {}
     least: dict[int, float] = {}
     search = None
     for share in SHARES:
-        most = floor(share * records)
+        most = floor(share * record_count)
         search = searches(most)
-        search.most_priced = floor(SHARES[-1] * records)
+        search.most_priced = floor(SHARES[-1] * record_count)
         if found := search.run():
             least[most] = float(search.values[found.node])
         seen |= {node: (float(value), search.losses[node].suppressed) for node, value in search.values.items() if value < inf}
     if search is None or not seen:
         return []
-    within = {node: each for node, each in seen.items() if each[1] <= floor(SHARES[-1] * records)}
+    within = {node: each for node, each in seen.items() if each[1] <= floor(SHARES[-1] * record_count)}
     # Of nodes that cost the same a search tells one; another of them may be of less risk, and is as good.
     best = {
         node
@@ -71,9 +71,9 @@ def find_pareto_nodes(searches: Callable[[int], Search], records: int, qids: int
         if any(suppressed <= most and value <= lowest * (1 + SURELY) for most, lowest in least.items())
     }
     counted = sorted(within, key=lambda node: (node not in best, within[node], node))[:MOST_COUNTED]
-    figures = [(within[node][0] / (records * qids), within[node][1] / records, search.risk(node)) for node in counted]
+    figures = [(within[node][0] / (record_count * qid_count), within[node][1] / record_count, search.risk(node)) for node in counted]
     kept = np.flatnonzero(_unbeaten(np.array(figures)))
-    nodes = [ParetoNode(counted[place][:qids], *figures[place], counted[place] in best) for place in kept.tolist()]
+    nodes = [ParetoNode(counted[place][:qid_count], *figures[place], counted[place] in best) for place in kept.tolist()]
     return _thinned(sorted(nodes, key=lambda one: (one.gcp, one.suppressed, one.node)))
 
 

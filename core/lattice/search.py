@@ -134,7 +134,7 @@ class Search:
         # Where records may be suppressed, not every promise can be tagged by; what it implies can.
         # Where persons count, not even a union of two safe classes is safe under every model: they may share those who have a rare value.
         self._tagged_by = self.promise if self.most_suppressed == 0 and self._classes.adds_up else self.promise.relaxed
-        self._in_two_steps = not self._classes.adds_up and (of_units or not self.promise.closed)
+        self._in_two_steps = not self._classes.adds_up and (of_units or not self.promise.is_closed_under_union)
 
     @property
     def evaluated(self) -> int:

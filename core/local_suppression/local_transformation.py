@@ -66,7 +66,7 @@ def unsafe_cells(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Se
     _, numbers, firsts = labels_of(parts, hierarchies)
     # A class of one cell is safe by itself, and most are.
     several = np.bincount(numbers, minlength=len(firsts)) > 1
-    members = members_of(parts).owned(np.where(several[numbers], numbers, -1)).merged()
+    members = members_of(parts).relabelled_without_outside(np.where(several[numbers], numbers, -1)).merged()
     counts = np.bincount(numbers, weights=np.concatenate([part.cells.counts for part in parts])).astype(np.int64)
     failing = ClassTable.of_members(counts, members).failing(promise) & several
     return np.split(failing[numbers], ends[:-1])
@@ -81,7 +81,7 @@ def members_of(parts: Sequence[RecodedPart]) -> ClassMembers:
 
 def _matters(members: ClassMembers | None, promise: Promise) -> bool:
     """Return whether unions of safe classes can fail: persons are counted and the promise is not closed."""
-    return members is not None and not promise.closed
+    return members is not None and not promise.is_closed_under_union
 
 
 LIMIT = Fraction(1, 2)

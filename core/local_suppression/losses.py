@@ -104,7 +104,7 @@ def part_charge(
 
 
 def objective_value(
-    objective: str, parts: Sequence[RecodedPart], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int,
+    objective: str, parts: Sequence[RecodedPart], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped_records: int,
     weights: Sequence[float] = (),
 ) -> dict[str, float]:  # fmt: skip
     """Return ``{objective: its loss per record and QID}``; empty if every release reports that loss."""
@@ -115,7 +115,7 @@ def objective_value(
     total = 0.0
     for qid, (domain, weight) in enumerate(zip(domains, weights or (1.0,) * len(domains), strict=True)):
         star = priced.withheld(domain)
-        cost = part_charge(parts, qid, priced.groups, star, domains, hierarchies) + dropped * star
+        cost = part_charge(parts, qid, priced.groups, star, domains, hierarchies) + dropped_records * star
         if priced.relative:
             values = np.append(domain.counts, domain.nulls)[: domain.size]
             cost -= float(np.dot(values, priced.groups(hierarchies[qid], domain, 0)))

@@ -56,7 +56,9 @@ class RecodedPart:
         rows, numbers = np.flatnonzero(marked), np.full(len(marked), -1)
         numbers[rows] = np.arange(len(rows))
         return RecodedPart(
-            selected_cells(self.cells, rows), self.suppressed_cells[rows], self.members.owned(numbers) if self.members else None
+            selected_cells(self.cells, rows),
+            self.suppressed_cells[rows],
+            self.members.relabelled_without_outside(numbers) if self.members else None,
         )
 
     def withheld(self, hierarchies: Sequence[Hierarchy]) -> NDArray[np.bool_]:

@@ -137,4 +137,4 @@ class RareCombinations:
         assert self.members is not None
         given = np.full(int(self.members.owners.max(initial=-1)) + 1, -1)
         given[self.cell_positions] = numbers
-        return self.members.owned(given)
+        return self.members.relabelled_without_outside(given)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.histograms.histogram import Histogram
 from core.mondrian.partition import Partition, Rules
-from core.mondrian.recoding import Codes, Cutting, PublishedClasses, publish
+from core.mondrian.recoding import Codes, Cutting, PublishedClasses, label_partition
 from core.privacy.models import Spread
 from core.recoding.recoding import Recoding
 from core.units.class_table import ClassTable, without_sensitive
@@ -109,15 +109,15 @@ def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, Publis
             asked.
     """
     rules, made = cutting.rules, cutting.cut(rows.codes, rows.weights, rows.unit)
-    published = publish(cutting, rows.codes, rows.weights, made)
-    if rows.unit.adds_up or rules.promise.closed:
+    published = label_partition(cutting, rows.codes, rows.weights, made)
+    if rows.unit.adds_up or rules.promise.is_closed_under_union:
         return made, published
     while made.classes > 1:
         failing = rows.classes(rules, published.numbers[made.of_rows()], len(published.sizes)).failing(rules.promise)
         if not failing.any():
             break
         made = _merged(made, failing[published.numbers])
-        published = publish(cutting, rows.codes, rows.weights, made)
+        published = label_partition(cutting, rows.codes, rows.weights, made)
     return made, published
 
 

@@ -29,7 +29,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def sampled(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
+def sample_mask(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
     """Return a mask of the records in a sample, shape (n,), chosen by a hash of their cells.
 
     A record is in the sample if its hash is below the share. Equal records are in it together.

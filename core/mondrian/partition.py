@@ -152,14 +152,14 @@ def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
     )  # fmt: skip
 
 
-def prices_for(axes: Sequence[CutAxis], rows: int, cut_prices: CutLabelPrices | None) -> CutPrices:
+def prices_for(axes: Sequence[CutAxis], row_count: int, cut_prices: CutLabelPrices | None) -> CutPrices:
     """Create the scratch arrays and label prices of the score that prices every cut.
 
     Without label prices (None), a price follows from the values that classes hold alone.
     """
     widest = max(axis.size for axis in axes)
     return CutPrices(
-        np.zeros(rows, np.int32),
+        np.zeros(row_count, np.int32),
         np.zeros(widest, np.int64),
         np.zeros(widest),
         np.zeros(widest),

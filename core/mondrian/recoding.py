@@ -40,7 +40,7 @@ def cut_label_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> 
         labels: One per QID: what classes publish.
         axes: One per QID.
     """
-    prices, places, _ = label_prices(labels, published=1, class_value_weight=0)
+    prices, places, _ = label_prices(labels, label_weight=1, class_value_weight=0)
     ends = np.cumsum([place.shape[1] for place in places])
     of_ranks, shares = [], []
     for label, axis, place, column in zip(labels, axes, places, ends - 1, strict=True):
@@ -138,7 +138,7 @@ class PublishedClasses:
     figures: Mapping[str, int] = field(default_factory=dict)
 
 
-def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> PublishedClasses:
+def label_partition(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> PublishedClasses:
     """Label the classes of a partition, merge classes of equal labels, and compute losses.
 
     Args:
@@ -179,7 +179,7 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
     return PublishedClasses(numbers, pa.table(columns), sizes, losses, penalties)
 
 
-def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, records: int) -> dict[str, int | float]:
+def total_losses(parts: Sequence[Mapping[str, int | float]], qid_count: int, k: int, record_count: int) -> dict[str, int | float]:
     """Return the losses of a dataset from the loss sums of its fragments.
 
     See papers/distributed-mondrian.txt, section 6.
@@ -197,8 +197,8 @@ def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, 
         "dm_partitions": sums["dm_partitions"],
         "ncp": sums["ncp"],
         "ncp_distinct": sums["ncp_distinct"],
-        "gcp": sums["ncp"] / (qids * records),
-        "gcp_held": sums["ncp_set"] / (qids * records),
-        "c_avg": c_avg(records, int(sums["classes"]), k),
+        "gcp": sums["ncp"] / (qid_count * record_count),
+        "gcp_held": sums["ncp_set"] / (qid_count * record_count),
+        "c_avg": c_avg(record_count, int(sums["classes"]), k),
         "suppression_rate": 0.0,
     }

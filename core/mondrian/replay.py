@@ -21,7 +21,7 @@ from core.mondrian.classes import RowTable
 from core.mondrian.fragments import CutTree, cut_tree
 from core.mondrian.partition import MODES, SCORES, Partition, Rules, persons_by_row, prices_for, room_for
 from core.mondrian.ranks import CutAxis, axes_scale, scale_of_fragment
-from core.mondrian.recoding import Cutting, PublishedClasses, publish, total_losses
+from core.mondrian.recoding import Cutting, PublishedClasses, label_partition, total_losses
 from core.mondrian.rows import Rows
 from core.recoding.labels import SUPPRESSED_VALUE
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
@@ -121,7 +121,7 @@ def replay_cells(
     classes = rows.classes(rules, owners, int(owners.max(initial=-1)) + 1)
     counts, failing = classes.records, classes.failing(promise)
     published, numbers = _published(cutting, cells, owners, ~failing)
-    while not (rows.unit.adds_up or promise.closed) and (lost := _failing_together(rules, rows, owners, numbers)).any():
+    while not (rows.unit.adds_up or promise.is_closed_under_union) and (lost := _failing_together(rules, rows, owners, numbers)).any():
         failing |= lost
         published, numbers = _published(cutting, cells, owners, ~failing)
     suppressed, masks = int(counts[failing].sum()), SUPPRESSIONS[treatment].masks
@@ -185,7 +185,7 @@ def _published(
     order = np.argsort(mine, kind="stable")
     starts = np.append(np.flatnonzero(np.append(True, np.diff(mine[order]) != 0)), len(order)) if len(order) else np.zeros(1, np.int64)
     made = Partition(order.astype(np.int32), starts.astype(np.int64))
-    published = publish(cutting, cells.codes[rows], cells.counts[rows], made)
+    published = label_partition(cutting, cells.codes[rows], cells.counts[rows], made)
     numbers = np.full(cells.cells, SUPPRESSED, np.int32)
     numbers[rows] = published.numbers[mine]
     return published, numbers

@@ -114,7 +114,7 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers,
 
 
 @kernel
-def ncp_in_class(qid: int, low: int, high: int, null: bool, distinct: int, scale: CutScale) -> float:
+def ncp_in_class(qid: int, low: int, high: int, null: bool, distinct_values: int, scale: CutScale) -> float:
     """Return the NCP of a QID in a class (eq. 3); 0 for a single value.
 
     It is range over range for numbers, else distinct values over domain size.
@@ -126,11 +126,11 @@ def ncp_in_class(qid: int, low: int, high: int, null: bool, distinct: int, scale
         low: The least rank of a value; above ``high`` where there is none.
         high: The greatest.
         null: Whether a null is among them; only asked of numbers.
-        distinct: Different ranks, the null's too; only asked of what is no number.
+        distinct_values: Different ranks, the null's too; only asked of what is no number.
         scale: What the penalty is relative to.
     """
     if scale.scale_totals[qid] < 0:
-        return float(distinct / scale.domains[qid]) if distinct > 1 else 0.0
+        return float(distinct_values / scale.domains[qid]) if distinct_values > 1 else 0.0
     if low > high or (low == high and not null):
         return 0.0
     first, found = scale.starts[qid], 0.0

@@ -59,7 +59,7 @@ class Holders(ABC):
     column: str
     null: int | None
 
-    def fails(self, counts: Counts, spreads: Spreads | None = None) -> Failing:
+    def failing(self, counts: Counts, spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes with a value that too many persons hold.
 
         Arguments are those of ``PrivacyModel``; ``counts`` is exact.
@@ -149,13 +149,13 @@ class ClosenessHolders(Holders):
         return np.array(holders.counts / persons > self.t + holders.source_counts[holders.values] / self.people + SLACK, np.bool_)
 
 
-def condition_of(model: PrivacyModel, source_counts: Mapping[str, NDArray[Any]], people: int) -> Holders | None:
+def condition_of(model: PrivacyModel, source_counts: Mapping[str, NDArray[Any]], person_count: int) -> Holders | None:
     """Return the holder condition that belongs to a privacy model; None if there is none.
 
     Args:
         model: The model.
         source_counts: By sensitive column, shape (values,): persons of the whole source by value.
-        people: Persons of the whole source.
+        person_count: Persons of the whole source.
     """
     match model:
         case DistinctDiversity(column, least, null):
@@ -166,7 +166,7 @@ def condition_of(model: PrivacyModel, source_counts: Mapping[str, NDArray[Any]],
         case RecursiveDiversity(column, c, _, null):
             return RecursiveHolders(column, null, c)
         case Closeness(column, t):
-            return ClosenessHolders(column, None, t, people)
+            return ClosenessHolders(column, None, t, person_count)
     return None
 
 
@@ -196,18 +196,18 @@ class HolderBounds(NamedTuple):
     shares: NDArray[np.float64]
 
 
-def no_holder_bounds(columns: int, most: int) -> HolderBounds:
-    """Return holder bounds that restrict no column.
+def no_holder_bounds(column_count: int, most_values: int) -> HolderBounds:
+    """Return bounds on the persons who share a sensitive value that restrict no column.
 
-    ``columns`` is the number of sensitive columns, ``most`` the greatest number of values.
+    ``column_count`` is the number of sensitive columns, ``most_values`` the greatest number of values.
     """
     return HolderBounds(
-        np.zeros(columns, np.bool_),
-        np.full(columns, -1, np.int64),
-        np.full((columns, 2), -1, np.int64),
-        np.full((columns, 2), NO_BOUND),
-        np.full(columns, NO_BOUND),
-        np.zeros((columns, most)),
+        np.zeros(column_count, np.bool_),
+        np.full(column_count, -1, np.int64),
+        np.full((column_count, 2), -1, np.int64),
+        np.full((column_count, 2), NO_BOUND),
+        np.full(column_count, NO_BOUND),
+        np.zeros((column_count, most_values)),
     )
 
 
@@ -237,12 +237,12 @@ def demand_of_holders(holder_bounds: HolderBounds, model: Holders, column: int, 
 
 @kernel
 def held_by_few_persons(
-    persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, holder_bounds: HolderBounds
+    person_count: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, holder_bounds: HolderBounds
 ) -> bool:
     """Return whether no value of a class is held by too many of its persons.
 
     Args:
-        persons: Persons of the class.
+        person_count: Persons of the class.
         counts: Persons by sensitive code.
         present: The codes that occur, in its first ``size`` entries.
         size: How many there are.
@@ -254,37 +254,39 @@ def held_by_few_persons(
         return True
     kept = True
     for index in range(size):
-        kept = kept and counts[present[index]] < fewest_too_many(persons, present[index], column, null, holder_bounds)
+        kept = kept and counts[present[index]] < fewest_too_many(person_count, present[index], column, null, holder_bounds)
     return kept
 
 
 @kernel
-def fewest_too_many(persons: int, code: int, column: int, null: int, holder_bounds: HolderBounds) -> int:
-    """Return the least number of holders that is too many for a value; more than ``persons`` if none is.
+def fewest_too_many(person_count: int, code: int, column: int, null: int, holder_bounds: HolderBounds) -> int:
+    """Return the least number of holders that is too many for a value; above ``person_count`` if none is.
 
     Args:
-        persons: Persons of the class.
+        person_count: Persons of the class.
         code: The value.
         column: The sensitive column.
         null: The code of the null where that is no value of diversity, else -1.
         holder_bounds: What is asked.
     """
-    fewest = np.int64(persons + 1)
+    fewest = np.int64(person_count + 1)
     if code != null:
         if holder_bounds.distinct[column] >= 0:
-            fewest = min(fewest, np.int64(persons - holder_bounds.distinct[column] + 2))
+            fewest = min(fewest, np.int64(person_count - holder_bounds.distinct[column] + 2))
         numerator, denominator = holder_bounds.recursive[column]
         if numerator >= 0:
-            fewest = min(fewest, np.int64(-(-persons * numerator // (numerator + denominator))))
+            fewest = min(fewest, np.int64(-(-person_count * numerator // (numerator + denominator))))
         if holder_bounds.entropies[column, 0] >= 0:
-            fewest = min(fewest, np.int64(_fewest_uneven(persons, holder_bounds.entropies[column, 0], holder_bounds.entropies[column, 1])))
+            fewest = min(
+                fewest, np.int64(_fewest_uneven(person_count, holder_bounds.entropies[column, 0], holder_bounds.entropies[column, 1]))
+            )
     if holder_bounds.closeness[column] >= 0:
         most = holder_bounds.closeness[column] + holder_bounds.shares[column, code] + SLACK
-        least = np.int64(persons * most)
+        least = np.int64(person_count * most)
         # As the model asks it, whatever a product of floats is rounded to.
-        while least > 0 and least / persons > most:
+        while least > 0 and least / person_count > most:
             least -= 1
-        while least <= persons and least / persons <= most:
+        while least <= person_count and least / person_count <= most:
             least += 1
         fewest = min(fewest, least)
     return int(max(fewest, np.int64(1)))

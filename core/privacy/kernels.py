@@ -129,7 +129,7 @@ def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
 
 @kernel
 def class_keeps(
-    weight: int, persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, demands: Demands
+    weight: int, person_count: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, demands: Demands
 ) -> bool:
     """Return whether a class keeps the privacy model in one sensitive column.
 
@@ -137,7 +137,7 @@ def class_keeps(
 
     Args:
         weight: Records of the class; where persons count, each person once for each of their values.
-        persons: Persons of the class; as many as records where no person is named.
+        person_count: Persons of the class; as many as records where no person is named.
         counts: Records, or persons, by sensitive code; 0 but for ``present``.
         present: The codes that occur, in its first ``size`` entries.
         size: How many there are.
@@ -173,7 +173,7 @@ def class_keeps(
         if ordered[size - 1] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
             return False
     return is_close(weight, counts, column, demands) and held_by_few_persons(
-        persons, counts, present, size, column, demands.nulls[column], demands.holder_bounds
+        person_count, counts, present, size, column, demands.nulls[column], demands.holder_bounds
     )
 
 

@@ -44,12 +44,12 @@ class Spread:
     counts: NDArray[np.int64]
     source_counts: NDArray[np.int64]
 
-    def totals(self, classes: int) -> NDArray[np.int64]:
+    def totals(self, class_count: int) -> NDArray[np.int64]:
         """Return the sum of counts of each class, shape (classes,), the base of shares.
 
         With persons it is not their number: a person with two values counts twice.
         """
-        return np.bincount(self.owners, weights=self.counts, minlength=classes).astype(np.int64)
+        return np.bincount(self.owners, weights=self.counts, minlength=class_count).astype(np.int64)
 
     def without(self, value: int | None) -> Spread:
         """Return the spread without the entries of one value code; unchanged for None."""
@@ -71,7 +71,7 @@ Spreads = Mapping[str, Spread]
 class PrivacyModel(Protocol):
     """Interface of a privacy model: which classes fail."""
 
-    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+    def failing(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes that fail the model, shape (classes,).
 
         Args:
@@ -102,7 +102,7 @@ class DistinctDiversity:
     l: int  # noqa: E741 - the model's own name
     null: int | None = None
 
-    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+    def failing(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes with fewer than l values."""
         return np.bincount(_of(spreads, self.column).without(self.null).owners, minlength=len(counts)) < self.l
 
@@ -126,7 +126,7 @@ class EntropyDiversity:
     l: float  # noqa: E741 - the model's own name
     null: int | None = None
 
-    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+    def failing(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes with an entropy below ln(l)."""
         spread = _of(spreads, self.column).without(self.null)
         sums = np.bincount(spread.owners, weights=spread.counts * np.log(spread.counts), minlength=len(counts))
@@ -152,7 +152,7 @@ class RecursiveDiversity:
     l: int  # noqa: E741 - the model's own name
     null: int | None = None
 
-    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+    def failing(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes whose most frequent value is too frequent."""
         spread = _of(spreads, self.column).without(self.null)
         order = np.lexsort((-spread.counts, spread.owners))
@@ -192,7 +192,7 @@ class Closeness:
     ranks: NDArray[np.int64] | None = None
     groups: tuple[NDArray[np.int64], ...] = ()
 
-    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+    def failing(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes that are farther than t from the source."""
         spread = _of(spreads, self.column)
         return np.array(self.distances(counts, spread) > self.t + SLACK, np.bool_)

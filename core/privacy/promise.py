@@ -36,7 +36,7 @@ class Promise:
     k: int
     models: tuple[PrivacyModel, ...] = ()
 
-    def fails(self, units: Counts, spreads: Spreads | None = None) -> Failing:
+    def failing(self, units: Counts, spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes that break the promise, shape (classes,).
 
         Args:
@@ -45,7 +45,7 @@ class Promise:
         """
         failing = self.too_few(units)
         for model in self.models:
-            failing |= model.fails(units, spreads)
+            failing |= model.failing(units, spreads)
         return failing
 
     def too_few(self, units: Counts) -> Failing:
@@ -63,25 +63,31 @@ class Promise:
 
         Under it coarser nodes never suppress more.
         """
-        return self if self.closed else Promise(self.k, tuple(weaker for one in self.models if (weaker := one.relaxed) is not None))
+        return (
+            self
+            if self.is_closed_under_union
+            else Promise(self.k, tuple(weaker for one in self.models if (weaker := one.relaxed) is not None))
+        )
 
     @cached_property
-    def closed(self) -> bool:
+    def is_closed_under_union(self) -> bool:
         """Whether a union of classes with one safe class is safe, even with persons in several classes."""
         return all(one.relaxed is one for one in self.models)
 
-    def of_people(self, source_counts: Mapping[str, NDArray[Any]], persons: int) -> Promise:
+    def of_people(self, source_counts: Mapping[str, NDArray[Any]], person_count: int) -> Promise:
         """Return the promise with holder conditions for columns of which a person has several values.
 
         Without such a column the promise is returned unchanged.
 
         Args:
             source_counts: By sensitive column, shape (values,): persons of the whole source by value.
-            persons: Persons of the whole source.
+            person_count: Persons of the whole source.
         """
-        several = {column for column, whole in source_counts.items() if int(whole.sum()) > persons}
+        several = {column for column, whole in source_counts.items() if int(whole.sum()) > person_count}
         added = [
-            found for one in self.models if (found := condition_of(one, source_counts, persons)) is not None and found.column in several
+            found
+            for one in self.models
+            if (found := condition_of(one, source_counts, person_count)) is not None and found.column in several
         ]
         return Promise(self.k, (*self.models, *added)) if added else self
 
@@ -89,12 +95,12 @@ class Promise:
         """Return the column with a value held by too many persons, if one class fails by this alone.
 
         Args:
-            units: Shape (1,), as for ``fails``.
+            units: Shape (1,), as for ``failing``.
             spreads: The same.
         """
         if self.too_few(units)[0]:
             return None
-        columns = [one.column if isinstance(one, Holders) else None for one in self.models if one.fails(units, spreads)[0]]
+        columns = [one.column if isinstance(one, Holders) else None for one in self.models if one.failing(units, spreads)[0]]
         return columns[0] if columns and None not in columns else None
 
 

@@ -188,7 +188,7 @@ def _hold(
 
 
 @kernel
-def refusals_disclose(
+def disclosing_refusals(
     owners: NDArray[np.int64],
     codes: NDArray[np.int64],
     totals: NDArray[np.int64],

@@ -123,15 +123,15 @@ def marketer(table: ClassSizes) -> float:
     return float(np.dot(table.sizes / table.population, table.classes)) / table.records
 
 
-def risk_of(table: ClassSizes, suppressed: int = 0, threshold: Decimal = THRESHOLD) -> Figures:
+def risk_of(table: ClassSizes, suppressed_records: int = 0, threshold: Decimal = THRESHOLD) -> Figures:
     """Return all risk figures of a class table; only counts if no record is in a class.
 
     Args:
         table: The classes, without those of suppressed records.
-        suppressed: Records that are dropped or masked.
+        suppressed_records: Records that are dropped or masked.
         threshold: τ.
     """
-    counts: Figures = {"records": table.records, "classes": int(table.classes.sum()), "suppressed": suppressed}
+    counts: Figures = {"records": table.records, "classes": int(table.classes.sum()), "suppressed": suppressed_records}
     if not table.records:
         return counts
     figures = prosecutor(table, threshold) | journalist(table, threshold) | {"marketer": marketer(table)}
@@ -139,33 +139,33 @@ def risk_of(table: ClassSizes, suppressed: int = 0, threshold: Decimal = THRESHO
     return counts | {"threshold": float(threshold)} | figures | unique
 
 
-def without_masked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
+def without_masked(classes: Mapping[int, int], fully_suppressed_records: int, masked_records: int) -> dict[int, int]:
     """Return the numbers of classes by size without the class of masked records.
 
     A class that publishes ``*`` in every QID and holds other records besides the masked ones stays: no reader can distinguish them.
 
     Args:
         classes: Number of classes by size.
-        starred: Records that publish ``*`` in every QID.
-        masked: How many of them are suppressed.
+        fully_suppressed_records: Records that publish ``*`` in every QID.
+        masked_records: How many of them are suppressed.
     """
     left = dict(classes)
-    if masked and masked == starred:
+    if masked_records and masked_records == fully_suppressed_records:
         # All masked records publish the same, so they are one class, of just this size.
-        left[starred] -= 1
+        left[fully_suppressed_records] -= 1
     return {size: number for size, number in left.items() if number}
 
 
-def release_risk(classes: Mapping[int, int], starred: int, suppressed: int, masked: int) -> Figures:
+def release_risk(classes: Mapping[int, int], fully_suppressed_records: int, suppressed_records: int, masked_records: int) -> Figures:
     """Return the re-identification risk figures of written files, from their classes by size.
 
     Args:
         classes: Number of classes by size.
-        starred: Records that publish ``*`` in every QID.
-        suppressed: Records that were suppressed.
-        masked: How many of them are in the files, with ``*`` in every QID.
+        fully_suppressed_records: Records that publish ``*`` in every QID.
+        suppressed_records: Records that were suppressed.
+        masked_records: How many of them are in the files, with ``*`` in every QID.
     """
-    return risk_of(ClassSizes.of(without_masked(classes, starred, masked)), suppressed)
+    return risk_of(ClassSizes.of(without_masked(classes, fully_suppressed_records, masked_records)), suppressed_records)
 
 
 def preset_met(least: int) -> tuple[Decimal, str] | None:

@@ -20,14 +20,14 @@ from core.columns.coding import Packing, single_word
 from core.columns.column_types import is_text
 from core.columns.data_parallel import each_in_parallel, parts_in_parallel
 from core.columns.domains import Domain
-from core.columns.numbers import NumberLine, is_null, is_numerical, number_line
+from core.columns.numbers import NumberLine, is_numerical, null_mask, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram
 from core.recoding.classes import QidLabels, Sets, renumbered, text_ranks
 from core.recoding.ends import Ends, observed_ends
-from core.recoding.recoding import SUPPRESSED, Intervals, published_columns
+from core.recoding.recoding import SUPPRESSED, Intervals, label_columns
 from core.units.losses import group_penalties
 from schemas.release.claimed_levels import NULL_MEMBER
 
@@ -150,7 +150,7 @@ def label_by_range(
     one, alone = pa.array(low, mask=absent), pa.array(exact)
     starts = pc.if_else(alone, values.take(one), ends.low.take(pa.array(first, mask=absent)))
     stops = pc.if_else(alone, values.take(one), ends.high.take(pa.array(last, mask=absent)))
-    starred = ~missing & is_null(starts) & is_null(stops)
+    starred = ~missing & null_mask(starts) & null_mask(stops)
     single = pc.fill_null(pc.equal(starts, stops), False)
     texts = pc.if_else(pa.array(starred), pa.scalar(SUPPRESSED_VALUE), _range_texts(starts, stops, single))
     columns = [starts, stops] if bounds else [labels_with_null(texts, named)]
@@ -160,7 +160,7 @@ def label_by_range(
     pairs = np.where(starred, 2 * (null + 1) * (null + 2), 2 * (low * (null + 1) + high) + named)
     reach = np.where(exact, 0.0, _reach(domain, starts, stops))
     penalties = np.where(starred, 1.0, np.where(named, penalties_with_null(reach, max(domain.size, 1)), reach))
-    names = published_columns(hierarchy.qid, bounds)
+    names = label_columns(hierarchy.qid, bounds)
     return QidLabels(dict(zip(names, columns, strict=True)), renumbered(pairs), penalties, _member_spans(domain, *known))
 
 

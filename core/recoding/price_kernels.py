@@ -112,8 +112,10 @@ def first_not_below(places: NDArray[Any], first: int, end: int, value: int) -> i
 
 
 @kernel
-def column_price(terms: Numbers, numbers: RankPositions, column: int, low: int, high: int, count: int, before: int, known: int) -> int:
-    """Return the price of a column's label for one class; of a pair, the second bears both prices.
+def column_price(
+    terms: Numbers, numbers: RankPositions, column: int, low: int, high: int, distinct: int, low_of_first: int, distinct_of_first: int
+) -> int:
+    """Return the price of a class's label in a column; the second column of a pair bears both.
 
     Args:
         terms: As `Prices` has them. By itself and not in a tuple, because numba counts references whenever an array is taken out of one.
@@ -121,16 +123,16 @@ def column_price(terms: Numbers, numbers: RankPositions, column: int, low: int, 
         column: The column.
         low: Its lowest place.
         high: Its highest place.
-        count: Its different values, where they are counted.
-        before: The lowest place of the column before.
-        known: Its different values.
+        distinct: Its different values, where they are counted.
+        low_of_first: The lowest place of the column before.
+        distinct_of_first: Its different values.
     """
     side = terms[column, SIDE]
     if side == FIRST:
         return 0
     if side == SECOND:
-        return int(_pair_price(terms, numbers, column, before, low, high, known))
-    held = terms[column, EACH] * count if count > 1 else whole(0)
+        return int(_pair_price(terms, numbers, column, low_of_first, low, high, distinct_of_first))
+    held = terms[column, EACH] * distinct if distinct > 1 else whole(0)
     if terms[column, KIND] == SET:
         # A null that cannot be named has the highest place: where it meets values, * is published.
         return int(terms[column, WEIGHT] * UNIT if low != high and high == terms[column, LEVEL] else held)

@@ -65,13 +65,13 @@ class _Column(NamedTuple):
 
 
 def label_prices(
-    labels: Sequence[LabelPrices], published: int = PUBLISHED, class_value_weight: int = HELD
+    labels: Sequence[LabelPrices], label_weight: int = PUBLISHED, class_value_weight: int = HELD
 ) -> tuple[Prices, list[RankPositions], NDArray[np.bool_]]:
     """Return label prices as arrays for kernels, the places of each QID's codes, and which are counted.
 
     Args:
         labels: One per QID.
-        published: What the penalty of a label is multiplied by.
+        label_weight: What the penalty of a label is multiplied by.
         class_value_weight: What the penalty of the values held is multiplied by.
 
     Returns:
@@ -86,8 +86,8 @@ def label_prices(
     kinds, counted = _each(found, "kind"), _each(found, "counted").astype(np.bool_)
     sets = kinds == SET
     # Of a column whose values are not counted, the label stands for what is held too.
-    weights = np.where(counted & ~sets, published, published + class_value_weight)
-    each = np.where(sets, published + class_value_weight, class_value_weight) * units * counted
+    weights = np.where(counted & ~sets, label_weight, label_weight + class_value_weight)
+    each = np.where(sets, label_weight + class_value_weight, class_value_weight) * units * counted
     starts = np.cumsum([0, *(len(part) for part in numbers[:-1])])
     terms = (kinds, sides, starts, _each(found, "size"), _each(found, "levels"), weights, each, units * (sides == SECOND))
     made = Prices(np.column_stack(terms).astype(np.int64), np.concatenate(numbers).astype(np.int32))

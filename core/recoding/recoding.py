@@ -84,9 +84,9 @@ class Recoding(Stage):
         return LOOKUP_CELLS
 
 
-def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
-    """Return the published column names of a QID: its own, or two for ``intervals: bounds``."""
-    return (f"{qid}_low", f"{qid}_high") if bounds else (qid,)
+def label_columns(qid: str, as_bounds: bool) -> tuple[str, ...]:
+    """Return the column names of a QID as published: its own name, or two if given as bounds."""
+    return (f"{qid}_low", f"{qid}_high") if as_bounds else (qid,)
 
 
 def recode(
@@ -132,7 +132,7 @@ def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Interv
     columns = [hierarchy.labels[level]] if bounds is None else list(bounds)
     # A column that may hold the mask's `*` is text whatever its type, and whether or not this run masks anything.
     taken = [(as_text(column) if text else column).take(codes) for column in columns]
-    return dict(zip(published_columns(hierarchy.qid, bounds is not None), taken, strict=True))
+    return dict(zip(label_columns(hierarchy.qid, bounds is not None), taken, strict=True))
 
 
 class Assigner:
@@ -169,7 +169,7 @@ class Assigner:
 
 def release_columns(hierarchies: Sequence[Hierarchy], intervals: Intervals) -> list[str]:
     """Return the names of the published QID columns, in job order."""
-    return [name for one in hierarchies for name in published_columns(one.qid, intervals == "bounds" and one.bounds[0] is not None)]
+    return [name for one in hierarchies for name in label_columns(one.qid, intervals == "bounds" and one.bounds[0] is not None)]
 
 
 def recoding_tables(recoding: Recoding) -> tuple[pa.Table, pa.Table]:

@@ -24,7 +24,7 @@ from core.columns.sorting import ascending, order_of, tied_positions
 _BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
-def record_hashes(columns: Sequence[pa.Array], rows: int) -> NDArray[np.uint64]:
+def record_hashes(columns: Sequence[pa.Array], row_count: int) -> NDArray[np.uint64]:
     """Return a hash of each record's published values other than QIDs, shape (rows,).
 
     Equal records have equal hashes. The hash orders records of equal QIDs that come into different classes, without a trace of their
@@ -33,10 +33,10 @@ def record_hashes(columns: Sequence[pa.Array], rows: int) -> NDArray[np.uint64]:
 
     Args:
         columns: Arrays of shape (rows,), possibly none.
-        rows: Number of records.
+        row_count: Number of records.
     """
     if not columns:
-        return np.zeros(rows, np.uint64)
+        return np.zeros(row_count, np.uint64)
     import polars as pl  # noqa: PLC0415 - a tenth of a second, which a release without payload does without
 
     frame = pl.DataFrame({str(number): pl.Series(_comparable(column)) for number, column in enumerate(columns)})
@@ -51,8 +51,8 @@ def _comparable(column: pa.Array) -> pa.Array:
     return column.view(_BITS[column.type.bit_width]) if pa.types.is_floating(column.type) else column
 
 
-def combination_numbers(codes: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Assign numbers from 0 to the QID combinations of records, of which equal ones are neighbours, (n,).
+def number_combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Return numbers from 0 of the QID combinations of one or more sorted records, shape (n,).
 
     Args:
         codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical_record_order`` puts them.

@@ -14,7 +14,7 @@ from core.recount.labels.label_losses import ColumnLoss
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount, share_at_most
 from core.recount.risk import population_risk_of_files, unmasked_class_sizes
-from core.recount.together import TogetherCount, together_claims
+from core.recount.together import TogetherCount, combination_claims
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication
@@ -95,21 +95,21 @@ class Recount:
         """The number of records or persons in the files, in the unit of k."""
         return self.persons.released if self.persons else self.records
 
-    def fully_suppressed_units(self, masked: int) -> tuple[int, int]:
-        """Return the number of units with ``*`` in every quasi-identifier, and how many of them are masked.
+    def fully_suppressed_units(self, masked_records: int) -> tuple[int, int]:
+        """Return how many units have ``*`` in every quasi-identifier, and how many of them are masked.
 
         Units are those of k. The second number is 0 where persons count and other records have ``*`` everywhere as well.
 
         Args:
-            masked: Masked records.
+            masked_records: Masked records.
         """
         if self.persons is None:
-            return self.masked, masked
-        return self.persons.masked, self.persons.masked if masked == self.masked else 0
+            return self.masked, masked_records
+        return self.persons.masked, self.persons.masked if masked_records == self.masked else 0
 
 
 def recount_sql(
-    source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, records: str = "count(*)", sensitive: Sequence[str] = ()
+    source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, record_count_sql: str = "count(*)", sensitive: Sequence[str] = ()
 ) -> str:
     """Return SQL that counts the files' classes: ``Recount``'s fields up to ``sizes``, and two lists.
 
@@ -120,7 +120,7 @@ def recount_sql(
         qids: Quoted names of the published QID columns.
         k: What a class must reach.
         by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order; else it is empty.
-        records: The expression that counts the records of a class.
+        record_count_sql: The expression that counts the records of a class.
         sensitive: Quoted names of the columns of which it also counts the classes in which nobody has another value than the others, and
             the records in these, in a list of two numbers for each. A null is no value: a class with one value and nulls is one of them,
             and a class of nulls alone.
@@ -137,7 +137,7 @@ def recount_sql(
     )
     return f"""
         WITH classes AS (
-            SELECT {records} AS records, {starred} AS masked{each}{alike}
+            SELECT {record_count_sql} AS records, {starred} AS masked{each}{alike}
             FROM {source} GROUP BY {columns}
         )
         SELECT coalesce(sum(records), 0)::BIGINT, count(*), coalesce(min(records), 0), count(*) FILTER (records < {k:d}),
@@ -186,10 +186,12 @@ def class_size_faults(job: Job, recount: Recount) -> list[str]:
     return []
 
 
-def suppression_faults(job: Job, suppressed: int, records: int) -> list[str]:
+def suppression_faults(job: Job, suppressed_records: int, record_count: int) -> list[str]:
     """Return a message if more records were suppressed than the job's limit allows."""
-    if suppressed > job.suppression.limit * records:
-        return [f"{counted(suppressed, 'record')} of {records:,} are suppressed, more than the limit of {job.suppression.limit}"]
+    if suppressed_records > job.suppression.limit * record_count:
+        return [
+            f"{counted(suppressed_records, 'record')} of {record_count:,} are suppressed, more than the limit of {job.suppression.limit}"
+        ]
     return []
 
 
@@ -219,7 +221,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest does not say truly which columns are pseudonyms")
     # Against another k other counts were made, which say nothing of the manifest's.
     if manifest.privacy.get("k") == job.privacy.k:
-        faults += together_claims(manifest, recount.together, recount.unit, recount.units)
+        faults += combination_claims(manifest, recount.together, recount.unit, recount.units)
     return faults + link_claims(job, manifest, recount.linked)
 
 

@@ -132,19 +132,19 @@ MOST = 64
 """Classes that are looked at: the bits of a mask."""
 
 
-def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) -> Groups:
+def least_digests(release: str, columns: Sequence[Sequence[str]], salt: int) -> Groups:
     """Return the GROUP BY query that finds the ``MOST`` least digests of class labels: column ``digest``.
 
     Args:
         release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
-        drawn: The number of this recount, from 0 to 2⁶⁴ - 1.
+        salt: The number of this recount, from 0 to 2⁶⁴ - 1.
     """
-    return Groups(f"{release} AS r", ((_digest(columns, drawn), "digest"),), (), first=MOST)
+    return Groups(f"{release} AS r", ((_digest(columns, salt), "digest"),), (), first=MOST)
 
 
 def sample_groups(
-    release: str, columns: Sequence[Sequence[str]], parts: int, beside: Sequence[DigestPart], most: int, drawn: int
+    release: str, columns: Sequence[Sequence[str]], part_count: int, other_columns: Sequence[DigestPart], greatest_digest: int, salt: int
 ) -> Groups:
     """Return the GROUP BY query that counts the records of the sampled classes by labels and part.
 
@@ -154,14 +154,14 @@ def sample_groups(
     Args:
         release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
-        parts: How many parts there are.
-        beside: The columns that are published besides the labels.
-        most: The greatest digest of a class that is taken.
-        drawn: The number that the digests were made with.
+        part_count: How many parts there are.
+        other_columns: The columns that are published besides the labels.
+        greatest_digest: The greatest digest of a class that is taken.
+        salt: The number that the digests were made with.
     """
     names = [(f"r.{column}", f"label_{qid}_{number}") for qid, those in enumerate(columns) for number, column in enumerate(those)]
-    part = part_number_sql([one.released for one in beside], parts)
-    return Groups(f"{release} AS r WHERE {_digest(columns, drawn)} <= {most:d}", (*names, (part, "part")))
+    part = part_number_sql([one.released for one in other_columns], part_count)
+    return Groups(f"{release} AS r WHERE {_digest(columns, salt)} <= {greatest_digest:d}", (*names, (part, "part")))
 
 
 def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
@@ -174,7 +174,7 @@ def sample_sql(counted: str, table: str) -> str:
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {counted}"
 
 
-def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
+def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: str) -> str:
     """Return SQL that yields the label ``number`` of one quasi-identifier in each row of a sample.
 
     The numbers come in the order of the rows.
@@ -184,24 +184,24 @@ def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
     Args:
         sampled: As ``sample_sql`` makes it.
         qid: Position of the quasi-identifier.
-        columns: How many columns it is published under.
-        labels: The table of its labels, as ``labels_sql`` makes it.
+        label_column_count: How many columns it is published under.
+        label_table: The table of its labels, as ``labels_sql`` makes it.
     """
-    same = " AND ".join(f"g.label_{qid}_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(columns))
-    return f"SELECT l.number FROM {sampled} AS g JOIN {labels} AS l ON {same} ORDER BY g.row"
+    same = " AND ".join(f"g.label_{qid}_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(label_column_count))
+    return f"SELECT l.number FROM {sampled} AS g JOIN {label_table} AS l ON {same} ORDER BY g.row"
 
 
-def masks_sql(masks: str, values: str, table: str) -> str:
+def masks_sql(mask_table: str, value_table: str, table: str) -> str:
     """Return SQL that makes the table of each source value with a bit for each sampled class covering it.
 
     A bit is set for each sampled class whose label covers the value; values of no class are left out.
 
     Args:
-        masks: The table ``place``, ``mask``.
-        values: As ``values_sql`` makes it.
+        mask_table: The table ``place``, ``mask``.
+        value_table: As ``values_sql`` makes it.
         table: Name of the table.
     """
-    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT v.value, m.mask FROM {masks} AS m JOIN {values} AS v USING (place)"
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT v.value, m.mask FROM {mask_table} AS m JOIN {value_table} AS v USING (place)"
 
 
 def candidate_records_sql(
@@ -229,15 +229,15 @@ def candidate_records_sql(
     """
 
 
-def covered_groups(masked: str) -> Groups:
+def covered_groups(candidate_table: str) -> Groups:
     """Return the query that counts source records by the sampled classes that cover them, and by ``part``.
 
     It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
 
     Args:
-        masked: As ``candidate_records_sql`` makes it of all quasi-identifiers.
+        candidate_table: As ``candidate_records_sql`` makes it of all quasi-identifiers.
     """
-    return Groups(masked, (("mask", "mask"), ("part", "part")))
+    return Groups(candidate_table, (("mask", "mask"), ("part", "part")))
 
 
 def sample_faults(unmatched_records: int, faulty_classes: int, sampled_classes: int) -> list[str]:

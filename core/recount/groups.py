@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from core.recount.people import has_person_sql
+from core.recount.people import person_condition_sql
 
 RECORDS = (("count(*)", "records"),)
 
@@ -45,16 +45,16 @@ def distinct_records_sql(release: str, copies: str, table: str) -> str:
     return f"CREATE TEMP TABLE {table} AS SELECT *, count(*) AS {copies} FROM {release} GROUP BY ALL"
 
 
-def distinct_count_sql(parts: Sequence[str], rows: int) -> str:
-    """Return SQL that counts all and distinct records among the first ``rows`` records of each part.
+def distinct_count_sql(parts: Sequence[str], most_rows: int) -> str:
+    """Return SQL that counts all and distinct records among the first ``most_rows`` records of each part.
 
     Records are distinct among those of all parts together.
 
     Args:
         parts: What each is read as.
-        rows: How many records of each are looked at.
+        most_rows: How many records of each are looked at.
     """
-    some = " UNION ALL ".join(f"(SELECT * FROM {part} LIMIT {rows:d})" for part in parts)
+    some = " UNION ALL ".join(f"(SELECT * FROM {part} LIMIT {most_rows:d})" for part in parts)
     return f"SELECT coalesce(sum(copies), 0)::BIGINT, count(*) FROM (SELECT count(*) AS copies FROM ({some}) AS r GROUP BY r)"
 
 
@@ -157,7 +157,7 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
 
     Args:
         files: What each file is read as, with its ``file_row_number``, and its digest in hex.
-        persons: As for ``core.recount.people.has_person_sql``.
+        persons: As for ``core.recount.people.person_condition_sql``.
         key: Digest of the whole source, in hex.
         most: Records of a person at most.
     """
@@ -165,22 +165,22 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
     drawn = f"sha256(concat_ws(':', '{key}', skald_digest, {NUMBER}))"
     return f"""(
         SELECT * EXCLUDE ({NUMBER}, skald_digest) FROM ({numbered})
-        QUALIFY NOT ({has_person_sql(persons)}) OR row_number() OVER (PARTITION BY {", ".join(persons)} ORDER BY {drawn}) <= {most:d}
+        QUALIFY NOT ({person_condition_sql(persons)}) OR row_number() OVER (PARTITION BY {", ".join(persons)} ORDER BY {drawn}) <= {most:d}
     )"""
 
 
-def withheld_sql(given: str, bounded: str, persons: Sequence[str]) -> str:
+def withheld_sql(source_table: str, kept_table: str, persons: Sequence[str]) -> str:
     """Return SQL that counts the withheld records and the persons who lose records.
 
     Args:
-        given: What is read as the source.
-        bounded: What is read as the same without the records that are withheld.
+        source_table: What is read as the source.
+        kept_table: What is read as the same without the records that are withheld.
         persons: Quoted names of what names a person.
     """
     names = ", ".join(persons)
     same = " AND ".join(f"g.{name} IS NOT DISTINCT FROM b.{name}" for name in persons)
     return f"""
-        WITH g AS (SELECT {names}, count(*) AS records FROM {given} GROUP BY ALL),
-        b AS (SELECT {names}, count(*) AS records FROM {bounded} GROUP BY ALL)
+        WITH g AS (SELECT {names}, count(*) AS records FROM {source_table} GROUP BY ALL),
+        b AS (SELECT {names}, count(*) AS records FROM {kept_table} GROUP BY ALL)
         SELECT coalesce(sum(g.records - b.records), 0)::BIGINT, count(*) FILTER (g.records > b.records) FROM g JOIN b ON {same}
     """

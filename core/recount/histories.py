@@ -96,13 +96,13 @@ def nearest_reference(table: ReadTable, alias: str) -> str:
     )
 
 
-def below_view(table: ReadTable) -> str:
-    """Return the name of the temporary table with the text of each row and of all rows below it."""
+def row_text_table(table: ReadTable) -> str:
+    """Return the quoted name of the temporary table with the text of each row and its descendants."""
     return f'"below {table.name}"'
 
 
 def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
-    """Return SQL that makes ``below_view(table)``: texts of rows with all below; make children's first.
+    """Return SQL that makes ``row_text_table(table)``, a text of each row; make those of children first.
 
     It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
 
@@ -119,7 +119,7 @@ def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
         same = " AND ".join(f"{alias_of(child)}.k{place} = m.{mine}" for place, mine in enumerate(table.key))
         joins.append(
             f"LEFT JOIN (SELECT {keys}, count(*) AS many, array_to_string(list_sort(list(c.text)), '|') AS texts "
-            f"FROM {below_view(child)} AS c WHERE c.nearest = {number} GROUP BY {', '.join(own)}) "
+            f"FROM {row_text_table(child)} AS c WHERE c.nearest = {number} GROUP BY {', '.join(own)}) "
             f"AS {alias_of(child)} ON {same}"
         )
         texts.append(f"coalesce({alias_of(child)}.many::VARCHAR || '=' || {alias_of(child)}.texts, '0')")
@@ -130,7 +130,7 @@ def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
     selected = ", ".join([*columns, f'{whole} AS "its text"'])
     made = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
     return f"""
-        CREATE TEMP TABLE {below_view(table)} AS
+        CREATE TEMP TABLE {row_text_table(table)} AS
         WITH made AS MATERIALIZED ({made}),
         numbered AS (SELECT "its text", row_number() OVER () AS text FROM (SELECT DISTINCT "its text" FROM made))
         SELECT made.* EXCLUDE "its text", numbered.text FROM made JOIN numbered USING ("its text")
@@ -138,17 +138,17 @@ def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def alias_of(table: ReadTable) -> str:
-    """Return the alias of a joined table in a SQL statement."""
+    """Return the quoted SQL alias of a joined table."""
     return f'"of {table.name}"'
 
 
 def histories_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL on ``below_view(unit)``: persons, histories, persons of the smallest, and those below k.
+    """Return SQL that counts persons, histories, persons of the smallest, and those below k.
 
     Its columns are the persons, the histories, the persons of the smallest history, and the persons whose history fewer than k share.
     """
     return f"""
-        WITH histories AS (SELECT count(*) AS persons FROM {below_view(unit)} GROUP BY text)
+        WITH histories AS (SELECT count(*) AS persons FROM {row_text_table(unit)} GROUP BY text)
         SELECT coalesce(sum(persons), 0)::BIGINT, count(*), coalesce(min(persons), 0),
                coalesce(sum(persons) FILTER (persons < {k}), 0)::BIGINT
         FROM histories
@@ -156,12 +156,12 @@ def histories_sql(unit: ReadTable, k: int) -> str:
 
 
 def persons_of_histories_sql(unit: ReadTable) -> str:
-    """Return SQL on ``below_view(unit)``: the key of each person, and the number of the history.
+    """Return SQL on ``row_text_table(unit)``: the key of each person, and the number of the history.
 
     Its columns are ``k0`` … and ``text``.
     """
     keys = "".join(f"{unit.at(column)} AS k{place}, " for place, column in enumerate(unit.key))
-    return f"SELECT {keys}text FROM {below_view(unit)}"
+    return f"SELECT {keys}text FROM {row_text_table(unit)}"
 
 
 def key_faults_sql(table: ReadTable) -> str:
@@ -174,7 +174,7 @@ def key_faults_sql(table: ReadTable) -> str:
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
-    """Return SQL that makes ``owner_view(table)``: the person of each row; make those of others first.
+    """Return SQL that makes ``row_person_table(table)``; make those of referenced tables first.
 
     The person is a number of the unit's row. A row has no person where one of its references is there and finds no row: such orphans are
     refused, or left out.
@@ -187,7 +187,7 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
     for number, (name, columns) in enumerate(table.references.items()):
         theirs = map(others[name].at, others[name].key)
         same = " AND ".join(f"m.{mine} = o{number}.{their}" for mine, their in zip(columns, theirs, strict=True))
-        joins.append(f"LEFT JOIN {owner_view(others[name])} AS o{number} ON {same}")
+        joins.append(f"LEFT JOIN {row_person_table(others[name])} AS o{number} ON {same}")
         persons.append(f"o{number}.person")
         lost.append(f"({reference_there_sql(columns, 'm')} AND o{number}.{others[name].at(others[name].key[0])} IS NULL)")
     wanted = list(dict.fromkeys([*table.key, *table.sensitive]))
@@ -206,35 +206,35 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
     losing = [f"o.l{place}" for place in range(len(lost))]
     outer = ", ".join([*(f"o.{table.at(column)}" for column in wanted), "o.person", f"({_differ(len(persons))}) AS differs", *losing])
     inner = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
-    return f"CREATE TEMP TABLE {owner_view(table)} AS SELECT {outer} FROM ({inner}) AS o"
+    return f"CREATE TEMP TABLE {row_person_table(table)} AS SELECT {outer} FROM ({inner}) AS o"
 
 
 def _differ(references: int) -> str:
     return " OR ".join(f"coalesce(o.p{place}, o.person) IS DISTINCT FROM o.person" for place in range(references))
 
 
-def owner_view(table: ReadTable) -> str:
-    """Return the name of the temporary table with the person of each row."""
+def row_person_table(table: ReadTable) -> str:
+    """Return the quoted name of the temporary table with the person of each row."""
     return f'"owners {table.name}"'
 
 
-def unit_owners_sql(unit: ReadTable) -> str:
-    """Return SQL that makes ``owner_view(unit)``, which numbers the persons of the unit's table."""
+def unit_persons_sql(unit: ReadTable) -> str:
+    """Return SQL that makes ``row_person_table(unit)``, which numbers the persons of the unit's table."""
     keys = "".join(f"m.{column} AS {unit.at(column)}, " for column in dict.fromkeys([*unit.key, *unit.sensitive]))
-    return f"CREATE TEMP TABLE {owner_view(unit)} AS SELECT {keys}row_number() OVER () AS person FROM {unit.relation} AS m"
+    return f"CREATE TEMP TABLE {row_person_table(unit)} AS SELECT {keys}row_number() OVER () AS person FROM {unit.relation} AS m"
 
 
-def owner_faults_sql(table: ReadTable) -> str:
-    """Return SQL on ``owner_view(table)`` that counts rows of no person or of contradicting references.
+def row_person_faults_sql(table: ReadTable) -> str:
+    """Return SQL that counts the rows of no person or of contradicting references.
 
     Its columns are the rows of no person, the rows whose references find different persons, the most rows of a person, and for each
     reference the rows in which it is there and finds no row.
     """
     lost = "".join(f", count(*) FILTER (l{place})" for place in range(len(table.references)))
-    each = f"SELECT count(*) AS many FROM {owner_view(table)} WHERE person IS NOT NULL GROUP BY person"
+    each = f"SELECT count(*) AS many FROM {row_person_table(table)} WHERE person IS NOT NULL GROUP BY person"
     return f"""
         SELECT count(*) FILTER (person IS NULL), count(*) FILTER (differs), (SELECT coalesce(max(many), 0) FROM ({each})){lost}
-        FROM {owner_view(table)}
+        FROM {row_person_table(table)}
     """
 
 
@@ -245,17 +245,17 @@ def history_values_sql(table: ReadTable, unit: ReadTable, column: str) -> str:
     history.
     """
     same = " AND ".join(f"o.{key} = h.{key}" for key in map(unit.at, unit.key))
-    whose = f"SELECT o.person, h.text AS combination FROM {owner_view(unit)} AS o JOIN {below_view(unit)} AS h ON {same}"
+    whose = f"SELECT o.person, h.text AS combination FROM {row_person_table(unit)} AS o JOIN {row_text_table(unit)} AS h ON {same}"
     value = f"r.{table.at(column)} AS value"
-    return f"SELECT DISTINCT w.combination, r.person, {value} FROM {owner_view(table)} AS r JOIN ({whose}) AS w USING (person)"
+    return f"SELECT DISTINCT w.combination, r.person, {value} FROM {row_person_table(table)} AS r JOIN ({whose}) AS w USING (person)"
 
 
 def source_value_persons_sql(table: ReadTable, column: str) -> str:
-    """Return SQL on ``owner_view(table)`` that counts the persons of each sensitive value.
+    """Return SQL on ``row_person_table(table)`` that counts the persons of each sensitive value.
 
     Its columns are ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table).
     """
-    rows = f"(SELECT person, {table.at(column)} AS value FROM {owner_view(table)} WHERE person IS NOT NULL)"
+    rows = f"(SELECT person, {table.at(column)} AS value FROM {row_person_table(table)} WHERE person IS NOT NULL)"
     persons = f"(SELECT count(DISTINCT person) FROM {rows}) AS persons"
     return f"SELECT value, count(DISTINCT person) AS records, {persons} FROM {rows} GROUP BY value"
 
@@ -281,7 +281,7 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
         columns = child.references[unit.name]
         same = " AND ".join(f"o.{unit.at(key)} = c.{child.at(column)}" for key, column in zip(unit.key, columns, strict=True))
         parts.append(
-            f"SELECT o.person, {place} AS place, c.text FROM {below_view(child)} AS c JOIN {owner_view(unit)} AS o ON {same} "
+            f"SELECT o.person, {place} AS place, c.text FROM {row_text_table(child)} AS c JOIN {row_person_table(unit)} AS o ON {same} "
             f"WHERE c.nearest = {number}"
         )
     texts = " UNION ALL ".join(parts)
@@ -309,7 +309,9 @@ def choices_sql(unit: ReadTable, table_count: int, most: int) -> str:
         most: Rows of a choice of each table.
     """
     same = " AND ".join(f"o.{unit.at(key)} = h.{key}" for key in unit.key)
-    steps = [f"units AS (SELECT o.person, {row_text(unit, 'h')} AS unit FROM {owner_view(unit)} AS o JOIN {unit.relation} AS h ON {same})"]
+    steps = [
+        f"units AS (SELECT o.person, {row_text(unit, 'h')} AS unit FROM {row_person_table(unit)} AS o JOIN {unit.relation} AS h ON {same})"
+    ]
     for place in range(table_count):
         steps.append(f"c{place}_0 AS (SELECT person, 0::BIGINT AS last, '' AS chosen FROM units)")
         for chosen in range(1, most + 1):

@@ -52,31 +52,38 @@ class LinkCount:
         return self.below_k / self.people if self.people else 0.0
 
 
-def owners_sql(combinations: str, classes: str, people: str, labels: int, link_positions: Sequence[int]) -> str:
+def person_pseudonyms_sql(combinations: str, class_table: str, person_table: str, qid_count: int, link_positions: Sequence[int]) -> str:
     """Return the SQL relation of each person's label combinations and pseudonyms, from private files.
 
     Its columns are ``combination``, ``person``, ``records`` and ``link_0`` ….
 
     Args:
         combinations: The table of the published combinations.
-        classes: What is read as ``class`` and ``label_0`` …
-        people: What is read as ``class``, ``person``, ``records`` and ``link_0`` …
-        labels: How many published quasi-identifiers there are.
+        class_table: What is read as ``class`` and ``label_0`` …
+        person_table: What is read as ``class``, ``person``, ``records`` and ``link_0`` …
+        qid_count: How many published quasi-identifiers there are.
         link_positions: Of the pseudonyms among those that are kept.
     """
-    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(labels))
+    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
     links = ", ".join(f"p.link_{place}::VARCHAR AS link_{number}" for number, place in enumerate(link_positions))
     return f"""(
-        SELECT n.combination, p.person, p.records, {links} FROM {people} AS p LEFT JOIN (
-            SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}
+        SELECT n.combination, p.person, p.records, {links} FROM {person_table} AS p LEFT JOIN (
+            SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}
         ) AS n ON n.class = p.class
     )"""
 
 
 def linked_sql(
-    source: str, qids: Sequence[str], combinations: str, links: Sequence[str], k: int, owners: str = "", *, records: bool = True
+    source: str,
+    qids: Sequence[str],
+    combinations: str,
+    link_columns: Sequence[str],
+    k: int,
+    person_pseudonyms: str = "",
+    *,
+    unlinked_are_persons: bool = True,
 ) -> str:
-    """Return SQL that makes table ``linked_records`` and counts persons by the set of classes they share.
+    """Return SQL that makes table ``linked_records`` and counts persons by shared sets of classes.
 
     It yields the fields of ``LinkCount`` in their order.
 
@@ -88,16 +95,18 @@ def linked_sql(
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published quasi-identifiers.
         combinations: The table of the published combinations.
-        links: Quoted names of the columns whose pseudonyms link together; a null in one of them links nothing.
+        link_columns: Quoted names of the columns whose pseudonyms link together; a null in one of them links nothing.
         k: How many people must share each set.
-        owners: From ``owners_sql``; without it, every pseudonym is a person.
-        records: Whether every record without a pseudonym is a person then too; else it is nobody's.
+        person_pseudonyms: From ``person_pseudonyms_sql``; without it, every pseudonym is a person.
+        unlinked_are_persons: Whether every record without a pseudonym is a person then too; else it is nobody's.
     """
-    keys = ", ".join(f"link_{number}" for number in range(len(links)))
-    named = ", ".join(f"s.{link}::VARCHAR AS link_{number}" for number, link in enumerate(links))
+    keys = ", ".join(f"link_{number}" for number in range(len(link_columns)))
+    named = ", ".join(f"s.{link}::VARCHAR AS link_{number}" for number, link in enumerate(link_columns))
     same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
-    there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(links)))
-    person, whose, loose, unexpected = _owned(keys, there, owners) if owners else _alone(keys, there, records)
+    there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(link_columns)))
+    person, whose, loose, unexpected = (
+        _owned(keys, there, person_pseudonyms) if person_pseudonyms else _alone(keys, there, unlinked_are_persons)
+    )
     return f"""
         CREATE OR REPLACE TEMP TABLE linked_records AS
             SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {combinations} AS c ON {same} GROUP BY ALL;
@@ -248,8 +257,8 @@ def shared_sql(source: str, reference: str, column: str) -> str:
     """
 
 
-def is_compared(identifier: Identifier) -> bool:
-    """Return whether a treatment promises that no source value is published, so that values are compared."""
+def pseudonyms_are_compared(identifier: Identifier) -> bool:
+    """Return whether pseudonyms are compared with source values: not if many may be equal."""
     return treatment_kind(identifier.treatment).meets != "often"
 
 

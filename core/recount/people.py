@@ -72,7 +72,7 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
     """
 
 
-def holder_values_sql(combinations: str, classes: str, people: str, labels: int, values: int, table: str) -> str:
+def holder_values_sql(combinations: str, class_table: str, person_table: str, qid_count: int, sensitive_count: int, table: str) -> str:
     """Return SQL that makes the table of the persons and values of each combination.
 
     Its columns are ``combination``, ``person``, ``value_0`` …, ``records``. Classes with the same labels are one combination; a class
@@ -80,25 +80,25 @@ def holder_values_sql(combinations: str, classes: str, people: str, labels: int,
 
     Args:
         combinations: The table of the published combinations.
-        classes: What is read as ``class`` and ``label_0`` …
-        people: What is read as ``class``, ``person``, ``value_0`` … and ``records``.
-        labels: How many published quasi-identifiers there are.
-        values: How many sensitive columns.
+        class_table: What is read as ``class`` and ``label_0`` …
+        person_table: What is read as ``class``, ``person``, ``value_0`` … and ``records``.
+        qid_count: How many published quasi-identifiers there are.
+        sensitive_count: How many sensitive columns.
         table: Name of the table.
     """
-    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(labels))
-    read = "".join(f", p.value_{number}" for number in range(values))
+    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
+    read = "".join(f", p.value_{number}" for number in range(sensitive_count))
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
         SELECT n.combination, p.person{read}, sum(p.records)::BIGINT AS records
-        FROM {people} AS p LEFT JOIN (
-            SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}
+        FROM {person_table} AS p LEFT JOIN (
+            SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}
         ) AS n ON n.class = p.class
         GROUP BY ALL
     """
 
 
-def people_sql(combinations: str, holders: str, values: int, k: int) -> str:
+def people_sql(combinations: str, holders: str, sensitive_count: int, k: int) -> str:
     """Return SQL that counts the persons of the published combinations.
 
     It yields the fields of ``PersonCount`` in their order.
@@ -108,11 +108,13 @@ def people_sql(combinations: str, holders: str, values: int, k: int) -> str:
     Args:
         combinations: The table of the published combinations.
         holders: The table of the persons in each combination.
-        values: How many sensitive columns it has.
+        sensitive_count: How many sensitive columns it has.
         k: What a class must reach.
     """
     # Without values a row is a person of a combination already.
-    pairs = f"SELECT combination, person, sum(records)::BIGINT AS records FROM {holders} GROUP BY ALL" if values else f"FROM {holders}"
+    pairs = (
+        f"SELECT combination, person, sum(records)::BIGINT AS records FROM {holders} GROUP BY ALL" if sensitive_count else f"FROM {holders}"
+    )
     return f"""
         WITH pairs AS ({pairs}),
         counted AS (
@@ -185,7 +187,7 @@ def source_pairs_sql(holders: str, held_column: str) -> str:
     return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {holders} WHERE person <> {NOBODY})"
 
 
-def has_person_sql(persons: Mapping[str, bool]) -> str:
+def person_condition_sql(persons: Mapping[str, bool]) -> str:
     """Return the SQL condition that a source record belongs to a person: its person columns are not null.
 
     Args:
@@ -199,10 +201,10 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
 
     Args:
         source: What is read.
-        persons: As for ``has_person_sql``.
+        persons: As for ``person_condition_sql``.
         column: Quoted name of the sensitive column.
     """
-    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {has_person_sql(persons)})"
+    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {person_condition_sql(persons)})"
 
 
 def _holder(persons: Sequence[str]) -> str:
@@ -210,32 +212,32 @@ def _holder(persons: Sequence[str]) -> str:
     return persons[0] if len(persons) == 1 else f"row({', '.join(persons)})"
 
 
-def source_counts_sql(people: str, source: str = "", column: str = "") -> str:
+def source_counts_sql(person_table: str, source: str = "", column: str = "") -> str:
     """Return SQL that counts the persons of each sensitive value.
 
     Its columns are ``value``, ``records`` (persons with the value) and ``persons`` (of all values together). A value that occurs only in
     records of no person has 0 persons. It keeps its position in the ordered distance, which does not depend on who has a value.
 
     Args:
-        people: What is read as ``holder`` and ``value``.
+        person_table: What is read as ``holder`` and ``value``.
         source: What is read of all records, if there are others.
         column: Quoted name of the sensitive column there.
     """
-    everybody = f"SELECT count(DISTINCT holder) AS persons FROM {people}"
+    everybody = f"SELECT count(DISTINCT holder) AS persons FROM {person_table}"
     others = f" UNION ALL SELECT DISTINCT {column}, 0 FROM {source}" if source else ""
-    everything = f"SELECT value, 1 AS records FROM {people}{others}"
+    everything = f"SELECT value, 1 AS records FROM {person_table}{others}"
     return f"SELECT value, sum(records)::BIGINT AS records, ({everybody}) AS persons FROM ({everything}) GROUP BY value"
 
 
-def persons_by_records_sql(people: str) -> str:
+def persons_by_records_sql(person_table: str) -> str:
     """Return SQL that counts persons by their number of records in all classes.
 
     Its columns are ``records`` and ``persons``.
 
     Args:
-        people: What is read as ``person`` and ``records``.
+        person_table: What is read as ``person`` and ``records``.
     """
-    each = f"SELECT sum(records)::BIGINT AS records FROM {people} WHERE person <> {NOBODY} GROUP BY person"
+    each = f"SELECT sum(records)::BIGINT AS records FROM {person_table} WHERE person <> {NOBODY} GROUP BY person"
     return f"SELECT records, count(*) AS persons FROM ({each}) GROUP BY ALL ORDER BY ALL"
 
 
@@ -258,20 +260,21 @@ MASKED = -1
 """The class of records that publish ``*`` in every quasi-identifier because they were masked."""
 
 
-def labelled_values_sql(owned: str, values: str, number: int) -> str:
+def labelled_values_sql(label_of_value_table: str, value_table: str, number: int) -> str:
     """Return SQL that makes the table ``owner_<number>`` of a column's values with their label's number.
 
     It is called ``owner_0`` …, by the position of the quasi-identifier.
 
     Args:
-        owned: The table ``place``, ``number``.
-        values: The table of the values, with their ``place``.
+        label_of_value_table: The table ``place``, ``number``.
+        value_table: The table of the values, with their ``place``.
         number: Which quasi-identifier it is.
     """
-    return f"CREATE OR REPLACE TEMP TABLE owner_{number} AS SELECT v.value, o.number FROM {owned} AS o JOIN {values} AS v USING (place)"
+    joined = f"{label_of_value_table} AS o JOIN {value_table} AS v USING (place)"
+    return f"CREATE OR REPLACE TEMP TABLE owner_{number} AS SELECT v.value, o.number FROM {joined}"
 
 
-def classes_sql(release: str, labels: Sequence[tuple[Sequence[str], str]], qids: Sequence[str], *, masked: bool) -> str:
+def classes_sql(release: str, labels: Sequence[tuple[Sequence[str], str]], qids: Sequence[str], *, has_masked_records: bool) -> str:
     """Return SQL that makes the table ``classes`` of label numbers, label texts and record counts.
 
     Its columns are ``class``, ``number_0`` …, ``label_0`` … as text, and ``records``.
@@ -280,7 +283,7 @@ def classes_sql(release: str, labels: Sequence[tuple[Sequence[str], str]], qids:
         release: What is read, without masked records.
         labels: Of each quasi-identifier, the quoted columns that publish it, and the table of its labels.
         qids: All of these columns.
-        masked: Whether there are masked records besides, which become a class without records here.
+        has_masked_records: Whether there are masked records besides, which become a class without records here.
     """
     joins = " ".join(
         f"JOIN {table} AS l_{number} ON "
@@ -290,7 +293,7 @@ def classes_sql(release: str, labels: Sequence[tuple[Sequence[str], str]], qids:
     numbers = ", ".join(f"l_{number}.number AS number_{number}" for number in range(len(labels)))
     texts = ", ".join(f"r.{column}::VARCHAR AS label_{number}" for number, column in enumerate(qids))
     everywhere = ", ".join(["NULL"] * len(labels) + ["'*'"] * len(qids))
-    stars = f"UNION ALL SELECT {MASKED}, {everywhere}, NULL" if masked else ""
+    stars = f"UNION ALL SELECT {MASKED}, {everywhere}, NULL" if has_masked_records else ""
     return f"""
         CREATE OR REPLACE TEMP TABLE classes AS
         SELECT row_number() OVER () - 1 AS class, * FROM (
@@ -306,15 +309,15 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
 
     Args:
         source: What is read.
-        persons: As for ``core.recount.people.has_person_sql``.
+        persons: As for ``core.recount.people.person_condition_sql``.
     """
     names = ", ".join(f"{name} AS name_{number}" for number, name in enumerate(persons))
-    each = f"SELECT DISTINCT {names} FROM {source} WHERE {has_person_sql(persons)}"
+    each = f"SELECT DISTINCT {names} FROM {source} WHERE {person_condition_sql(persons)}"
     return f"CREATE OR REPLACE TEMP TABLE persons AS SELECT *, row_number() OVER () + {NOBODY} AS person FROM ({each})"
 
 
-def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str], values: Sequence[str], *, masked: bool) -> str:
-    """Return SQL that makes ``given`` of the source by ``owner_0`` …, ``classes`` and ``persons``.
+def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str], values: Sequence[str], *, has_masked_records: bool) -> str:
+    """Return SQL that makes table ``given``: the persons and values of source records, by class.
 
     Its columns are ``class``, ``person``, ``value_0`` … and ``records``.
 
@@ -323,7 +326,7 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
         qids: Quoted names of the quasi-identifiers.
         persons: Quoted names of the columns that name a person.
         values: Quoted names of the sensitive columns.
-        masked: Whether records of no other class were masked; else they are left out.
+        has_masked_records: Whether records of no other class were masked; else they are left out.
     """
     owners = " ".join(
         f"LEFT JOIN owner_{number} AS o_{number} ON s.{name} IS NOT DISTINCT FROM o_{number}.value" for number, name in enumerate(qids)
@@ -331,7 +334,7 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
     alike = " AND ".join(f"o_{number}.number = c.number_{number}" for number in range(len(qids)))
     same = " AND ".join(f"s.{name} = p.name_{number}" for number, name in enumerate(persons))
     read = "".join(f", s.{name} AS value_{number}" for number, name in enumerate(values))
-    kept = "" if masked else "WHERE c.class IS NOT NULL"
+    kept = "" if has_masked_records else "WHERE c.class IS NOT NULL"
     return f"""
         CREATE OR REPLACE TEMP TABLE given AS
         SELECT coalesce(c.class, {MASKED}) AS class, coalesce(p.person, {NOBODY}) AS person{read}, count(*) AS records
@@ -356,7 +359,7 @@ def mismatching_classes_sql(release: str) -> str:
     """
 
 
-def people_of_classes_sql(values: int) -> str:
+def people_of_classes_sql(sensitive_count: int) -> str:
     """Return SQL that yields the persons and values of each class in ``given``, as a run folder has them."""
-    read = "".join(f", value_{number}" for number in range(values))
+    read = "".join(f", value_{number}" for number in range(sensitive_count))
     return f"SELECT class, person{read}, records::BIGINT AS records FROM given"

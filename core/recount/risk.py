@@ -15,21 +15,21 @@ THRESHOLD = Fraction(9, 100)
 Figures = dict[str, int | float]
 
 
-def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, masked: int) -> Figures:
+def risk_of_files(classes: Mapping[int, int], fully_suppressed_records: int, suppressed_records: int, masked_records: int) -> Figures:
     """Return the re-identification risk of written files by figure (prosecutor, journalist, marketer).
 
     Whole classes are published, so that the three attackers see the same sizes.
 
     Args:
         classes: Number of classes by size, the class of the masked records among them.
-        starred: Records with ``*`` in every quasi-identifier.
-        suppressed: Records that were dropped or masked.
-        masked: How many of them are in the files. They are in no class; where other records publish ``*`` everywhere as well, the two
-            cannot be distinguished.
+        fully_suppressed_records: Records with ``*`` in every quasi-identifier.
+        suppressed_records: Records that were dropped or masked.
+        masked_records: How many of them are in the files. They are in no class; where other records publish ``*`` everywhere as well,
+            the two cannot be distinguished.
     """
-    table = unmasked_class_sizes(classes, starred, masked)
+    table = unmasked_class_sizes(classes, fully_suppressed_records, masked_records)
     records, many = sum(size * number for size, number in table.items()), sum(table.values())
-    counts: Figures = {"records": records, "classes": many, "suppressed": suppressed}
+    counts: Figures = {"records": records, "classes": many, "suppressed": suppressed_records}
     if not records:
         return counts
     least, unique = min(table), table.get(1, 0)
@@ -52,22 +52,22 @@ def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, mas
     }
 
 
-def unmasked_class_sizes(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
+def unmasked_class_sizes(classes: Mapping[int, int], fully_suppressed_records: int, masked_records: int) -> dict[int, int]:
     """Return the number of classes by size without the class of the masked records.
 
     Arguments as for ``risk_of_files``.
     """
     table = dict(classes)
-    if masked and masked == starred:
-        table[starred] -= 1
+    if masked_records and masked_records == fully_suppressed_records:
+        table[fully_suppressed_records] -= 1
     return {size: number for size, number in table.items() if number}
 
 
-def population_risk_of_files(rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
+def population_risk_of_files(population_rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
     """Return the re-identification risk of the published classes in a population, by figure.
 
     Args:
-        rows: Rows of the population.
+        population_rows: Rows of the population.
         classes: Records of a class in the files, rows of the population that its labels fit, and how many classes have both numbers.
     """
     # Who is in the data is in the population, whether or not its table has them.
@@ -78,7 +78,7 @@ def population_risk_of_files(rows: int, classes: Sequence[tuple[int, int, int]])
     matched = sum(Fraction(held, fitting) * number for held, fitting, number in sizes) / records
     above = sum(held * number for held, fitting, number in sizes if Fraction(1, fitting) > THRESHOLD)
     return {
-        "records": rows,
+        "records": population_rows,
         "k_map": least,
         "journalist_max": 1 / least,
         "journalist_mean": float(max(drawn, matched)),

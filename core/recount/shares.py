@@ -54,7 +54,7 @@ _NUMBER = "CASE WHEN isnan({name}) THEN 'nan' ELSE ({name} + 0)::VARCHAR END"
 _TEXTS = {"FLOAT": _NUMBER, "DOUBLE": _NUMBER, "TIMESTAMP WITH TIME ZONE": "epoch_us({name})::VARCHAR"}
 
 
-def share_sql(columns: Mapping[str, str], shares: int) -> str:
+def share_sql(columns: Mapping[str, str], share_count: int) -> str:
     """Return the SQL expression for the share number of a record, by its published quasi-identifiers.
 
     It is right because values that SQL takes as equal have the same text, once the signs of zero and NaN are removed and moments are
@@ -62,10 +62,10 @@ def share_sql(columns: Mapping[str, str], shares: int) -> str:
 
     Args:
         columns: Quoted names of published quasi-identifiers, each with DuckDB's type.
-        shares: How many there are.
+        share_count: How many there are.
     """
     texts = (_TEXTS.get(dtype, "{name}::VARCHAR").format(name=name) for name, dtype in columns.items())
-    return f"(hash({', '.join(texts)}) % {shares:d})::INTEGER"
+    return f"(hash({', '.join(texts)}) % {share_count:d})::INTEGER"
 
 
 def merge_share_counts(shares: Sequence[ShareClasses], least: Sequence[bool]) -> ShareClasses:

@@ -18,7 +18,7 @@ UNIT = "any_value(unit)::DOUBLE"
 
 
 def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSpec, _levels: int = 0) -> str:
-    """Return SQL of failing classes, all, and the fewest values of one, by distinct l-diversity.
+    """Return SQL that counts failing and all classes, and finds the fewest values of a class.
 
     The worst class has the fewest distinct values.
 
@@ -32,7 +32,7 @@ def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSp
 
 
 def entropy_sql(source: str, qids: Sequence[str], column: str, spec: EntropySpec, _levels: int = 0) -> str:
-    """Return SQL of failing classes, all, and the least exp(entropy) of one, by entropy l-diversity.
+    """Return SQL that counts failing and all classes, and finds the least exp(entropy) of a class.
 
     The worst class has the least exp(entropy). Arguments as for ``distinct_sql``.
     """
@@ -43,7 +43,7 @@ def entropy_sql(source: str, qids: Sequence[str], column: str, spec: EntropySpec
 
 
 def recursive_sql(source: str, qids: Sequence[str], column: str, spec: RecursiveSpec, _levels: int = 0) -> str:
-    """Return SQL of failing classes, all, and the greatest count over its tail, by recursive l-diversity.
+    """Return SQL that counts failing and all classes, and finds the greatest r1 / tail of a class.
 
     In the worst class the most frequent value is most times as frequent as its tail. Arguments as for ``distinct_sql``.
     """
@@ -84,7 +84,7 @@ def _keyed(qids: Sequence[str]) -> tuple[str, str]:
 
 
 def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, hierarchy_levels: int = 0) -> str:
-    """Return SQL of failing classes, all and worst distance, by equal distance from table ``whole``.
+    """Return SQL that counts failing and all classes, and finds the greatest equal distance.
 
     The worst class is the farthest from the complete table. Every class is written out over all values of the table ``whole`` (``value``,
     ``records``, ``place`` in ascending order and ``level_1`` … ``level_<levels>``, the value's group at each level). The three distances
@@ -103,7 +103,7 @@ def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec
 
 
 def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, hierarchy_levels: int = 0) -> str:
-    """Return SQL of failing classes, all and worst distance, by ordered distance from table ``whole``.
+    """Return SQL that counts failing and all classes, and finds the greatest ordered distance.
 
     Values are as far apart as their places in ascending order. Arguments as for ``equal_sql``.
     """
@@ -114,7 +114,7 @@ def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSp
 
 
 def hierarchical_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, hierarchy_levels: int) -> str:
-    """Return SQL of failing classes, all and worst distance, by hierarchical distance from ``whole``.
+    """Return SQL that counts failing and all classes, and finds the greatest hierarchical distance.
 
     Values are the closer, the finer the group that they share. Arguments as for ``equal_sql``.
     """
@@ -177,7 +177,7 @@ def closeness_of_holders(spec: ClosenessSpec) -> str:
     return f"held / persons - everywhere / everybody > {float(spec.t)!r} + {SLACK!r}"
 
 
-def holder_classes_sql(relation: str, value: str, condition: str, source_values: str, *, nulls: bool) -> str:
+def holder_classes_sql(relation: str, value: str, condition: str, source_values: str, *, counts_nulls: bool) -> str:
     """Return SQL that counts the classes in which too many persons hold one value.
 
     It is right because ``relation`` has each person and value of a class once: its rows of a class and a value are persons. In
@@ -188,9 +188,9 @@ def holder_classes_sql(relation: str, value: str, condition: str, source_values:
         value: The column of the value there.
         condition: One of the above.
         source_values: What is read as ``value``, ``records`` (persons of the source who hold it) and ``persons`` (of the whole source).
-        nulls: Whether a null is a value of the model.
+        counts_nulls: Whether a null is a value of the model.
     """
-    known = "TRUE" if nulls else "value IS NOT NULL"
+    known = "TRUE" if counts_nulls else "value IS NOT NULL"
     return f"""
         WITH pairs AS (SELECT combination, person, {value} AS value FROM {relation}),
         sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),

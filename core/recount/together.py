@@ -62,7 +62,7 @@ def combined_groups(release: RecordRelation, columns: Sequence[str], qids: Seque
     return Groups(f"{release.relation} AS r", keys, ((release.counted, "records"),), wide=True)
 
 
-def together_sql(counted: str, k: int) -> str:
+def combination_counts_sql(counted: str, k: int) -> str:
     """Return SQL that counts the records with a unique or rare combination of columns.
 
     It yields the fields of ``TogetherCount`` in their order.
@@ -81,30 +81,30 @@ def together_sql(counted: str, k: int) -> str:
     """
 
 
-def contents_sql(combinations: str, classes: str, people: str, labels: int, kind: Kind, table: str) -> str:
+def contents_sql(combinations: str, class_table: str, person_table: str, qid_count: int, kind: Kind, table: str) -> str:
     """Return SQL that makes the table of persons, their classes and their column contents.
 
     Its columns are ``combination``, ``person``, ``content``, ``records``.
 
     Args:
         combinations: The table of the published combinations of labels.
-        classes: What is read as ``class`` and ``label_0`` …
-        people: What is read as ``class``, ``person``, ``records`` and, by kind of column, the digest of what a record publishes there.
-        labels: How many published quasi-identifiers there are.
+        class_table: What is read as ``class`` and ``label_0`` …
+        person_table: What is read as ``class``, ``person``, ``records`` and, by kind of column, the digest of what is published there.
+        qid_count: How many published quasi-identifiers there are.
         kind: Of the columns.
         table: Name of the table.
     """
-    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(labels))
+    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT n.combination, p.person, p.{kind} AS content, sum(p.records)::BIGINT AS records FROM {people} AS p LEFT JOIN (
-            SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}
+        SELECT n.combination, p.person, p.{kind} AS content, sum(p.records)::BIGINT AS records FROM {person_table} AS p LEFT JOIN (
+            SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}
         ) AS n ON n.class = p.class
         GROUP BY ALL
     """
 
 
-def together_of_people_sql(contents: str, k: int) -> str:
+def person_combination_counts_sql(contents: str, k: int) -> str:
     """Return SQL that counts the persons with a unique or rare combination of columns.
 
     A person with several combinations is below k if any of them is. It is right because each person counts once for a combination,
@@ -135,7 +135,7 @@ def _shape(*tables: str) -> str:
     return f"concat_ws(' ', {', '.join(sums)})"
 
 
-def together_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], unit: str, whole: int) -> list[str]:
+def combination_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], unit: str, unit_count: int) -> list[str]:
     """Return messages on a manifest's counts of column combinations that differ from the recount.
 
     Manifests of older versions have no such counts.
@@ -144,7 +144,7 @@ def together_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], un
         manifest: The manifest.
         counts: The counts, by kind of column.
         unit: The unit of the counts.
-        whole: How many units the files have.
+        unit_count: How many units the files have.
     """
     faults = []
     for kind, words in KINDS.items():
@@ -152,6 +152,6 @@ def together_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], un
         # Persons that are not at hand cannot be counted, and neither records nor what the source tells of classes say it.
         if said is None or said.unit != unit or (found is None and unit == "person"):
             continue
-        if found is None or said != Together.from_counts(found.counts, manifest.privacy["k"], said.unit, whole):
+        if found is None or said != Together.from_counts(found.counts, manifest.privacy["k"], said.unit, unit_count):
             faults.append(f"the manifest does not say truly how many stand out by the {words} together")
     return faults

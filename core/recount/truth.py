@@ -109,23 +109,23 @@ def labels_sql(counted: str, table: str) -> str:
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS number FROM {counted}"
 
 
-def digests_sql(owners: str, values: str, labels: str, columns: int, salt: int, table: str) -> str:
+def digests_sql(label_of_value_table: str, value_table: str, label_table: str, label_column_count: int, salt: int, table: str) -> str:
     """Return SQL that makes the table of each source value and the digest of the only label covering it.
 
     Values without a label are not in it.
 
     Args:
-        owners: The table ``place``, ``number``: the label of each value.
-        values: As ``values_sql`` makes it.
-        labels: As ``labels_sql`` makes it.
-        columns: How many columns a label has.
+        label_of_value_table: The table ``place``, ``number``: the label of each value.
+        value_table: As ``values_sql`` makes it.
+        label_table: As ``labels_sql`` makes it.
+        label_column_count: How many columns a label has.
         salt: Sets the digests of one quasi-identifier apart from those of others.
         table: Name of the table.
     """
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT v.value, {label_digest([f"l.label_{number}" for number in range(columns)], salt)} AS digest
-        FROM {owners} AS o JOIN {values} AS v USING (place) JOIN {labels} AS l USING (number)
+        SELECT v.value, {label_digest([f"l.label_{number}" for number in range(label_column_count)], salt)} AS digest
+        FROM {label_of_value_table} AS o JOIN {value_table} AS v USING (place) JOIN {label_table} AS l USING (number)
     """
 
 
@@ -165,7 +165,7 @@ def _digests(selected: str, records: RecordRelation) -> Groups:
     return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), ((records.counted, "records"), *sums))
 
 
-def excess_records_sql(released: str, given: str) -> str:
+def excess_records_sql(released_table: str, source_table: str) -> str:
     """Return SQL that counts released records beyond those of the source in each bucket of digests.
 
     Its second count is of buckets with as many records in both, but other digests.
@@ -174,13 +174,13 @@ def excess_records_sql(released: str, given: str) -> str:
     are the same ones, so that the sums of their digests are equal.
 
     Args:
-        released: Digests of the release, by bucket.
-        given: Those of the source.
+        released_table: Digests of the release, by bucket.
+        source_table: Those of the source.
     """
     return f"""
         SELECT coalesce(sum(greatest(released.records - coalesce(given.records, 0), 0)), 0)::BIGINT,
             count(*) FILTER (released.records = given.records AND released.digests <> given.digests)
-        FROM {released} AS released LEFT JOIN {given} AS given USING (bucket)
+        FROM {released_table} AS released LEFT JOIN {source_table} AS given USING (bucket)
     """
 
 
@@ -225,53 +225,55 @@ def marginal_groups(rows: str, expression: str) -> Groups:
     return Groups(rows, ((expression, "value"),))
 
 
-def marginal_sql(released: str, given: str) -> str:
+def marginal_sql(released_table: str, source_table: str) -> str:
     """Return SQL that counts records whose value of a column the source lacks, or has less often.
 
     Args:
-        released: Values of the release, counted.
-        given: Those of the source.
+        released_table: Values of the release, counted.
+        source_table: Those of the source.
     """
     return f"""
         SELECT coalesce(sum(greatest(released.records - coalesce(given.records, 0), 0)), 0)::BIGINT
-        FROM {released} AS released LEFT JOIN {given} AS given ON released.value IS NOT DISTINCT FROM given.value
+        FROM {released_table} AS released LEFT JOIN {source_table} AS given ON released.value IS NOT DISTINCT FROM given.value
     """
 
 
-def released_parts(release: str, columns: Sequence[str], parts: int, beside: Sequence[DigestPart]) -> Groups:
+def released_parts(release: str, columns: Sequence[str], part_count: int, other_columns: Sequence[DigestPart]) -> Groups:
     """Return the query that counts released records by label and a digest of the other columns.
 
     Its columns are ``label_0`` …, ``part``, ``records``. A part is a group of records by what they publish besides the label.
     """
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
-    return Groups(f"{release} AS r", (*names, (part_number_sql([one.released for one in beside], parts), "part")))
+    return Groups(f"{release} AS r", (*names, (part_number_sql([one.released for one in other_columns], part_count), "part")))
 
 
-def released_parts_sql(counted: str, columns: int, labels: str) -> str:
+def released_parts_sql(counted: str, label_column_count: int, label_table: str) -> str:
     """Return SQL that yields the counts of ``released_parts`` with the label number as ``place``."""
-    same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(columns))
-    return f"SELECT g.part, l.number AS place, g.records FROM {counted} AS g JOIN {labels} AS l ON {same}"
+    same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(label_column_count))
+    return f"SELECT g.part, l.number AS place, g.records FROM {counted} AS g JOIN {label_table} AS l ON {same}"
 
 
-def source_parts(source: str, column: str, parts: int, beside: Sequence[DigestPart]) -> Groups:
+def source_parts(source: str, column: str, part_count: int, other_columns: Sequence[DigestPart]) -> Groups:
     """Return the query that counts source records by a column's value and a digest of the other columns.
 
     Its columns are ``value``, ``part``, ``records``. A part is a group of records by what is published besides the value.
     """
-    return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_number_sql([one.source for one in beside], parts), "part")))
+    return Groups(
+        f"{source} AS s", ((f"s.{column}", "value"), (part_number_sql([one.source for one in other_columns], part_count), "part"))
+    )
 
 
-def source_parts_sql(counted: str, values: str) -> str:
+def source_parts_sql(counted: str, value_table: str) -> str:
     """Return SQL that yields the counts of ``source_parts`` with the ``place`` of each value."""
-    return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {values} AS v ON g.value IS NOT DISTINCT FROM v.value"
+    return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {value_table} AS v ON g.value IS NOT DISTINCT FROM v.value"
 
 
-def part_number_sql(columns: Sequence[str], parts: int) -> str:
+def part_number_sql(columns: Sequence[str], part_count: int) -> str:
     """Return the SQL expression for the part a record belongs to: a few bits of a digest of columns.
 
     Without columns there is one part.
     """
-    return f"(hash({', '.join(columns)}) & {parts - 1})::INTEGER" if columns and parts > 1 else "0"
+    return f"(hash({', '.join(columns)}) & {part_count - 1})::INTEGER" if columns and part_count > 1 else "0"
 
 
 def joint_faults(more: int, unlike: int, columns: Sequence[str], alone: Mapping[str, int]) -> list[str]:

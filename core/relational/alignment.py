@@ -78,26 +78,26 @@ def level_tables_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDA
 
 
 @kernel
-def levels_of_groups(codes: Numbers, groups: Numbers, count: int, tables: LevelTables) -> NDArray[np.uint8]:
-    """Return the finest level with one label for all values of a group, shape (columns, groups).
+def levels_of_groups(codes: Numbers, groups: Numbers, group_count: int, level_tables: LevelTables) -> NDArray[np.uint8]:
+    """Return the finest permitted level at which a group shares a label, shape (columns, groups).
 
     Args:
         codes: Shape (columns, rows).
         groups: Shape (rows,), the group of each row, ``NOBODY`` of one that is in none.
-        count: How many groups there are.
-        tables: The levels.
+        group_count: How many groups there are.
+        level_tables: The levels.
     """
-    found = np.zeros((codes.shape[0], count), np.uint8)
-    first = np.full(count, -1, np.int64)
+    found = np.zeros((codes.shape[0], group_count), np.uint8)
+    first = np.full(group_count, -1, np.int64)
     for row in range(groups.shape[0]):
         group = groups[row]
         if group == NOBODY:
             continue
         for column in range(codes.shape[0]):
             if first[group] < 0:
-                found[column, group] = tables.least[column]
+                found[column, group] = level_tables.least[column]
             else:
-                found[column, group] = _level(column, codes[column, first[group]], codes[column, row], found[column, group], tables)
+                found[column, group] = _level(column, codes[column, first[group]], codes[column, row], found[column, group], level_tables)
         if first[group] < 0:
             first[group] = row
     return found
@@ -155,7 +155,7 @@ def matched_rows(
     codes: Numbers,
     rows: Integers,
     below: Integers,
-    joined: int,
+    rows_per_group: int,
     heads: Integers,
     levels: Any,
     least: Any,
@@ -171,7 +171,7 @@ def matched_rows(
         codes: Shape (columns, rows).
         rows: Shape (mine,), the person's rows in order, no fewer than there are groups.
         below: Shape (rows of the table,), rows that hang from each.
-        joined: Rows that each group has.
+        rows_per_group: Rows that each group has.
         heads: Shape (groups,), a row of each.
         levels: Shape (groups, columns), the level of its labels.
         least: Shape (groups,), the fewest rows that hang from one of its rows.
@@ -191,7 +191,7 @@ def matched_rows(
     for group in range(many):
         for left in range(spare + 1):
             row = rows[group + left]
-            cost = best[left] + _cost(codes, row, below[row], group, joined, heads, levels, least, tables, lost)
+            cost = best[left] + _cost(codes, row, below[row], group, rows_per_group, heads, levels, least, tables, lost)
             if left and best[left - 1] <= cost:
                 best[left] = best[left - 1]
             else:

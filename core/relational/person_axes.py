@@ -52,7 +52,7 @@ def row_count_axis(rows: Integers, weight: float) -> PersonAxis:
     return PersonAxis(ranks, [np.arange(size, dtype=np.uint32), np.zeros(size, np.uint32)], [np.zeros(size), np.full(size, lost)], weight)
 
 
-def rank_profiles(persons: Integers, ranks: Integers, total: int) -> Integers:
+def rank_profiles(persons: Integers, ranks: Integers, person_count: int) -> Integers:
     """Return the least, greatest and most frequent rank of each person's rows, shape (3, total).
 
     Persons without rows have ``NO_ROW``. Of equally frequent ranks the least counts.
@@ -60,9 +60,9 @@ def rank_profiles(persons: Integers, ranks: Integers, total: int) -> Integers:
     Args:
         persons: Shape (rows,), whose row each is.
         ranks: Shape (rows,), from 0.
-        total: How many persons there are.
+        person_count: How many persons there are.
     """
-    found = np.full((3, total), NO_ROW, np.int64)
+    found = np.full((3, person_count), NO_ROW, np.int64)
     if not len(persons):
         return found
     size = int(ranks.max()) + 1

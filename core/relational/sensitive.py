@@ -74,4 +74,4 @@ class TablePromise:
         """
         spreads = {name: column.spread(classes) for name, column in self.columns.items()}
         asked = np.bincount(classes[self.has_rows], minlength=len(sizes)) > 0
-        return self.promise.fails(sizes, spreads) & asked
+        return self.promise.failing(sizes, spreads) & asked

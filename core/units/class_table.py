@@ -77,9 +77,9 @@ class ClassMembers:
         """The code of each cell's sensitive value, shape (cells,), by column."""
         return {name: codes[self.source_members.rows] for name, codes in self.source_members.values.items()}
 
-    def count(self, classes: int) -> Counts:
+    def count(self, class_count: int) -> Counts:
         """Return the number of different persons in each class, shape (classes,)."""
-        return self.source_members.persons.count(self.owners, classes)
+        return self.source_members.persons.count(self.owners, class_count)
 
     def spreads(self) -> dict[str, Spread]:
         """Return the counts of each sensitive value in each class, by column."""
@@ -94,7 +94,7 @@ class ClassMembers:
         """
         return ClassMembers(self.source_members, np.where(self.owners < 0, -1, numbers[self.owners]))
 
-    def owned(self, numbers: Integers) -> ClassMembers:
+    def relabelled_without_outside(self, numbers: Integers) -> ClassMembers:
         """Return the members of coarser classes without the cells that are in no class.
 
         Arguments as for ``relabelled``.
@@ -115,7 +115,7 @@ class ClassMembers:
         persons = self.source_members.persons.merged(merged_of, size)
         return ClassMembers(SourceMembers(persons, {name: one[first] for name, one in values.items()}, np.arange(size)), self.owners[first])
 
-    def settled(self) -> ClassMembers:
+    def without_unselected_cells(self) -> ClassMembers:
         """Return the members without cells that are not selected, for repeated queries."""
         whose = self.source_members
         return ClassMembers(SourceMembers(whose.persons, self.values, np.arange(len(whose.rows))), self.owners)
@@ -162,7 +162,7 @@ class ClassTable:
 
     def failing(self, promise: Promise) -> Failing:
         """Return a mask of the classes that break a promise, shape (classes,)."""
-        return promise.fails(self.units, self.spreads)
+        return promise.failing(self.units, self.spreads)
 
     def grouped(self, owners: Integers, size: int) -> ClassTable:
         """Return the table of coarser classes, made by merging these classes.
@@ -186,7 +186,7 @@ class ClassTable:
         numbers = np.full(len(self.records), -1)
         numbers[rows] = np.arange(len(rows))
         spreads = {name: merge_spread(spread, numbers) for name, spread in self.spreads.items()}
-        members = self.members and self.members.owned(numbers).settled()
+        members = self.members and self.members.relabelled_without_outside(numbers).without_unselected_cells()
         return ClassTable(self.records[rows], self.units[rows], spreads, members)
 
 

@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.columns.column_types import in_utc
-from core.columns.numbers import is_null, positions, to_numpy
+from core.columns.numbers import null_mask, positions, to_numpy
 from core.units.kernels import kernel
 
 Digests = NDArray[np.uint64]
@@ -32,15 +32,15 @@ NOBODY = np.uint64(0)
 _START = np.uint64(0x9E3779B97F4A7C15)
 
 
-def digests_of(columns: Sequence[pa.Array], rows: int) -> Digests:
+def digests_of(columns: Sequence[pa.Array], row_count: int) -> Digests:
     """Return the digest of each record's person, shape (rows,); NOBODY where any column is null.
 
     Args:
         columns: What names a person, one array of shape (rows,) per column, in their working types or dictionaries of these.
-        rows: Number of records.
+        row_count: Number of records.
     """
-    total = np.full(rows, _START, np.uint64)
-    missing = np.zeros(rows, np.bool_)
+    total = np.full(row_count, _START, np.uint64)
+    missing = np.zeros(row_count, np.bool_)
     for column in columns:
         found, null = _digested(column)
         missing |= null
@@ -61,8 +61,8 @@ def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
     if pt.is_floating(column.type):
         # What is not a number names nobody. Zero has two signs and is one value.
         values = to_numpy(pc.add(column.cast(pa.float64()), pa.scalar(0.0)))
-        return _mixed(np.nan_to_num(values).view(np.uint64)), is_null(column) | np.isnan(values)
-    null = is_null(column)
+        return _mixed(np.nan_to_num(values).view(np.uint64)), null_mask(column) | np.isnan(values)
+    null = null_mask(column)
     if pt.is_integer(column.type) or pt.is_boolean(column.type):
         whole = to_numpy(pc.fill_null(column.cast(pa.int8()) if pt.is_boolean(column.type) else column, 0))
         # By value, whatever the width of the type.

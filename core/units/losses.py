@@ -94,18 +94,18 @@ def loss_of(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> Loss:
     return Loss(suppressed, everything - squares + suppressed * suppressed, everything)
 
 
-def dm(published: NDArray[np.int64], suppressed: int, records: int) -> int:
+def dm(published: NDArray[np.int64], suppressed_records: int, source_records: int) -> int:
     """Return the discernibility metric: DM = Σ over published classes |E|² + s·N.
 
     A suppressed record is confused with all records (Bayardo and Agrawal 2005).
     """
-    return sum_of_squares(published) + suppressed * records
+    return sum_of_squares(published) + suppressed_records * source_records
 
 
-def c_avg(released: int, classes: int, k: int) -> float:
-    """Return the mean class size in units of k: C_avg = (released / classes) / k (LeFevre et al. 2006)."""
+def c_avg(units_in_classes: int, class_count: int, k: int) -> float:
+    """Return the mean class size in units of k, C_avg (LeFevre et al. 2006); 0 without classes."""
     # Rounded once, and not after each of two divisions.
-    return float(Fraction(released, classes * k)) if classes else 0.0
+    return float(Fraction(units_in_classes, class_count * k)) if class_count else 0.0
 
 
 def united_losses(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict[str, int | float]:
@@ -190,7 +190,7 @@ def _floats(bounds: pa.Array, line: NumberLine) -> NDArray[np.float64]:
 
 
 def certainty_penalty(
-    hierarchy: Hierarchy, domain: Domain, level: int, groups: NDArray[np.integer], counts: NDArray[np.int64], suppressed: int
+    hierarchy: Hierarchy, domain: Domain, level: int, groups: NDArray[np.integer], counts: NDArray[np.int64], suppressed_records: int
 ) -> float:
     """Return the NCP of one QID over the dataset: the mean penalty of a record.
 
@@ -202,7 +202,7 @@ def certainty_penalty(
         level: Level that is published.
         groups: Shape (cells,), group of the QID in each published cell.
         counts: Shape (cells,), records per published cell.
-        suppressed: Records that are dropped or masked.
+        suppressed_records: Records that are dropped or masked.
     """
-    lost = float(np.dot(group_penalties(hierarchy, domain, level)[groups], counts)) + suppressed
-    return lost / (int(counts.sum()) + suppressed)
+    lost = float(np.dot(group_penalties(hierarchy, domain, level)[groups], counts)) + suppressed_records
+    return lost / (int(counts.sum()) + suppressed_records)

@@ -64,15 +64,15 @@ class Pairs:
         """The number of records of all pairs."""
         return int(self.counts.sum())
 
-    def share(self, number: int, shares: int) -> Pairs:
+    def share(self, number: int, share_count: int) -> Pairs:
         """Return the pairs of one share of the persons (a range of digests).
 
         Args:
             number: From 0.
-            shares: How many there are.
+            share_count: How many there are.
         """
-        first, end = (np.searchsorted(self.persons, np.array(bound, np.uint64)) for bound in _bounds(number, shares))
-        mine = slice(int(first), int(end) if number + 1 < shares else len(self.persons))
+        first, end = (np.searchsorted(self.persons, np.array(bound, np.uint64)) for bound in _bounds(number, share_count))
+        mine = slice(int(first), int(end) if number + 1 < share_count else len(self.persons))
         return Pairs(self.persons[mine], self.cells[mine], self.counts[mine])
 
     def moved(self, places: NDArray[np.integer[Any]]) -> Pairs:

@@ -154,9 +154,11 @@ class PersonRollUps(RollUps[Cells]):
         add_numbers(pairs, people.weights[:, MOST].astype(np.int64), counts)
         return spread_of_keys(found, counts, whole)
 
-    def source_value_counts(self, column: str, axis: int, values: int) -> Counts:
+    def source_value_counts(self, column: str, axis: int, value_count: int) -> Counts:
         """Return the number of source persons with each value of a sensitive column, shape (values,)."""
-        return self._people[self._kept[0].node].persons.source_value_counts(column, self._kept[0].codes[:, axis].astype(np.int64), values)
+        return self._people[self._kept[0].node].persons.source_value_counts(
+            column, self._kept[0].codes[:, axis].astype(np.int64), value_count
+        )
 
     def _sums(self, base: Cells, node: Node, axes: int) -> tuple[NDArray[np.int32], Integers]:
         """Return the class of each cell of a cached histogram, and the weights of each class.

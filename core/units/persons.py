@@ -48,36 +48,36 @@ class Share(NamedTuple):
     most_records: int
 
 
-def share_of(parts: Sequence[Pairs], cells: int) -> Share:
+def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
     """Count a share's persons per cell, and list the cells of those in several, from pairs of all chunks.
 
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
-        cells: How many cells there are.
+        cell_count: How many cells there are.
     """
     digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
     owners = np.concatenate([np.empty(0, np.int32), *(part.cells for part in parts)])
     counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
     numbers, known = number_persons(digests, person_hash_table(len(digests)))
-    return numbered_share(numbers, owners, counts, cells, len(known))
+    return numbered_share(numbers, owners, counts, cell_count, len(known))
 
 
-def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cells: int, size: int) -> Share:
+def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cell_count: int, size: int) -> Share:
     """Count numbered persons per cell, and list the cells of those in several, as a share.
 
     Args:
         persons: Shape (n,), from 0; a negative number is no person.
         owners: Shape (n,), the cell of each.
         counts: Shape (n,), its records.
-        cells: How many cells there are.
+        cell_count: How many cells there are.
         size: How many persons there are.
     """
-    per_cell, last, records = np.zeros(cells, np.int32), np.full(cells, -1, np.int32), np.zeros(size + 1, np.int64)
+    per_cell, last, records = np.zeros(cell_count, np.int32), np.full(cell_count, -1, np.int32), np.zeros(size + 1, np.int64)
     # Those of nobody go to the last place.
     add_numbers(persons, counts, records)
     most = int(records[:size].max(initial=0))
     # The cells of a person are near each other: if persons come in the order of cells, whoever reads their visits looks up what is at hand.
-    _, order = group(first_cells(persons, owners, size), np.arange(size), cells)
+    _, order = group(first_cells(persons, owners, size), np.arange(size), cell_count)
     ranks = np.full(size + 1, -1, np.int32)
     ranks[order] = np.arange(size)
     return Share(per_cell, distinct_pairs(*group(ranks[persons], owners, size), per_cell, last), size, most)
@@ -119,24 +119,24 @@ class CellPersons(Unit):
             count_later(person_cells, later)
         return self.per_cell - later
 
-    def count(self, class_of: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, class_count: int) -> Counts:
         """Return the number of different persons in each class; arguments as for ``Unit``."""
         # What is in no class goes to the last place.
-        counts = np.zeros(classes + 1, np.int64)
+        counts = np.zeros(class_count + 1, np.int64)
         add_numbers(class_of.astype(np.int64), self.per_cell, counts)
-        return counts[:classes] - self.count_repeated_pairs(class_of, np.append(np.arange(classes), -1), classes)
+        return counts[:class_count] - self.count_repeated_pairs(class_of, np.append(np.arange(class_count), -1), class_count)
 
-    def count_repeated_pairs(self, owners: Integers, numbers: Integers, asked: int) -> Counts:
+    def count_repeated_pairs(self, owners: Integers, numbers: Integers, class_count: int) -> Counts:
         """Return the person–cell pairs of each class whose person was counted already, shape (asked,).
 
         Args:
             owners: Shape (cells,), the class of each cell.
             numbers: Shape (classes,): from 0, the place of each class among those that are asked for, or a negative number.
-            asked: How many are.
+            class_count: How many classes there are.
         """
-        repeats = np.zeros(asked, np.int64)
+        repeats = np.zeros(class_count, np.int64)
         for person_cells in self.shares:
-            count_repeated_persons(person_cells, owners, numbers, np.full(asked, -1, np.int32), repeats)
+            count_repeated_persons(person_cells, owners, numbers, np.full(class_count, -1, np.int32), repeats)
         return repeats
 
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
@@ -162,19 +162,19 @@ class CellPersons(Unit):
         """
         return self.source_counts[column] if column in self.source_counts else self.count(codes, size)
 
-    def besides(self, before: NDArray[np.bool_], owners: Integers, classes: int) -> Counts:
+    def persons_not_before(self, before: NDArray[np.bool_], class_of: Integers, class_count: int) -> Counts:
         """Return the number of persons of each class who are in none of the given cells, shape (classes,).
 
         Args:
             before: Shape (cells,): the cells before all classes, in no class themselves.
-            owners: Shape (cells,), the class of each cell; -1 for a cell that is in none.
-            classes: How many classes there are.
+            class_of: Shape (cells,), the class of each cell; -1 for a cell that is in none.
+            class_count: How many classes there are.
         """
-        known, last = np.zeros(classes, np.int64), np.full(classes, -1, np.int32)
+        known, last = np.zeros(class_count, np.int64), np.full(class_count, -1, np.int32)
         for person_cells in self.shares:
             last[:] = -1
-            count_known_persons(person_cells, before, owners, last, known)
-        return CellPersons(self.per_cell, ()).count(owners, classes) - known
+            count_known_persons(person_cells, before, class_of, last, known)
+        return CellPersons(self.per_cell, ()).count(class_of, class_count) - known
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Return the persons of some of the cells, ascending; cells are numbered anew in that order."""
@@ -188,17 +188,17 @@ class CellPersons(Unit):
             shares.append(np.where(first, ~numbers[np.where(first, ~left, left)], numbers[left]))
         return replace(self, per_cell=self.per_cell[rows], shares=shares)
 
-    def merged(self, owners: Integers, classes: int) -> Self:
+    def merged(self, coarser_cell_of: Integers, cell_count: int) -> Self:
         """Return the persons of coarser cells, made by merging these cells.
 
         Args:
-            owners: Shape (cells,), the coarser cell of each.
-            classes: How many there are.
+            coarser_cell_of: Shape (cells,), the coarser cell of each.
+            cell_count: How many there are.
         """
-        every, counts, repeats = np.ones(classes, np.bool_), np.zeros(classes, np.int64), np.zeros(classes, np.int64)
-        add_numbers(owners.astype(np.int64), self.per_cell, counts)
+        every, counts, repeats = np.ones(cell_count, np.bool_), np.zeros(cell_count, np.int64), np.zeros(cell_count, np.int64)
+        add_numbers(coarser_cell_of.astype(np.int64), self.per_cell, counts)
         shares = [
-            drop_person_cells(merge_person_cells(person_cells, owners, every, np.full(classes, -1, np.int32), repeats), every)
+            drop_person_cells(merge_person_cells(person_cells, coarser_cell_of, every, np.full(cell_count, -1, np.int32), repeats), every)
             for person_cells in self.shares
         ]
         return replace(self, per_cell=counts - repeats, shares=shares)
@@ -226,17 +226,17 @@ class RowPersons(Unit):
     counts: Counts | None = None
 
     @classmethod
-    def of_pairs(cls, parts: Sequence[Pairs], rows: int) -> RowPersons:
+    def of_pairs(cls, parts: Sequence[Pairs], row_count: int) -> RowPersons:
         """Assign numbers to the persons of rows, given as person–row pairs.
 
         Args:
             parts: The pairs of disjoint records, in which a cell is a row.
-            rows: How many rows there are.
+            row_count: How many rows there are.
         """
         digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
         cells = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])
         counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
-        return cls(number_persons(digests, person_hash_table(len(digests)))[0], rows, cells, counts)
+        return cls(number_persons(digests, person_hash_table(len(digests)))[0], row_count, cells, counts)
 
     @classmethod
     def of_records(cls, numbers: NDArray[np.int32]) -> RowPersons:
@@ -273,9 +273,9 @@ class RowPersons(Unit):
         counts = np.ones(len(self.numbers), np.int64) if self.counts is None else self.counts
         return CellPersons.of([numbered_share(self.numbers, self.row_of_pair, counts, self.of, self.size)])
 
-    def count(self, class_of: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, class_count: int) -> Counts:
         """Return the number of different persons in each class; arguments as for ``Unit``."""
-        return self.persons.count(class_of, classes)
+        return self.persons.count(class_of, class_count)
 
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
         """Return the persons of each class by sensitive value, given each row's class (-1: none) and value.

@@ -59,24 +59,24 @@ class SetTree:
         Returns:
             Where the path of each person ends, shape (people,).
         """
-        starts = starts_of(ranked_pairs.persons)
+        starts = pair_starts(ranked_pairs.persons)
         self._make_room(self._size + len(ranked_pairs.cells))
         trunk = self._parents, self._classes
         ends, self._size = _follow(starts, ranked_pairs.cells, *trunk, self._slots, self._size)
         np.add.at(self._people, ends, 1)
         return ends
 
-    def settle(self, k: int, classes: int) -> Settled:
+    def settle(self, k: int, class_count: int) -> Settled:
         """Return the path lengths at which every end node but the root is shared by at least k persons.
 
         The persons who stay in each class are returned with them.
 
         Args:
             k: How many people must share a set.
-            classes: How many classes there are.
+            class_count: How many classes there are.
         """
         trunk = self._parents[: self._size], self._classes[: self._size]
-        depths, people = _settled(*trunk, self._people[: self._size].copy(), k, classes)
+        depths, people = _settled(*trunk, self._people[: self._size].copy(), k, class_count)
         return Settled(depths, people)
 
     def _make_room(self, nodes: int) -> None:
@@ -89,13 +89,17 @@ class SetTree:
         _lay_out(self._parents, self._classes, self._size, self._slots)
 
 
-def starts_of(persons: Digests) -> Counts:
-    """Return the start of each person's pairs in ascending digests, and the end of all.
+def pair_starts(ascending_digests: Digests) -> Counts:
+    """Return where each person's pairs start in ascending digests, and their number, (people + 1,).
 
     Shape (people + 1,).
     """
-    new = np.flatnonzero(np.append(True, persons[1:] != persons[:-1])) if len(persons) else np.empty(0, np.int64)
-    return np.append(new, len(persons)).astype(np.int64)
+    new = (
+        np.flatnonzero(np.append(True, ascending_digests[1:] != ascending_digests[:-1]))
+        if len(ascending_digests)
+        else np.empty(0, np.int64)
+    )
+    return np.append(new, len(ascending_digests)).astype(np.int64)
 
 
 def pairs_withheld(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:
@@ -106,7 +110,7 @@ def pairs_withheld(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:
         ends: Where the path of each person ends.
         settled: How far paths are kept.
     """
-    starts = starts_of(pairs.persons)
+    starts = pair_starts(pairs.persons)
     places = np.arange(len(pairs.cells)) - np.repeat(starts[:-1], np.diff(starts))
     gone = places >= np.repeat(settled.depths[ends], np.diff(starts))
     return Pairs(pairs.persons[gone], pairs.cells[gone], pairs.counts[gone])

@@ -29,12 +29,12 @@ class Unit(ABC):
     adds_up: ClassVar[bool]
 
     @abstractmethod
-    def count(self, class_of: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, class_count: int) -> Counts:
         """Return the number of units in each class, shape (classes,).
 
         Args:
             class_of: Shape (cells,), the class of each cell; -1 for a cell that is in none.
-            classes: How many classes there are.
+            class_count: How many classes there are.
         """
 
     def per_class(self, class_of: Integers) -> Counts:
@@ -85,12 +85,12 @@ class Records(Unit):
     adds_up: ClassVar[bool] = True
     per_cell: Counts | None = None
 
-    def count(self, class_of: Integers, classes: int) -> Counts:
+    def count(self, class_of: Integers, class_count: int) -> Counts:
         """Return the number of records in each class, shape (classes,); arguments as for ``Unit``."""
         kept = in_classes(class_of)
         # bincount adds weights as floats, exact below 2^53 records.
         weights = None if self.per_cell is None else self.per_cell[kept]
-        return np.bincount(class_of[kept], weights=weights, minlength=classes).astype(np.int64, copy=False)
+        return np.bincount(class_of[kept], weights=weights, minlength=class_count).astype(np.int64, copy=False)
 
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
         """Return the records of each class by sensitive value, given each cell's class (-1: none) and value.

@@ -80,7 +80,7 @@ def init(
 def _as_json(drafted: "DraftedJob", out: Path) -> dict[str, object]:
     """Return the drafted roles and questions as JSON data."""
     columns = [
-        {"name": one.profile.name, "role": one.role, **({"publish": one.publish} if one.publish else {})}
+        {"name": one.profile.name, "role": one.role, **({"publish": one.publish_setting} if one.publish_setting else {})}
         | {"confidence": one.confidence, "because": one.reason}
         for one in drafted.proposals
     ]
@@ -98,7 +98,7 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
     # Decisions first, then by role.
     for one in sorted(drafted.proposals, key=lambda one: (one.question is None, list(ROLES).index(one.role))):
         asked = "" if one.question is None else "accepted: " if accept else "for you to decide: "
-        publish = f", {one.publish}" if one.publish else ""
+        publish = f", {one.publish_setting}" if one.publish_setting else ""
         away = drafted.exposed.get(one.profile.name)
         shares = (f"{away.alone:.1%}", f"{away.together:.1%}") if away else ("", "")
         shown.add_row(Text(one.profile.name), f"{asked}{ROLES[one.role]}{publish}", one.reason, *shares)

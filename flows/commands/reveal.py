@@ -36,12 +36,12 @@ def reveal(
     from schemas.errors.base import counted
     from schemas.errors.pseudonyms import PseudonymError
     from schemas.job.job import load_job
-    from tasks.store.files import owner_only
+    from tasks.store.files import restrict_new_files
     from tasks.store.work import read_only_store
     from tasks.writing.pseudonyms import needs_subjects, read_list, write_originals
     from tasks.writing.pseudonyms import reveal as originals_of
 
-    owner_only()
+    restrict_new_files()
     loaded = load_job(job, settings or ())
     try:
         text = given.read_text("utf-8-sig") if given else sys.stdin.read()

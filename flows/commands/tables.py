@@ -22,11 +22,11 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
     from schemas.relational.table_jobs import unit_job
     from schemas.relational.tables_job import load_tables_job
     from tasks.engine.flows import without_prefect
-    from tasks.engine.runners import choose_runner
+    from tasks.engine.runners import set_runner
 
     loaded = load_tables_job(job, settings)
     direct = direct or without_prefect() or isinstance(job, GivenJob)
-    choose_runner(runner, None, direct=direct)
+    set_runner(runner, None, direct=direct)
     with flow_of(_load, direct=direct) as flow, progress_bars(Console(stderr=True)):
         published = flow(job, tuple(settings))
     if as_json:

@@ -38,7 +38,7 @@ def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAnd
 
 
 def path_of_job(job: object) -> Path:
-    """Return the path that a job was given by; raise if it is none.
+    """Return the path that a job was given by; raise ``JobError`` if it is none.
 
     Raises:
         JobError: the job is neither a path nor a content.
@@ -211,7 +211,7 @@ def run_as_guest(make: Callable[[], Result]) -> Result:
     from tasks.engine.progress import hearing
     from tasks.store import files
 
-    files.owner_only()
+    files.restrict_new_files()
     try:
         with hearing(logging.getLogger("skald").warning):
             return guarded(make)()

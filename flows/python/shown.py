@@ -77,7 +77,7 @@ class Published(Release):
         from schemas.reading.regular_files import content_of
 
         # The folder is others' too, and may hold anything by now.
-        return content_of(path, links=False).decode() if path and path.is_file() else None
+        return content_of(path, may_be_link=False).decode() if path and path.is_file() else None
 
 
 @dataclass(frozen=True, repr=False)

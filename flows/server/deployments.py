@@ -107,7 +107,7 @@ def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate
     fields = cron.split()
     # Prefect takes a sixth field for seconds, at the end, where others begin with them.
     if len(fields) != FIELDS and not cron.startswith("@"):
-        raise DeploymentError.fields(cron, len(fields))
+        raise DeploymentError.not_five_fields(cron, len(fields))
     try:
         schedule = CronSchedule(cron=cron, timezone=timezone)
         times = import_module("prefect._vendor.croniter")  # what Prefect's schedules go by
@@ -115,7 +115,7 @@ def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate
     except (ValidationError, ValueError):
         raise DeploymentError.no_times(cron, timezone) from None
     if not comes:
-        raise DeploymentError.never(cron)
+        raise DeploymentError.never_due(cron)
     return [DeploymentScheduleCreate(schedule=schedule, active=True)]
 
 

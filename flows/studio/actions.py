@@ -38,12 +38,12 @@ def form_field(form: Form, key: str) -> str:
 
 
 def current_job_file(studio: Studio, form: Form) -> Opened:
-    """Read the job file, and raise if it changed since the form's page was shown.
+    """Read the job file, and raise ``StorageError`` if it changed since the form's page was shown.
 
     Raises:
         StorageError: it is another by now.
     """
-    opened = studio.opened()
+    opened = studio.read_job_file()
     if form_field(form, "stamp") != opened.stamp:
         raise StorageError("The job file was changed elsewhere meanwhile. This page shows it as it is now; do it again.")
     return opened
@@ -100,7 +100,7 @@ def change_text(studio: Studio, form: Form) -> str:
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
-    opened = studio.opened()
+    opened = studio.read_job_file()
     shown = form_field(form, "text").replace("\r\n", "\n")
     if "\r\n" in opened.text:
         shown = shown.replace("\n", "\r\n")
@@ -120,7 +120,7 @@ def change_choices(studio: Studio, form: Form) -> str:
     return "/choices"
 
 
-def take_node(studio: Studio, form: Form) -> str:
+def set_node(studio: Studio, form: Form) -> str:
     """Set a lattice node's levels, and a limit that allows it, in the job file; return the next address.
 
     Raises:
@@ -138,7 +138,7 @@ def take_node(studio: Studio, form: Form) -> str:
     return "/choices"
 
 
-def take_method(studio: Studio, form: Form) -> str:
+def set_method(studio: Studio, form: Form) -> str:
     """Set the method, without its other settings, in the job file; return the next page's address.
 
     Of Mondrian the score by NCP is kept, if the method was tried with it.
@@ -275,8 +275,8 @@ ACTIONS: dict[str, Callable[[Studio, Form], str]] = {
     "role": change_role,
     "text": change_text,
     "choices": change_choices,
-    "node": take_node,
-    "method": take_method,
+    "node": set_node,
+    "method": set_method,
     "steps": change_steps,
     "kind": change_kind,
     "move": move_values,

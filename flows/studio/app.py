@@ -111,7 +111,7 @@ def _report(studio: Studio) -> Callable[[Request], Response]:
 
     def report(request: Request) -> Response:
         try:
-            page = report_page(studio.job(studio.opened()), request.path_params["release"])
+            page = report_page(studio.job(studio.read_job_file()), request.path_params["release"])
         except SkaldError as error:
             return PlainTextResponse(str(error), 404)
         if page is None:

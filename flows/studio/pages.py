@@ -60,7 +60,7 @@ def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
     opened, view, shown = None, "", ""
     if studio.path is not None:
         try:
-            opened = studio.opened()
+            opened = studio.read_job_file()
             shown = studio.shown_text(opened)
             view = studio.stamp_of(shown)
         except SkaldError as error:
@@ -95,7 +95,7 @@ def columns_page(studio: Studio, _query: Query) -> str:
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
     """
-    opened = studio.opened()
+    opened = studio.read_job_file()
     job, sample = studio.job(opened), studio.sample(opened)
     least = studio.least(job)
     rows = column_rows(job, opened.text, sample, least)
@@ -112,7 +112,7 @@ def hierarchies_page(studio: Studio, query: Query) -> str:
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
     """
-    opened = studio.opened()
+    opened = studio.read_job_file()
     job, sample = studio.job(opened), studio.sample(opened)
     qids, least = job.columns.quasi_identifiers, studio.least(job)
     names = [qid.name for qid in qids]
@@ -140,7 +140,7 @@ def choices_page(studio: Studio, _query: Query) -> str:
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
     """
-    opened = studio.opened()
+    opened = studio.read_job_file()
     job = studio.job(opened)
     models = {
         name: {part: _model(getattr(job.privacy, part).get(name), key) for part, key in (("l", "distinct"), ("t", "t"))}
@@ -168,7 +168,7 @@ def run_page(studio: Studio, _query: Query) -> str:
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
     """
-    opened = studio.opened()
+    opened = studio.read_job_file()
     last = studio.works.last.get("run")
     releases = known_releases(opened.job) if opened.job else []
     return rendered(studio, "run.html", "run", last=last, job=opened.job, releases=releases)
@@ -180,7 +180,7 @@ def compare_page(studio: Studio, query: Query) -> str:
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
     """
-    opened = studio.opened()
+    opened = studio.read_job_file()
     job = studio.job(opened)
     releases = known_releases(job)
     names = [one.name for one in releases]
@@ -206,7 +206,7 @@ def pareto_front_part(studio: Studio, _query: Query) -> str:
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
     """
-    opened = studio.opened()
+    opened = studio.read_job_file()
     job, work = studio.job(opened), studio.works.last.get("front")
     found = ParetoFront.model_validate(work.result) if work and work.result and work.stamp == opened.stamp else None
     whole = found is not None
@@ -257,7 +257,7 @@ def preview_part(studio: Studio, _query: Query) -> str:
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
     """
-    opened = studio.opened()
+    opened = studio.read_job_file()
     job, sample = studio.job(opened), studio.sample(opened)
     coded, least = studio.coded(opened), studio.least(studio.job(opened))
     node = None

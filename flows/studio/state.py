@@ -92,7 +92,7 @@ class Studio:
         """
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
 
-    def opened(self) -> Opened:
+    def read_job_file(self) -> Opened:
         """Read the job file, and return its text, job and faults.
 
         Raises:
@@ -141,7 +141,7 @@ class Studio:
         if read.job is not None:
             policy_in_force(read.job)
         with self._lock:
-            if self.opened().stamp != opened.stamp:
+            if self.read_job_file().stamp != opened.stamp:
                 raise StorageError("The job file was changed elsewhere meanwhile. This page shows it as it is now; do it again.")
             mode = opened.path.stat().st_mode & 0o777 if opened.path.exists() else 0o666 & ~USER_UMASK
             write_atomically(opened.path, lambda part: part.write_text(text, "utf-8", newline=""), mode)
@@ -203,7 +203,7 @@ class Studio:
             return self._front[1]
 
     def job(self, opened: Opened) -> Job:
-        """Return the job of the file, or raise with its faults.
+        """Return the job of the file, or raise ``JobError`` with its faults.
 
         Raises:
             JobError: there is none.
@@ -267,7 +267,7 @@ class Studio:
     def _take_groups(self, result: Mapping[str, Any]) -> None:
         """Write a drafted hierarchy of groups to the job file."""
         try:
-            opened = self.opened()
+            opened = self.read_job_file()
             names = [qid.name for qid in self.job(opened).columns.quasi_identifiers]
             way = ("columns", "quasi_identifiers", names.index(result["column"]), "hierarchy")
             self.save(opened, with_value(opened.text, way, result["hierarchy"]))

@@ -18,7 +18,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from flows.loading import load_less, run_and_exit
+from flows.loading import prepare_quick_start, run_and_exit
 
 # ruff: noqa: PLC0415 - each kind of work imports what it needs
 
@@ -169,11 +169,11 @@ WORKS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 """What can be asked for."""
 
 
-def as_worker() -> None:
-    """Run the worker as the only task of this process."""
-    load_less()
+def run_worker() -> None:
+    """Serve one request of the studio in this process, and end the process."""
+    prepare_quick_start()
     run_and_exit(work_once)
 
 
 if __name__ == "__main__":
-    as_worker()
+    run_worker()

@@ -103,7 +103,7 @@ class Works:
         return self.current is not None and not self.current.over
 
     def start(self, kind: str, stamp: str, **asked: Any) -> Work:
-        """Start work in a worker process; raise if other work is in progress.
+        """Start work in a worker process; raise ``StorageError`` if other work is in progress.
 
         Raises:
             StorageError: another one is going on, or no process can be started.

@@ -165,7 +165,7 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Itera
 
 
 def names_by_words(said: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the names of which the same words are said, by these words."""
+    """Return the names that share a description, by that description."""
     alike: dict[str, list[str]] = {}
     for name, words in said.items():
         alike.setdefault(words, []).append(name)

@@ -127,7 +127,7 @@ class EscapeError(StorageError):
         )
 
     @classmethod
-    def links(cls, release: str, links: int) -> EscapeError:
+    def has_links(cls, release: str, links: int) -> EscapeError:
         """Links lie in a release in place of files or folders."""
         return cls(
             f"'{release}' is not what was published: it holds {counted(links, 'link')} in the place of files or folders. Do not use it."

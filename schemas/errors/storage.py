@@ -268,7 +268,7 @@ class DeploymentError(StorageError):
         )
 
     @classmethod
-    def fields(cls, cron: str, count: int) -> DeploymentError:
+    def not_five_fields(cls, cron: str, count: int) -> DeploymentError:
         """Cron expression does not have exactly five fields.
 
         Other schedulers also take seconds and years, each at its own position.
@@ -279,7 +279,7 @@ class DeploymentError(StorageError):
         )
 
     @classmethod
-    def never(cls, cron: str) -> DeploymentError:
+    def never_due(cls, cron: str) -> DeploymentError:
         """Cron expression names a day that never comes, such as 30 February."""
         return cls(f"--cron '{cron}' names a day that never comes, so that the job would never run. Correct day and month.")
 

@@ -157,7 +157,7 @@ class HistoryError(PrivacyError):
         return cls(f"The lattice of all tables has {nodes:,} nodes, and {most:,} can be searched. Give hierarchies fewer levels.")
 
     @classmethod
-    def memory(cls, persons: int, needed: int) -> HistoryError:
+    def memory_too_small_for_persons(cls, persons: int, needed: int) -> HistoryError:
         """Memory is too small for a few numbers per person."""
         return cls(
             f"{counted(persons, 'person')} take about {needed // 1_000_000 + 1:,} MB, a few numbers for each. Raise memory; nothing was "
@@ -210,7 +210,7 @@ class FileError(SourceError):
         )
 
     @classmethod
-    def folder(cls, path: str, ending: str) -> FileError:
+    def path_is_folder(cls, path: str, ending: str) -> FileError:
         """Source path is a folder instead of files."""
         name = shown_path(path).rstrip("/")
         return cls(

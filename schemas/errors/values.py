@@ -24,7 +24,7 @@ class ValuesError(SourceError):
         )
 
     @classmethod
-    def no_moments(cls, column: str, count: int, first: str, last: str) -> ValuesError:
+    def moments_out_of_range(cls, column: str, count: int, first: str, last: str) -> ValuesError:
         """Dates or times lie outside the range that all programs read alike."""
         return cls(
             f"Column '{column}' holds {counted(count, 'value')} before {first} or after {last}, which not every program reads alike. Make "
@@ -53,7 +53,7 @@ class ValuesError(SourceError):
         )
 
     @classmethod
-    def many_alike(cls, count: int, needed: int) -> ValuesError:
+    def too_many_equal_records(cls, count: int, needed: int) -> ValuesError:
         """Memory is too small for the one file that holds all equal records."""
         return cls(
             f"{counted(count, 'record')} stand in one file of the release, because they are equal, and the job's memory has no room for "
@@ -122,7 +122,7 @@ class ValuesError(SourceError):
         return cls(f"The names {listed(names)} of columns of the source differ in case only, and databases take them for one. Rename one.")
 
     @classmethod
-    def names_of_lines(cls, count: int) -> ValuesError:
+    def line_breaks_in_names(cls, count: int) -> ValuesError:
         """Column names have a line break, which the first line of a CSV file cannot hold."""
         them = "it" if count == 1 else "them"
         said = f"{counted(count, 'column')} of the source {'has' if count == 1 else 'have'} a line break in the name"

@@ -195,7 +195,7 @@ class Job(JobModel):
 
     @property
     def work_path(self) -> Path:
-        """Absolute path of the artefacts' folder; raises where work in a bucket has no local folder.
+        """Absolute path of the artefacts' folder; raises ``JobError`` if work is in a bucket without one.
 
         For work in a bucket, the local folder with its copy.
         """
@@ -379,7 +379,7 @@ def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], pl
         return []
     file: Path = getattr(hierarchy, hierarchy.listed_in)
     try:
-        content["hierarchy"][hierarchy.listed_in] = hashlib.sha256(hierarchy.content(job.folder)).hexdigest()
+        content["hierarchy"][hierarchy.listed_in] = hashlib.sha256(hierarchy.file_content(job.folder)).hexdigest()
     except OSError as error:
         return [f"{place}: hierarchy file '{file}': {error.strerror or 'it cannot be read'}; check the path"]
     return []

@@ -48,10 +48,10 @@ class Output(StrictModel):
         return {} if self == Output() else super().canonical()
 
 
-def published_names(qids: object, bounds: bool) -> list[str]:
+def published_names(qids: object, as_bounds: bool) -> list[str]:
     """Return the published column names of quasi-identifiers, validated or raw.
 
-    With ``bounds``, a column in widths is published as two columns, ``_low`` and ``_high``.
+    With ``as_bounds``, a column in widths is published as two columns, ``_low`` and ``_high``.
     """
     found: list[str] = []
     for qid in qids if isinstance(qids, list) else []:
@@ -59,7 +59,7 @@ def published_names(qids: object, bounds: bool) -> list[str]:
         name, hierarchy = given.get("name"), given.get("hierarchy")
         widths = "widths" in hierarchy if isinstance(hierarchy, Mapping) else hasattr(hierarchy, "widths")
         if isinstance(name, str):
-            found += [f"{name}_low", f"{name}_high"] if bounds and widths else [name]
+            found += [f"{name}_low", f"{name}_high"] if as_bounds and widths else [name]
     return found
 
 

@@ -70,7 +70,7 @@ class RunParameters(BaseModel):
 
     @classmethod
     def of(cls, job_file: Path, settings: Sequence[str] = ()) -> Self:
-        """Make a run's parameters from job file and settings; raise for what Prefect must not keep."""
+        """Make parameters from job file and settings; raise ``JobError`` for what Prefect must not keep."""
         try:
             return cls(job_file=str(job_file), settings=list(settings))
         except ValidationError as error:

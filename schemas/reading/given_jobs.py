@@ -50,7 +50,7 @@ def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
 
 
 def scratch_job(job: Path | GivenJob) -> GivenJob:
-    """Read a job, or raise; return it as one whose release is temporary.
+    """Read a job, or raise ``JobError``; return it as one whose release is temporary.
 
     Its release is neither registered nor compared with other releases.
     """

@@ -58,7 +58,7 @@ def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the root node of a YAML document, None if it is empty; raise if it is not valid."""
+    """Return the root node of a YAML document, None if empty; raise ``UnreadableError`` if not valid."""
     sentence = "not valid YAML"
     try:
         return yaml.compose(text, Loader=yaml.BaseLoader)
@@ -216,7 +216,7 @@ def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> N
 
 
 def entry(entries: list[object], key: str) -> int:
-    """Return the position in a list that the text ``key`` names; raise if there is none."""
+    """Return the position in a list that a text names; raise ``MisplacedError`` if there is none."""
     if not key.isdecimal() or int(key) >= len(entries):
         raise MisplacedError(f"give a position in the list, from 0 to {len(entries) - 1}" if entries else "the list there is empty")
     return int(key)

@@ -17,16 +17,16 @@ MOST_BYTES, MOST_TEXT, MOST_HEADER, BLOCK = 1_000_000_000, 100_000_000, 16_000_0
 """Bytes of a file that is read whole, of a text, of the names in the first line of a table, and of what is read at a time."""
 
 
-def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> BufferedReader:
+def open_regular(path: Path, most: int = MOST_BYTES, *, may_be_link: bool = True) -> BufferedReader:
     """Open a regular file for reading bytes; raise OSError for other kinds and too large files.
 
     Args:
         path: The file, or a link to it.
         most: How many bytes it may have.
-        links: Whether it may be a link; not where others can write, and what they name would be taken for theirs.
+        may_be_link: Whether it may be a link; not where others can write, and what they name would be taken for theirs.
     """
     # A named pipe would wait for its writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if may_be_link else os.O_NOFOLLOW))
     try:
         # Of what was opened, because the name may lead elsewhere by now.
         status = os.fstat(descriptor)
@@ -42,9 +42,9 @@ def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> B
     return os.fdopen(descriptor, "rb")
 
 
-def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> bytes:
+def content_of(path: Path, most: int = MOST_BYTES, *, may_be_link: bool = True) -> bytes:
     """Return the bytes of a regular file; raise OSError for other kinds and too large files."""
-    with open_regular(path, most, links=links) as file:
+    with open_regular(path, most, may_be_link=may_be_link) as file:
         # It may have grown since. Not as much as is allowed, for which room would be made at once.
         content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
         while 0 < len(content) <= most and (more := file.read(BLOCK)):

@@ -76,8 +76,8 @@ class HierarchySpec(StrictModel):
 
     __hash__ = StrictModel.__hash__
 
-    def content(self, folder: Path) -> bytes:
-        """Return the bytes of the hierarchy's file, and raise if they changed during the run.
+    def file_content(self, folder: Path) -> bytes:
+        """Return the bytes of the hierarchy's file, which it must have; raise if they changed in the run.
 
         A file that changes between two readings would group some records by its old content and others by the new one, under one digest.
 
@@ -107,7 +107,7 @@ class HierarchySpec(StrictModel):
 
         A byte order mark is skipped.
         """
-        return TextIOWrapper(BytesIO(self.content(folder)), encoding="utf-8-sig", newline="")
+        return TextIOWrapper(BytesIO(self.file_content(folder)), encoding="utf-8-sig", newline="")
 
     @property
     def hides(self) -> bool:
@@ -204,7 +204,7 @@ class PrefixHierarchy(HierarchySpec):
         return self.sparse is not None
 
     @property
-    def beginnings(self) -> tuple[str, ...]:
+    def sparse_values(self) -> tuple[str, ...]:
         """Sparse prefixes, all of one length."""
         return SPARSE_ZIP_CODES[self.sparse] if isinstance(self.sparse, str) else tuple(self.sparse or ())
 

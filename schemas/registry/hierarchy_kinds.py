@@ -59,22 +59,22 @@ def tree_end_faults(found: list[object]) -> list[str]:
     if loose:
         faults.append(f"{counted(loose, 'group')} of the tree must hold a list of values or further groups")
     if empty:
-        faults.append(f"{counted(empty, 'group')} of the tree {be(empty)} empty; fill or remove {'it' if empty == 1 else 'them'}")
+        faults.append(f"{counted(empty, 'group')} of the tree {is_or_are(empty)} empty; fill or remove {'it' if empty == 1 else 'them'}")
     if null:
         remedy = "nulls get a group of their own, or that of the leaf which nulls: names, so remove them or quote the word"
-        faults.append(f"{leaves(null)} of the tree {be(null)} null; {remedy}")
+        faults.append(f"{counted_leaves(null)} of the tree {is_or_are(null)} null; {remedy}")
     if nested:
         what = "is a list or mapping" if nested == 1 else "are lists or mappings"
-        faults.append(f"{leaves(nested)} of the tree {what}; write groups as keys and values as lists")
+        faults.append(f"{counted_leaves(nested)} of the tree {what}; write groups as keys and values as lists")
     return faults
 
 
-def leaves(count: int) -> str:
+def counted_leaves(count: int) -> str:
     """Return a number of leaves as text, such as ``1 leaf`` or ``1,200 leaves``."""
     return f"{count:,} {'leaf' if count == 1 else 'leaves'}"
 
 
-def be(count: int) -> str:
+def is_or_are(count: int) -> str:
     """Return ``is`` for a count of 1, else ``are``."""
     return "is" if count == 1 else "are"
 
@@ -94,9 +94,11 @@ def tree_faults(tree: object) -> list[str]:
     routes = [(str(scalar_text(leaf)), *groups) for leaf, groups in found]
     depths = Counter(map(len, routes))
     if uneven := len(routes) - depths.most_common(1)[0][1]:
-        faults.append(f"{uneven:,} of {leaves(len(routes))} {be(uneven)} at another depth than the rest; put all at the same depth")
+        faults.append(
+            f"{uneven:,} of {counted_leaves(len(routes))} {is_or_are(uneven)} at another depth than the rest; put all at the same depth"
+        )
     if repeated := len(routes) - len({route[0] for route in routes}):
-        faults.append(f"{leaves(repeated)} repeat{'s' if repeated == 1 else ''} another one; list every value once")
+        faults.append(f"{counted_leaves(repeated)} repeat{'s' if repeated == 1 else ''} another one; list every value once")
     if not faults:
         faults.extend(repeated_group_faults(routes))
     return faults
@@ -109,7 +111,7 @@ def repeated_group_faults(routes: list[Route]) -> list[str]:
         parents = Counter(name for name, _ in {(route[level], route[level + 1]) for route in routes})
         shared = sum(count > 1 for count in parents.values())
         if shared:
-            used = f"{counted(shared, 'group name')} of level {level} {be(shared)} used under different groups of level {level + 1}"
+            used = f"{counted(shared, 'group name')} of level {level} {is_or_are(shared)} used under different groups of level {level + 1}"
             faults.append(f"{used}; give every group a name of its own")
     return faults
 
@@ -258,9 +260,9 @@ HIERARCHIES = Registry(
         ladder=Code("core.hierarchies.dates:prefix_levels"),
         telling=Code("core.hierarchies.disclosing_labels:disclosing_prefixes"),
         words=lambda spec: "leading characters",
-        recount_levels=Code("core.recount.labels.group_levels:levels_of_beginnings"),
-        recount_axis=Code("core.recount.labels.label_readers:axis_of_beginnings"),
-        recount_rule=Code("core.recount.labels.allowed_labels:beginnings_rule"),
+        recount_levels=Code("core.recount.labels.group_levels:levels_of_prefixes"),
+        recount_axis=Code("core.recount.labels.label_readers:axis_of_prefixes"),
+        recount_rule=Code("core.recount.labels.allowed_labels:prefixes_rule"),
         steps=_prefix_steps,
     ),
     HierarchyKind(

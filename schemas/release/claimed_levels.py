@@ -27,17 +27,19 @@ class ClaimedLevels(FrozenModel):
     starred: bool
 
 
-def claimed_levels(names: Sequence[str], nodes: Sequence[Sequence[int]], tops: Sequence[int] = (), *, starred: bool) -> ClaimedLevels:
+def claimed_levels(
+    names: Sequence[str], nodes: Sequence[Sequence[int]], tops: Sequence[int] = (), *, has_suppressed_cells: bool
+) -> ClaimedLevels:
     """Return the claimed levels of a release whose records are published at the given nodes.
 
     Args:
         names: The quasi-identifiers.
         nodes: A level for each of them.
         tops: The last level of each, if that is known.
-        starred: Whether ``*`` may stand in single cells.
+        has_suppressed_cells: Whether ``*`` may stand in single cells.
     """
     levels = {name: tuple(sorted({node[place] for node in nodes})) for place, name in enumerate(names)}
-    return ClaimedLevels(levels=levels, tops=dict(zip(names, tops, strict=False)), starred=starred)
+    return ClaimedLevels(levels=levels, tops=dict(zip(names, tops, strict=False)), starred=has_suppressed_cells)
 
 
 def claim_of(manifest: Manifest) -> ClaimedLevels | None:
@@ -47,7 +49,7 @@ def claim_of(manifest: Manifest) -> ClaimedLevels | None:
     remainder, names = manifest.remainder, list(manifest.levels)
     rounds = [one.node for one in remainder.rounds if len(one.node) == len(names)] if remainder else []
     nodes = [tuple(manifest.levels.values()), *rounds]
-    claim = claimed_levels(names, nodes, starred=remainder is not None and remainder.stars > 0)
+    claim = claimed_levels(names, nodes, has_suppressed_cells=remainder is not None and remainder.stars > 0)
     return claim.model_copy(update={"tops": manifest.tops})
 
 
@@ -64,8 +66,8 @@ SENTENCES: Mapping[Endpoints, str] = {
 }
 
 
-def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
-    """Return whether each class publishes its own range of a numerical quasi-identifier.
+def has_class_ranges(job: Job, qid: QuasiIdentifier) -> bool:
+    """Return whether classes have ranges of their own for a QID, if its values are numbers or dates.
 
     Dates count as numbers.
     """
@@ -77,7 +79,7 @@ def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
     return way == "interval" or (not qid.hides and (not METHODS[job.method.name].ways or way is None))
 
 
-def in_ranks(qid: QuasiIdentifier) -> bool:
+def has_rank_bins(qid: QuasiIdentifier) -> bool:
     """Return whether a quasi-identifier has bins of ranks.
 
     Such bins end at values of the source.
@@ -100,9 +102,9 @@ def endpoints_of(
     for place, qid in enumerate(job.columns.quasi_identifiers):
         if qid.name in withheld:
             continue
-        if in_ranges(job, qid) and numerical[qid.name]:
+        if has_class_ranges(job, qid) and numerical[qid.name]:
             found[qid.name] = "shared" if job.shared_ends else "observed"
-        elif in_ranks(qid) and (node is None or node[place]):
+        elif has_rank_bins(qid) and (node is None or node[place]):
             found[qid.name] = "observed"
     return found
 

@@ -18,8 +18,8 @@ from schemas.errors.base import counted, listed
 from schemas.reading.model import FrozenModel
 
 
-def tellable(count: int, k: int, *totals: int) -> bool:
-    """Return whether a count of units may be published, and its differences to published totals.
+def may_publish_count(count: int, k: int, *totals: int) -> bool:
+    """Return whether a count of units, and its difference to each published total, may be published.
 
     Args:
         count: Of the unit of k: persons where they are named, else records.
@@ -38,7 +38,7 @@ def reported_count(count: int, k: int) -> int:
         count: Of the unit of k, 0 or more.
         k: That was promised.
     """
-    return count if tellable(count, k) else k
+    return count if may_publish_count(count, k) else k
 
 
 def reported_sentence(count: int, k: int) -> str:
@@ -194,7 +194,7 @@ def passthrough_warnings(columns: Passthrough, treated: Collection[str] = ()) ->
     ]
 
 
-def unclaimed_because(columns: Passthrough) -> str:
+def reason_of_identifying_columns(columns: Passthrough) -> str:
     """Return why unchanged columns leave no maximum risk to claim, or an empty text."""
     found = identifying_columns(columns)
     if not found:
@@ -247,18 +247,18 @@ class Together(FrozenModel):
         return f"The job accepts that {below} of {counted(self.all, self.unit)} stand out by its untreated columns"
 
 
-def unclaimed_together(together: Together | None, k: int, *, accepted: bool, untreated: bool) -> str:
+def reason_of_combinations(together: Together | None, k: int, *, is_accepted: bool, has_untreated_columns: bool) -> str:
     """Return why untreated columns together leave no maximum risk to claim, or an empty text.
 
     Args:
         together: What they tell; None where that was not counted.
         k: What every class has at least.
-        accepted: Whether the job accepts it.
-        untreated: Whether there are such columns.
+        is_accepted: Whether the job accepts it.
+        has_untreated_columns: Whether there are such columns.
     """
     if together is None:
-        return "No maximum risk is claimed: what the untreated columns tell together was not counted." if untreated else ""
-    if accepted or not together.below_k:
+        return "No maximum risk is claimed: what the untreated columns tell together was not counted." if has_untreated_columns else ""
+    if is_accepted or not together.below_k:
         return ""
     few = reported_sentence(together.below_k, k)
     return (
@@ -267,7 +267,7 @@ def unclaimed_together(together: Together | None, k: int, *, accepted: bool, unt
     )
 
 
-def together_warning(together: Together | None, k: int, *, accepted: bool) -> str:
+def together_warning(together: Together | None, k: int, *, is_accepted: bool) -> str:
     """Return the warning about untreated columns that single out fewer than k people.
 
     Empty if there are none.
@@ -275,7 +275,7 @@ def together_warning(together: Together | None, k: int, *, accepted: bool) -> st
     if together is None or not together.below_k:
         return ""
     said = together.sentence("insensitive", k)
-    if accepted:
+    if is_accepted:
         return f"{said} The job accepts that (columns.accept_untreated)."
     return (
         f"{said} Whoever knows these values knows whose the record is, whatever k is, and no maximum risk is claimed. Coarsen columns as "

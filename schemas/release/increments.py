@@ -9,7 +9,7 @@ from pydantic import Field
 
 from schemas.errors.base import counted, listed
 from schemas.reading.model import FrozenModel
-from schemas.release.figures import reported_count, tellable
+from schemas.release.figures import may_publish_count, reported_count
 
 
 class SourceDigest(FrozenModel):
@@ -49,7 +49,7 @@ class Increment(FrozenModel):
     histograms_reused: int
     histograms_records: int | None
 
-    def sentences(self, records: int) -> tuple[str, ...]:
+    def sentences(self, record_count: int) -> tuple[str, ...]:
         """Return the changes as sentences, for a source with the given number of records."""
         told = []
         if self.since:
@@ -59,7 +59,7 @@ class Increment(FrozenModel):
             )
         if self.domains_reused and self.domains_records is not None and self.histograms_records is not None:
             told.append(
-                f"Of {counted(records, 'record')}, {self.domains_records:,} were not scanned again for the values and "
+                f"Of {counted(record_count, 'record')}, {self.domains_records:,} were not scanned again for the values and "
                 f"{self.histograms_records:,} not for the combinations: they had been counted before."
             )
         return tuple(told)
@@ -130,7 +130,7 @@ class Overlap(FrozenModel):
             # Those that changed are in both, and count among those that came and those that left too.
             changed = self.changed or 0
             came, left = self.added - changed, self.removed - changed
-            if self.most is not None or not all(tellable(count, self.k) for count in (came, left, changed)):
+            if self.most is not None or not all(may_publish_count(count, self.k) for count in (came, left, changed)):
                 mine, others = self.most or (self.shared + came, self.shared + left)
                 shared, told = max(min(self.shared, mine - self.k, others - self.k), 0), reported_count(changed, self.k)
                 found |= {"shared": shared, "added": mine - shared + told, "removed": others - shared + told, "rounded": True}

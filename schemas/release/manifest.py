@@ -238,7 +238,7 @@ class Manifest(FrozenModel):
         return [*(self.overlaps or ()), *(self.joined or ())]
 
     @property
-    def untreated(self) -> bool:
+    def has_untreated_columns(self) -> bool:
         """Whether columns that are not sensitive are published unchanged, as far as the manifest says."""
         return any(self.asked is None or name not in self.asked.sensitive for name in self.passthrough)
 

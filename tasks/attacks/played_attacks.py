@@ -46,7 +46,7 @@ from core.attacks.record_attacks import (
 from schemas.job.attacks import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
-from schemas.release.claimed_levels import in_ranges, in_ranks
+from schemas.release.claimed_levels import has_class_ranges, has_rank_bins
 from tasks.attacks.source_people import CodedRelease, MatchedPeople, SourceAxis, SourcePeople, matched_people
 
 AT_ONCE = 6_000_000
@@ -125,14 +125,14 @@ def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generat
         sample = plan.sample_of(release.records)
         if release.is_complete:
             shared = columns.ways.get(name) == "shared" and not columns.person
-            yield singled_out_by_value(release, name, plan.job.privacy.k, sample, shared=shared, is_published=known)
+            yield singled_out_by_value(release, name, plan.job.privacy.k, sample, promises_shared_values=shared, is_published=known)
         yield singled_out_by_both(release, name, sample, random)
     if release.is_complete:
         for names in columns.links:
             # Where persons are counted, only their own pseudonyms tell whose records are whose.
             if all(name in release.values for name in names) and (not columns.person or list(names) == columns.person):
                 accepted = all(name in columns.linkable for name in names)
-                yield linkage_by_pseudonyms(_under_one_name(release, names), ", ".join(names), plan.job.privacy.k, accepted=accepted)
+                yield linkage_by_pseudonyms(_under_one_name(release, names), ", ".join(names), plan.job.privacy.k, is_accepted=accepted)
 
 
 def _under_one_name(release: AttackedRelease, names: tuple[str, ...]) -> AttackedRelease:
@@ -164,8 +164,8 @@ def _against_people(
     """
     k = plan.job.privacy.k
     played = [
-        linkage_by_columns(release, people, control, k, random, half=False),
-        linkage_by_columns(release, people, control, k, random, half=True),
+        linkage_by_columns(release, people, control, k, random, half_of_columns=False),
+        linkage_by_columns(release, people, control, k, random, half_of_columns=True),
         linkage_with_noise(release, people, control, k, random),
         membership_by_class(release, people, control),
     ]
@@ -246,7 +246,7 @@ def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeopl
     Where labels overlap, the combination of a record is unknown, and nothing is attacked.
     """
     columns = [name for name in plan.promises if name in source.values]
-    owners = [axis.spans.owners(axis.spans.null + 1) for axis in source.axes] if columns else []
+    owners = [axis.spans.label_of_positions(axis.spans.null + 1) for axis in source.axes] if columns else []
     if not columns or any(one is None for one in owners):
         return
     labels = [one[axis.positions] for one, axis in zip(owners, source.axes, strict=True) if one is not None]
@@ -270,7 +270,7 @@ LARGEST = int(np.iinfo(np.int64).max)
 def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
     """Single out people by the ends of integer ranges; control: as many random integers of their span."""
     for qid, axis in zip(plan.job.columns.quasi_identifiers, source.axes, strict=True):
-        if not (in_ranges(plan.job, qid) or in_ranks(qid)) or not pt.is_integer(axis.values.type) or not len(axis.ends):
+        if not (has_class_ranges(plan.job, qid) or has_rank_bins(qid)) or not pt.is_integer(axis.values.type) or not len(axis.ends):
             continue
         counts = _people_of_values(axis, source)
         least, most = (int(one.as_py()) for one in pc.min_max(axis.values).values())
@@ -281,8 +281,8 @@ def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator
         places = np.minimum(np.searchsorted(values, drawn), len(values) - 1)
         others = np.where(values[places] == drawn, counts[axis.order[places]], 0)
         mine = np.where(axis.ends >= 0, counts[axis.ends], 0)
-        observed = not plan.job.shared_ends or in_ranks(qid)
-        yield singled_out_by_ends(qid.name, mine, others, observed=observed)
+        observed = not plan.job.shared_ends or has_rank_bins(qid)
+        yield singled_out_by_ends(qid.name, mine, others, allows_observed_ends=observed)
 
 
 def _people_of_values(axis: SourceAxis, source: SourcePeople) -> Codes:

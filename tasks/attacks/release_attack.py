@@ -101,7 +101,7 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
             else:
                 register_objects(connection, attacked.original.relation)
                 published = hexadecimal_texts(coded) | set(_DIGEST.findall(attacked.manifest.lower()))
-                people = read_source_people(connection, job, attacked.original, coded, settings.seed, named=bool(published))
+                people = read_source_people(connection, job, attacked.original, coded, settings.seed, with_identifiers=bool(published))
                 source = source_attacks(plan, coded, people, published)
                 if attacked.manifest:
                     source.append(membership_by_file_digests(attacked.original.digests, published))

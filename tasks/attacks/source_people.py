@@ -28,7 +28,7 @@ from core.attacks.attacked_tables import (
 from core.recount.labels.label_readers import LabelAxis, label_axis
 from core.recount.labels.label_spans import NOTHING, Spans, read_labels
 from schemas.job.job import Job
-from schemas.release.claimed_levels import in_ranges
+from schemas.release.claimed_levels import has_class_ranges
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
@@ -59,7 +59,7 @@ class CodedRelease:
 
 
 def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job, seed: int) -> CodedRelease:
-    """Read and code a release, of a large one some classes; make the connection keep the order of rows.
+    """Read a release as codes, a sample of classes if large; make the connection keep the row order.
 
     Args:
         connection: The database; from here on it keeps the order of rows.
@@ -105,7 +105,7 @@ def _text(name: str, kind: str) -> str:
 
 
 def value_codes(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Return the rank of each value among the distinct ones, -1 for a null, and those, ascending."""
+    """Return the rank of each value, -1 for a null, and the distinct values in ascending order."""
     flat = column.combine_chunks()
     if pt.is_dictionary(flat.type):
         flat = flat.dictionary_decode()
@@ -180,7 +180,7 @@ class SourcePeople:
 
 
 def read_source_people(
-    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, named: bool = True
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, with_identifiers: bool = True
 ) -> SourcePeople:
     """Read and code the source, or a sample, in record order; the connection must keep the order of rows.
 
@@ -190,13 +190,13 @@ def read_source_people(
         original: The source.
         coded: The release.
         seed: Draws the sample.
-        named: Whether identifiers are read too.
+        with_identifiers: Whether identifiers are read too.
     """
     types = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {original.relation}").fetchall()}
     qids = [qid.name for qid in job.columns.quasi_identifiers]
     others = {*job.columns.ways, *(one.name for one in job.columns.pseudonyms)}
     same = [name for name in coded.values if name in types and name not in others]
-    naming = [entry if isinstance(entry, str) else entry.name for entry in job.columns.identifiers] if named else []
+    naming = [entry if isinstance(entry, str) else entry.name for entry in job.columns.identifiers] if with_identifiers else []
     identifying = [name for name in naming if name in types]
     wanted = list(dict.fromkeys([*same, *identifying, *job.columns.person]))
     columns = ", ".join([*map(quote, qids), *_selected(wanted, types)])
@@ -234,7 +234,7 @@ def _axis(job: Job, original: Original, place: int, column: pa.ChunkedArray, lab
     held = with_source_types(values, original, qid.name)
     shown = [with_source_types(one, original, qid.name) for one in labels]
     texts = label_texts(job, qid, held.type, shown)
-    axis = label_axis(qid, held, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
+    axis = label_axis(qid, held, job.folder, ranges=has_class_ranges(job, qid), prefixes=way_of(job, qid) == "prefix")
     spans = read_labels(axis, texts)
     positions = np.append(axis.positions, spans.null)[codes]
     return SourceAxis(positions, held, axis.positions, spans, _ends(axis, texts))

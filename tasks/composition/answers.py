@@ -19,18 +19,18 @@ STEP = StepCode("overlaps", __name__)
 
 Figures = Mapping[str, int | str]
 """Records that both have, or either has alone, and how many of each are at risk, by field of the overlap."""
-Answer = list[Any]
+FiguresOrReason = list[Any]
 """Figures, None where the two have no records in common, and the reason if they cannot be counted; as JSON has them."""
 
 
-def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
-    """Wrap a function to return figures and no message, or None and its ``UnmeasuredError``'s message.
+def returning_reason(function: Callable[..., Figures | None]) -> Callable[..., FiguresOrReason]:
+    """Wrap a function to return ``[figures, ""]``, or ``[None, reason]`` for an ``UnmeasuredError``.
 
     A worker can return the message; ``run_comparison`` raises the error again.
     """
 
     @wraps(function)
-    def answer(*arguments: Any) -> Answer:
+    def answer(*arguments: Any) -> FiguresOrReason:
         try:
             return [function(*arguments), ""]
         except UnmeasuredError as reason:
@@ -39,14 +39,14 @@ def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
     return answer
 
 
-def run_comparison(run: Run, function: Callable[..., Answer], *arguments: Any, here: bool = False) -> Figures | None:
+def run_comparison(run: Run, function: Callable[..., FiguresOrReason], *arguments: Any, here: bool = False) -> Figures | None:
     """Run a comparison on a worker if there is one; return its figures or raise ``UnmeasuredError``.
 
     UnmeasuredError ends it where the comparison says why it could not be made.
 
     Args:
         run: The run.
-        function: The comparison, wrapped by ``as_answer``; a function of a module.
+        function: The comparison, wrapped by ``returning_reason``; a function of a module.
         *arguments: Its arguments.
         here: Whether only this process can read its inputs.
     """

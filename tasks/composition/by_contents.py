@@ -31,14 +31,14 @@ from core.composition.joint_classes import (
 )
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
-from tasks.composition.answers import Figures, as_answer, run_comparison
+from tasks.composition.answers import Figures, returning_reason, run_comparison
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, values_at_risk
 from tasks.composition.release_history import Entry, promises_by_column, read_entry
-from tasks.counting.contents import Digested
+from tasks.counting.contents import DigestedColumns
 from tasks.store.database import connect
 from tasks.store.store import Store
-from tasks.writing.people import Part
+from tasks.writing.people import KeptRecords
 
 _PERSONS = np.uint64(1) << np.uint64(63)
 OTHERWISE_READ = (
@@ -57,7 +57,7 @@ class Side(NamedTuple):
         arranged: The digests of how a person's values stand together over tables that both releases have, as in ``RecordMatching``.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[KeptRecords, ...]
     untreated: bool
     values: tuple[int | None, ...]
     arranged: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     """Build the comparison of two releases, with digests of the same columns on both sides."""
     assert entry.digested is not None
     _, untreated, kept = entry.digested
-    own, other, job = known.digested, Digested(*map(_names, entry.digested)), known.run.job
+    own, other, job = known.digested, DigestedColumns(*map(_names, entry.digested)), known.run.job
     here = {(name, kind) for name, kind in known.kinds.items()}
     # What only one of both publishes shows no change; and where this source lacks some, the digest of the others is not known.
     common = {*other.untreated} & {*own.untreated, *own.values}
@@ -121,7 +121,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
         )
     alike = {name: number for number, (name, kind) in enumerate(kept) if (name, kind) in here}
     mine = sorted({*alike, *job.privacy.columns})
-    by = Digested(other.names if earlier.linkage_key else own.names, other.untreated if common else (), tuple(mine))
+    by = DigestedColumns(other.names if earlier.linkage_key else own.names, other.untreated if common else (), tuple(mine))
     arranged = _arranged(known, entry, own, other)
     if arranged:
         rows = other.arranged()
@@ -144,7 +144,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
 OTHER_TABLES = "it publishes columns of several tables that are not in these, so that changes would be overlooked"
 
 
-def _arranged(known: KnownRecords, entry: Entry, own: Digested, other: Digested) -> tuple[str, ...]:
+def _arranged(known: KnownRecords, entry: Entry, own: DigestedColumns, other: DigestedColumns) -> tuple[str, ...]:
     """Return the digests by which it is compared how a person's values stand together.
 
     None if either release is of one table. What both publish is compared with all that the other one publishes. Where this source lacks
@@ -169,7 +169,7 @@ def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(name for name, _ in columns)
 
 
-@as_answer
+@returning_reason
 def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, theirs: Store, spill: Path) -> Figures | None:
     """Count shared, added and removed records of two releases, and those at risk; None if disjoint.
 
@@ -197,8 +197,8 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
             if not files and not any(identity[:2]):
                 return None
             database.execute(joined_records_sql(identity))
-            found = database.execute(joint_classes_sql(compared.k, persons=persons)).fetchall()
-            broken = values_at_risk(database, job, compared.promises, mine, persons=persons)
+            found = database.execute(joint_classes_sql(compared.k, count_persons=persons)).fetchall()
+            broken = values_at_risk(database, job, compared.promises, mine, count_persons=persons)
         except duckdb.OutOfMemoryException:
             # The release itself is sound; only what it tells together with another one is not known then.
             raise UnmeasuredError("both side by side take more than the job's memory") from None
@@ -211,12 +211,12 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
     return figures if broken is None else figures | {"values_at_risk": broken}
 
 
-def _digests(parts: Sequence[Part]) -> set[str]:
+def _digests(parts: Sequence[KeptRecords]) -> set[str]:
     """Return the digests of the source files that the parts were read from."""
     return {digest for part in parts for digest, _ in part.files}
 
 
-def _shared(part: Part, files: set[str]) -> NDArray[np.bool_]:
+def _shared(part: KeptRecords, files: set[str]) -> NDArray[np.bool_]:
     """Return for each record whether its source file is among some files, boolean, shape (records,)."""
     return np.repeat([digest in files for digest, _ in part.files], [rows for _, rows in part.files])
 
@@ -297,7 +297,7 @@ def _persons(table: pa.Table, first: int, *, named: bool) -> pa.Array:
     return pa.array(_PERSONS + np.arange(first, first + len(table), dtype=np.uint64) if named else np.zeros(len(table), np.uint64))
 
 
-def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
+def _tables(part: KeptRecords, store: Store) -> Iterator[pa.Table]:
     """Yield tables of digests and classes of a part's records."""
     if part.contents is None:
         with pq.ParquetFile(store.path(part.members)) as file:

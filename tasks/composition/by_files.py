@@ -15,7 +15,7 @@ from core.recoding.recoding import Recoding
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job, hierarchies_of
 from schemas.release.increments import Overlap
-from tasks.composition.answers import Figures, as_answer, run_comparison
+from tasks.composition.answers import Figures, returning_reason, run_comparison
 from tasks.composition.release_history import Entry, Recoded, read_entry
 from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.coding import ChunkCells, Coding, bundled_cells, load_coding
@@ -60,7 +60,7 @@ class Ours(NamedTuple):
 
 
 def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
-    """Count records at risk by ``Overlap`` field, from chunk histograms; raise if not comparable."""
+    """Count records at risk from chunk histograms, by field; raise ``UnmeasuredError`` if not comparable."""
     entry = _comparable(run, overlap.release)
     readings = _readings(chunk.key for chunk in source.chunks)
     if any(readings.get(digest, reading) != reading for digest, reading in _readings(entry.chunks).items()):
@@ -70,7 +70,7 @@ def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figur
     return run_comparison(run, compare_by_files, Ours(run.job, run.recoded, source), entry, overlap, run.store)
 
 
-@as_answer
+@returning_reason
 def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -> Figures:
     """Count the records at risk in two releases by ``Overlap`` field, from their chunks' histograms.
 

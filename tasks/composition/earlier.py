@@ -19,13 +19,13 @@ from schemas.relational.table_jobs import joined_column_name
 from schemas.release.increments import Overlap
 from schemas.release.manifest import Manifest
 from tasks.composition.registry import Registered, ReleaseRegistry
-from tasks.counting.contents import NO_CONTENTS, Digested, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
+from tasks.counting.contents import NO_CONTENTS, DigestedColumns, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
 from tasks.engine.runs import Run
 from tasks.release.manifest import files_in, is_release_of_tables, manifest_content, read_manifest, tables_manifest_of
 from tasks.source.chunks import ChunkedSource
 from tasks.store.secret import FolderSecret, read_secrets
 from tasks.store.store import Artifact
-from tasks.writing.people import Part
+from tasks.writing.people import KeptRecords
 
 Columns = tuple[tuple[str, str], ...]
 """Names of columns, each with the kind of its values."""
@@ -49,7 +49,7 @@ class KnownRecords:
     run: Run
     source: ChunkedSource
     most: int | None = None
-    _contents: dict[Digested, list[Artifact]] = field(default_factory=dict)
+    _contents: dict[DigestedColumns, list[Artifact]] = field(default_factory=dict)
     _sketches: dict[Columns, Sketches] = field(default_factory=dict)
 
     @property
@@ -58,7 +58,7 @@ class KnownRecords:
         return self.with_kinds(self.digested.names)
 
     @property
-    def digested(self) -> Digested:
+    def digested(self) -> DigestedColumns:
         """Return the columns whose digests this release keeps for comparison with later ones."""
         return digested_by(self.run.job, self.source.payload)
 
@@ -85,7 +85,7 @@ class KnownRecords:
         if not self.run.job.is_scratch:
             self.sketches(self.columns)
 
-    def contents(self, by: Digested) -> list[Artifact]:
+    def contents(self, by: DigestedColumns) -> list[Artifact]:
         """Return each chunk's artefact of record digests in some columns, computed once."""
         if by not in self._contents:
             self._contents[by] = contents_of_chunks(self.run, self.source, by)
@@ -95,7 +95,7 @@ class KnownRecords:
         """Return merged sketches of the source's records in some columns and of its persons, made once."""
         if columns not in self._sketches:
             found = NO_CONTENTS
-            by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
+            by = self.digested if columns == self.columns else DigestedColumns(tuple(name for name, _ in columns))
             for part in sketch_contents(self.run, self.contents(by)):
                 found = Sketches.of_all([found, read_sketches(part, self.run.store, found)])
             self._sketches[columns] = found
@@ -105,9 +105,9 @@ class KnownRecords:
         """Return how many records the source files with some digests hold, each file once."""
         return sum({file.digest: file.rows for file in self.source.files if file.digest in digests}.values())
 
-    def parts(self, by: Digested) -> Sequence[Part]:
+    def parts(self, by: DigestedColumns) -> Sequence[KeptRecords]:
         """Return the records with their classes and digests; empty if kept by fragment in other columns."""
-        members: Sequence[Part] = self.run.members
+        members: Sequence[KeptRecords] = self.run.members
         if any(part.in_fragment for part in members):
             return members if by == self.digested else ()
         return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(by), strict=True)]

@@ -65,7 +65,7 @@ class Promises(NamedTuple):
         return mine + [one for one in theirs if (one[0].of_whole and not one[0].of_order) or one[:3] not in [other[:3] for other in mine]]
 
 
-def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, persons: bool) -> int | None:
+def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, count_persons: bool) -> int | None:
     """Count records or persons of table ``joined`` in classes that break l or t; None if neither is asked.
 
     Args:
@@ -73,7 +73,7 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
         job: This job.
         promises: The requirements of both jobs.
         store: Holds the domain table.
-        persons: Whether persons are counted.
+        count_persons: Whether persons are counted.
 
     Returns:
         None where neither job requires l or t.
@@ -82,17 +82,17 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
     if not asked:
         return None
     numbers = sorted({promises.columns.index(column) for _, column, _, _ in asked})
-    database.execute(numbered_classes_sql(numbers, persons=persons))
+    database.execute(numbered_classes_sql(numbers, count_persons=count_persons))
     table = database.sql(sizes_sql(numbers)).to_arrow_table()
     sizes, failing = table["size"].to_numpy(), np.zeros(len(table), np.bool_)
     for kind, column, said, whose in asked:
         number = promises.columns.index(column)
         known = table[f"has_{number}"].to_numpy()
-        spread, digests = _spread(database, job, number, whose, persons=persons)
+        spread, digests = _spread(database, job, number, whose, persons=count_persons)
         model = _model(job, promises, kind, (column, said, whose), digests, store)
-        failing |= known & model.fails(sizes, {column: spread})
+        failing |= known & model.failing(sizes, {column: spread})
     database.register(FAILING, pa.table({"number": np.flatnonzero(failing)}))
-    [(found,)] = database.execute(values_at_risk_sql(persons=persons)).fetchall()
+    [(found,)] = database.execute(values_at_risk_sql(count_persons=count_persons)).fetchall()
     return int(found)
 
 
@@ -101,10 +101,10 @@ def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: s
 
     The digest of the null comes last.
     """
-    values = database.sql(joint_values_sql(number, persons=persons)).to_arrow_table()
+    values = database.sql(joint_values_sql(number, count_persons=persons)).to_arrow_table()
     if values.num_rows * BYTES_PER_VALUE > job.memory:
         raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
-    whole = database.sql(source_values_sql(whose, number, persons=persons)).to_arrow_table()
+    whole = database.sql(source_values_sql(whose, number, count_persons=persons)).to_arrow_table()
     held, all_of = values["value"].to_numpy(), whole["value"].to_numpy()
     digests = np.unique(np.concatenate([held, all_of]).astype(np.uint64))
     if len(digests) and digests[0] == NOBODY:

@@ -185,7 +185,7 @@ def _folded(
             digests = f"read_parquet({literal(str(run.store.path(disclosed.digests)))})"
             connection.execute(keyed_disclosures_sql(digests, owners, secret, literal(release), whose))
             again = bool(head and release in head.releases)
-            connection.execute(all_releases_sql(again=again))
+            connection.execute(all_releases_sql(is_published_again=again))
             [row] = connection.execute(joined_people_sql(k)).fetchall()
             figures = dict(zip(("people", "below_k", "by_labels", "smallest"), map(int, row), strict=True))
             return figures, None if again else _write(registry, release, family, head, k, connection)

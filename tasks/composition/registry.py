@@ -30,7 +30,7 @@ from tasks.composition.release_history import MOST_RELEASES, count_releases_sinc
 from tasks.counting.contents import Sketches
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import ChunkedSource
-from tasks.store.files import clear_parts, file_digest, locked, private_folder, write_atomically
+from tasks.store.files import clear_partial_files, file_digest, locked, private_folder, write_atomically
 from tasks.store.place import work_of
 from tasks.store.secret import FolderSecret, create_secret, seal, unsealed
 from tasks.store.store import Store
@@ -226,7 +226,7 @@ def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
         return
     folder = _folder(job)
     with locked(folder / LOCK, fcntl.LOCK_EX):
-        clear_parts(folder)
+        clear_partial_files(folder)
         try:
             secret = create_secret(folder / KEY)
         except SecretError:

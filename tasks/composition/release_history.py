@@ -23,7 +23,7 @@ from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode, fingerprint_of
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import RELEASES, Artifact, Store
-from tasks.writing.people import Part, WrittenPersons
+from tasks.writing.people import KeptRecords, WrittenPersons
 
 FOLDER = RELEASES
 MOST_RELEASES = 10
@@ -59,7 +59,7 @@ class Entry(FrozenModel):
         people: The persons of each class; empty where the job named no person.
         classes: The values that these classes publish.
         parts: The records of its source with their classes, compared with other releases.
-        digested: Columns whose digests ``parts`` hold, as ``Digested`` has them, each with the kind of its values; None in older entries.
+        digested: Columns whose digests ``parts`` hold, as ``DigestedColumns`` has them, with the kind of values; None in older entries.
         by_source: Whether these digests are of values of the source; in older entries they are of published values.
         promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
@@ -76,7 +76,7 @@ class Entry(FrozenModel):
     code: str = ""
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[KeptRecords, ...] = ()
     digested: tuple[Kinds, Kinds, Kinds] | None = None
     by_source: bool = False
     promised: dict[str, dict[str, Any]] | None = None
@@ -105,7 +105,7 @@ def write_entry(
     manifest: Manifest,
     source: ChunkedSource,
     persons: WrittenPersons,
-    parts: Sequence[Part],
+    parts: Sequence[KeptRecords],
     digested: Sequence[Kinds] | None = None,
 ) -> None:
     """Write the history entry of a release, for comparison with later runs.
@@ -138,10 +138,10 @@ def write_entry(
         people=persons.people,
         classes=persons.classes,
     )
-    keep_entry(entry, run.store)
+    save_entry(entry, run.store)
 
 
-def keep_entry(entry: Entry, store: Store) -> None:
+def save_entry(entry: Entry, store: Store) -> None:
     """Save a release's entry of the run folder's history beside the artefacts of its store."""
     path = private_folder(store.folder / FOLDER) / f"{entry.release}.record"
     write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))

@@ -19,7 +19,7 @@ from schemas.job.job import Job
 from schemas.tables import chunk_histogram_types
 from tasks.counting.domains import DOMAINS, ChunkReading, axis_names
 from tasks.engine.runs import Run
-from tasks.engine.steps import each
+from tasks.engine.steps import run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
@@ -30,7 +30,7 @@ OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
 
 
-def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
+def write_chunk_histogram(given: ChunkReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
     """Write one chunk's histogram at the finest node, coded by its own domains; return how many cells.
 
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
@@ -48,13 +48,13 @@ def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, batches: Itera
     return write_cells(path, *counter.result())
 
 
-HISTOGRAMS = FileStep(OF_CHUNK, make=count_cells_of, reads=DOMAINS.reads, under=DOMAINS)
+HISTOGRAMS = FileStep(OF_CHUNK, make=write_chunk_histogram, reads=DOMAINS.reads, under=DOMAINS)
 """The cells of a chunk."""
 
 
 def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
     """Count the finest-node histograms of all chunks, each coded against its own domains (phase 2)."""
-    return each(run, HISTOGRAMS, ChunkReading.of(run, source), source.chunks)
+    return run_for_items(run, HISTOGRAMS, ChunkReading.of(run, source), source.chunks)
 
 
 def write_cells(path: Path, words: PackedWords, counts: NDArray[np.int64]) -> int:
@@ -143,7 +143,7 @@ PAIRS = FileStep(
 
 def count_pairs(run: Run, source: ChunkedSource) -> list[Artifact]:
     """Count the person–cell pairs of all chunks, and their histograms (phase 2); none without persons."""
-    return each(run, PAIRS, ChunkReading.of(run, source), source.chunks) if run.job.columns.person else []
+    return run_for_items(run, PAIRS, ChunkReading.of(run, source), source.chunks) if run.job.columns.person else []
 
 
 def write_pairs(path: Path, pairs: Pairs) -> int:
@@ -156,17 +156,17 @@ def write_pairs(path: Path, pairs: Pairs) -> int:
     return len(table)
 
 
-def read_pairs(artifact: Artifact, store: Store, share: int, shares: int) -> Pairs:
+def read_pairs(artifact: Artifact, store: Store, share: int, share_count: int) -> Pairs:
     """Read the person–cell pairs of one share of the persons.
 
     Row groups without any of these persons are skipped.
     """
     with pq.ParquetFile(store.path(artifact)) as file:
         groups = list(range(file.num_row_groups))
-        if shares > 1:
-            low, high = share * 2**64 // shares, (share + 1) * 2**64 // shares
+        if share_count > 1:
+            low, high = share * 2**64 // share_count, (share + 1) * 2**64 // share_count
             spans = [file.metadata.row_group(group).column(0).statistics for group in groups]
             groups = [group for group, span in zip(groups, spans, strict=True) if span.max >= low and span.min < high]
         table = file.read_row_groups(groups, use_threads=False)
     persons, cells, counts = (table[name].to_numpy() for name in ("person", "cell", "count"))
-    return Pairs(persons, cells.view(np.int32), counts.astype(np.int64)).share(share, shares)
+    return Pairs(persons, cells.view(np.int32), counts.astype(np.int64)).share(share, share_count)

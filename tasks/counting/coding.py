@@ -200,7 +200,7 @@ ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 
 
 def chunk_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
-    """Load the domains against which a chunk's histogram is coded; raise if they are missing."""
+    """Load the domains by which a chunk's histogram is coded; raise ``StorageError`` if they are missing."""
     found = store.find("domains", part.key)
     if found is None:
         raise StorageError.malformed("domains", ["missing"])

@@ -19,7 +19,7 @@ from schemas.job.job import Job
 from tasks.counting.chunk_histograms import person_key
 from tasks.counting.domains import ChunkReading
 from tasks.engine.runs import Run
-from tasks.engine.steps import BUNDLES, each, merge_on_cluster
+from tasks.engine.steps import BUNDLES, merge_on_cluster, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
@@ -45,7 +45,7 @@ _NONE = np.empty(0, np.uint64)
 NO_CONTENTS = Sketches(Sketch.of(_NONE), Sketch.of(_NONE))
 
 
-class Digested(NamedTuple):
+class DigestedColumns(NamedTuple):
     """The columns whose values are kept as digests of each record.
 
     Attributes:
@@ -79,13 +79,13 @@ class Digested(NamedTuple):
         """The sensitive columns whose published values are not those of the source."""
         return {*self.values} & {*self.untreated}
 
-    def arranged(self) -> Digested:
-        """Return the same with all columns that several tables publish in ``shown`` and ``labels``."""
+    def arranged(self) -> DigestedColumns:
+        """Return the columns with ``shown`` and ``labels`` set, as several tables publish them."""
         shown = {*self.untreated, *self.values}
         return self._replace(shown=tuple(sorted(shown)), labels=tuple(sorted({*self.names} - shown)))
 
 
-def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
+def digested_by(job: Job, payload: Sequence[str] = ()) -> DigestedColumns:
     """Return the columns whose digests a release keeps for comparison with later ones.
 
     Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
@@ -102,14 +102,14 @@ def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
     names = sorted({*(qid.name for qid in job.columns.quasi_identifiers), *sensitive})
     remade = job.columns.ways.keys() | job.columns.normalised.keys()
     untreated = {name for name in payload if name not in others} | {name for name in sensitive if name in remade}
-    return Digested(tuple(names), tuple(sorted(untreated)), tuple(sensitive))
+    return DigestedColumns(tuple(names), tuple(sorted(untreated)), tuple(sensitive))
 
 
 @dataclass(frozen=True)
 class ContentReading(ChunkReading):
     """Settings for digesting records: job, types, store and digested columns."""
 
-    by: Digested
+    by: DigestedColumns
 
 
 def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
@@ -121,7 +121,7 @@ def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: It
         path: Gets the digests.
         batches: Its rows with these columns as they are published, where they are at hand and the job names no person.
     """
-    table = contents_table(given.job, given.by, chunk, batches)
+    table = record_digest_table(given.job, given.by, chunk, batches)
     # Of values there are few, most digests are all different.
     packed = [name for name in table.column_names if name.startswith("value_")]
     pq.write_table(table, path, compression="none", use_dictionary=packed, write_statistics=False)
@@ -137,12 +137,12 @@ CONTENTS = FileStep(
 """The digests by which the records of a chunk are re-linked."""
 
 
-def contents_of_chunks(run: Run, source: ChunkedSource, columns: Digested) -> list[Artifact]:
+def contents_of_chunks(run: Run, source: ChunkedSource, columns: DigestedColumns) -> list[Artifact]:
     """Return the record digests of all chunks in some columns, and the digests of their persons."""
-    return each(run, CONTENTS, ContentReading(run.job, source.columns, run.store, columns), source.chunks)
+    return run_for_items(run, CONTENTS, ContentReading(run.job, source.columns, run.store, columns), source.chunks)
 
 
-def contents_table(job: Job, columns: Digested, chunk: Chunk, batches: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
+def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batches: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
     """Return the digests of each record of a chunk: ``content``, ``person``, ``untreated``, ``value_0`` ….
 
     All are uint64, in the order of the records. ``person`` is there where the job names persons, ``untreated``
@@ -157,7 +157,7 @@ def contents_table(job: Job, columns: Digested, chunk: Chunk, batches: Iterable[
     person = job.columns.person
     republished = not job.columns.ways.keys().isdisjoint(columns.linking)
     wanted = list(dict.fromkeys([*([] if republished else columns.linking), *columns.values, *person]))
-    found: dict[str, list[Digests]] = {name: [_NONE] for name in contents_columns(job, columns)}
+    found: dict[str, list[Digests]] = {name: [_NONE] for name in record_digest_columns(job, columns)}
     for batch in read_chunk(chunk, wanted, plain=person) if batches is None or republished else batches:
         if not republished:
             _append_together(batch, columns, found)
@@ -165,20 +165,20 @@ def contents_table(job: Job, columns: Digested, chunk: Chunk, batches: Iterable[
             found["person"].append(digests_of([batch.column(name) for name in person], batch.num_rows))
         for number, name in enumerate(columns.values):
             found[f"value_{number}"].append(digests_of([batch.column(name)], batch.num_rows))
-    for batch in read_chunk(chunk.as_in_source(), columns.linking) if republished else ():
+    for batch in read_chunk(chunk.with_source_values(), columns.linking) if republished else ():
         _append_together(batch, columns, found)
     return pa.table({name: np.concatenate(parts) for name, parts in found.items()})
 
 
-def _append_together(batch: pa.RecordBatch, columns: Digested, found: Mapping[str, list[Digests]]) -> None:
+def _append_together(batch: pa.RecordBatch, columns: DigestedColumns, found: Mapping[str, list[Digests]]) -> None:
     """Append the digests of the columns that link records, and of those that show a change."""
     found["content"].append(_together(batch, columns.names, columns.names))
     if columns.untreated:
         found["untreated"].append(_together(batch, columns.untreated, columns.names))
 
 
-def contents_columns(job: Job, columns: Digested) -> list[str]:
-    """Return the names of the columns of ``contents_table``."""
+def record_digest_columns(job: Job, columns: DigestedColumns) -> list[str]:
+    """Return the column names of a chunk's table of record digests, such as ``content``, ``person``."""
     persons, untreated = ["person"] * bool(job.columns.person), ["untreated"] * bool(columns.untreated)
     return ["content", *persons, *untreated, *(f"value_{number}" for number in range(len(columns.values)))]
 

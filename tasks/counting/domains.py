@@ -60,9 +60,9 @@ def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
     return [working_type(columns.field(name).type) for name in axis_names(job)]
 
 
-def schema_of(job: Job, *, persons: bool = False) -> TableSchema:
+def domain_table_schema(job: Job, *, with_persons: bool = False) -> TableSchema:
     """Return the schema of the job's domain table, with or without a column of persons."""
-    return domain_schema(value_columns(job), persons=persons)
+    return domain_schema(value_columns(job), with_persons=with_persons)
 
 
 def value_columns(job: Job) -> list[str]:
@@ -98,7 +98,7 @@ class RowCache:
             self.batches.append(batch)
 
 
-def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, row_cache: RowCache | None = None) -> int:
+def write_chunk_domains(given: ChunkReading, chunk: Chunk, path: Path, row_cache: RowCache | None = None) -> int:
     """Check and write a chunk's distinct values of QIDs and modelled sensitive columns; return how many.
 
     Sensitive columns are guarded if a privacy model looks at them.
@@ -127,7 +127,7 @@ def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, row_cache: R
 
 DOMAINS = FileStep(
     "domains",
-    make=count_domains_of,
+    make=write_chunk_domains,
     reads=lambda _given, chunk: chunk.key,
     settings=lambda given: axis_names(given.job),
     # The cells of a chunk are coded against its own domains and have the same key: so both are of one code.
@@ -141,7 +141,7 @@ def _bundle(given: ChunkReading, parts: Sequence[Artifact], path: Path) -> int:
 
 
 def _merge(given: ChunkReading, merge: Merge, path: Path) -> int:
-    return _add(given, merge.read, path, schema_of(given.job), "domain")
+    return _add(given, merge.read, path, domain_table_schema(given.job), "domain")
 
 
 def _add(given: ChunkReading, parts: Sequence[Artifact], path: Path, promised: TableSchema, name: str) -> int:
@@ -175,7 +175,7 @@ def _check_moments(table: pa.Table, names: Sequence[str], types: Sequence[pa.Dat
         outside = pc.or_(pc.less(numbers, first.number), pc.greater(numbers, last.number))
         beyond = pc.fill_null(outside, False).to_numpy(zero_copy_only=False)
         if beyond.any():
-            raise ValuesError.no_moments(name, int(table["count"].to_numpy()[beyond].sum()), first.text, last.text)
+            raise ValuesError.moments_out_of_range(name, int(table["count"].to_numpy()[beyond].sum()), first.text, last.text)
 
 
 def _check_finite(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:

@@ -56,7 +56,7 @@ class RootTable(DomainTable):
         return cls(table.job, table.domain, table.store, table.spill, root)
 
 
-def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[CellAccumulator] = ()) -> int:
+def write_root_histogram(given: RootTable, merge: Merge, path: Path, beside: Sequence[CellAccumulator] = ()) -> int:
     """Sum the chunks' histograms into the root histogram at ``path``, ascending by cell; count its cells.
 
     Args:
@@ -74,7 +74,7 @@ def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[
 
 HISTOGRAM = FileStep(
     "histogram",
-    make=add_histograms,
+    make=write_root_histogram,
     reads=lambda given, merge: [given.coding.key, given.root, fingerprints(merge.parts)],
 )
 """The root histogram of the source."""
@@ -136,7 +136,7 @@ def fingerprints(artifacts: Sequence[Artifact]) -> list[tuple[str, str]]:
     return sorted((part.key, part.sha256) for part in artifacts)
 
 
-def count_roots(table: DomainTable, roots: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int) -> list[Artifact]:
+def root_histograms(table: DomainTable, roots: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int) -> list[Artifact]:
     """Return a histogram artefact for each coarser root; sum all missing ones in one pass.
 
     Args:
@@ -201,7 +201,7 @@ def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artif
         waiting = [counting_bitmap for counting_bitmap in counting_bitmaps if counting_bitmap.at_least <= most]
         if share:
             for counting_bitmap in waiting:
-                counting_bitmap.turn()
+                counting_bitmap.start_next_share()
         _mark(coding, parts, waiting, most, store)
     return [counting_bitmap.at_least > most for counting_bitmap in counting_bitmaps]
 
@@ -253,10 +253,10 @@ class ChunkSums:
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
         """Sum the chunks' finest-node histograms to histograms at the given coarser nodes, in one pass."""
-        return count_roots(self.table, roots, self.parts, most_cells)
+        return root_histograms(self.table, roots, self.parts, most_cells)
 
-    def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Return for each node whether its records certainly occupy more than ``most`` cells.
+    def nodes_with_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
+        """Return, for each node, whether its records certainly occupy more than ``most`` cells.
 
         Arguments are as of ``surely_too_many_cells``.
         """
@@ -280,7 +280,7 @@ class ChunkSumsInTasks(ChunkSums):
     def _root(self, given: RootTable) -> Artifact:
         return HISTOGRAM.result(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
 
-    def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
+    def nodes_with_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
         """Return for each node whether it certainly has more than ``most`` cells, counted by workers.
 
         Each worker takes a quarter of a task's memory.
@@ -292,10 +292,12 @@ class ChunkSumsInTasks(ChunkSums):
             Call.once(CROWDED, f"marks {number} of {len(cuts)}", (self.table, nodes, self.parts, most, most_memory))
             for number, nodes in enumerate(cuts, start=1)
         ]
-        return [full for found in map_step(self.run, "marks", count_linearly, calls) for full in found]
+        return [full for found in map_step(self.run, "marks", check_cell_counts_in_task, calls) for full in found]
 
 
-def count_linearly(table: DomainTable, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most: int, memory: int) -> list[bool]:
+def check_cell_counts_in_task(
+    table: DomainTable, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most: int, memory: int
+) -> list[bool]:
     """Return for each node whether it certainly has more than ``most`` cells, in the task of a worker.
 
     Args:

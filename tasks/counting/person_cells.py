@@ -132,8 +132,8 @@ def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
 def shared_persons(
     pairs: Sequence[Artifact],
     cell_positions: Sequence[Numbers] | None,
-    cells: int,
-    shares: int,
+    cell_count: int,
+    share_count: int,
     store: Store,
     keep: Callable[[int, NDArray[np.int32]], Numbers],
 ) -> PersonsOfCells:
@@ -142,14 +142,14 @@ def shared_persons(
     Args:
         pairs: Of all chunks.
         cell_positions: By chunk, what returns the cell that each of its cells falls into; None where chunks have their cells in common.
-        cells: How many cells there are.
-        shares: How many shares.
+        cell_count: How many cells there are.
+        share_count: How many shares.
         store: Has the pairs.
         keep: Keeps the incidences of a share, by its number, and returns a function that returns them.
     """
-    per_cell, person_cells, persons, most = np.zeros(cells, np.int64), list[Numbers](), 0, 0
-    for number in range(shares):
-        made = share_of(_pairs_of(pairs, cell_positions, store, number, shares), cells)
+    per_cell, person_cells, persons, most = np.zeros(cell_count, np.int64), list[Numbers](), 0, 0
+    for number in range(share_count):
+        made = share_of(_pairs_of(pairs, cell_positions, store, number, share_count), cell_count)
         per_cell += made.per_cell
         persons, most = persons + made.size, max(most, made.most_records)
         person_cells.append(keep(number, made.person_cells))

@@ -20,9 +20,9 @@ from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.figures import RepeatedColumn
 from tasks.engine.runs import Run
-from tasks.engine.steps import BUNDLES, each, merge_on_cluster
+from tasks.engine.steps import BUNDLES, merge_on_cluster, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
-from tasks.source.reading import footer_of, opened, read_chunk
+from tasks.source.reading import footer_of, open_source_file, read_chunk
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
@@ -91,7 +91,7 @@ def _as_written(columns: Sequence[str], chunk: Chunk) -> Iterator[tuple[Chunk, l
         return
     for piece in chunk.pieces:
         file = piece.file
-        with opened(file) as read:
+        with open_source_file(file) as read:
             held = {*footer_of(read, file.name).columns.names, *(name for name, *_ in file.partition)}
         # To widen what is not published could fail, and what a file lacks has no values.
         plain = piece.model_copy(update={"file": file.model_copy(update={"drift": None})})
@@ -145,7 +145,7 @@ def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, Rep
     given = RepeatReading(tuple(countable_identifiers(run.job, source)), run.store)
     if not given.columns:
         return {}
-    parts = each(run, REPEATED_VALUES, given, source.chunks)
+    parts = run_for_items(run, REPEATED_VALUES, given, source.chunks)
     return repeated_columns(given, merge_on_cluster(run, BUNDLED, given, parts, always_merged=REPEATED_VALUES.name))
 
 

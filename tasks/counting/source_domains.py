@@ -17,9 +17,9 @@ from core.columns.numbers import as_numbers, is_numerical, to_numpy
 from core.recoding.ends import Ends, shared_ends
 from schemas.job.job import Job
 from schemas.job.method import METHODS
-from tasks.counting.chunk_histograms import HISTOGRAMS, count_cells_of
+from tasks.counting.chunk_histograms import HISTOGRAMS, write_chunk_histogram
 from tasks.counting.coding import Coding
-from tasks.counting.contents import CONTENTS, ContentReading, Digested, digest_contents, digested_by
+from tasks.counting.contents import CONTENTS, ContentReading, DigestedColumns, digest_contents, digested_by
 from tasks.counting.domains import (
     BUNDLED,
     DOMAINS,
@@ -28,15 +28,15 @@ from tasks.counting.domains import (
     RowCache,
     axis_names,
     axis_types,
-    count_domains_of,
+    domain_table_schema,
     qid_names,
-    schema_of,
+    write_chunk_domains,
 )
 from tasks.engine.runs import Run
-from tasks.engine.steps import Merge, each, merge_on_cluster, one
+from tasks.engine.steps import Merge, merge_on_cluster, run_for_item, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.duckdb_objects import register_objects
-from tasks.source.person_records import has_person_sql
+from tasks.source.person_records import person_condition_sql
 from tasks.store.database import connect, quote
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
@@ -60,15 +60,15 @@ class FirstReading(ChunkReading):
 
     most: int
     cells: bool
-    by: Digested | None
+    by: DigestedColumns | None
 
 
 def _read(given: FirstReading, chunk: Chunk) -> Artifact:
     others = [name for name in (given.by.read if given.by else ()) if name not in axis_names(given.job)]
     held = RowCache(given.most, others if given.most else ())
-    made = DOMAINS.save_artifact(given, chunk, lambda path: count_domains_of(given, chunk, path, held))
+    made = DOMAINS.save_artifact(given, chunk, lambda path: write_chunk_domains(given, chunk, path, held))
     if held.batches is not None and given.cells:
-        HISTOGRAMS.save_artifact(given, chunk, partial(count_cells_of, given, chunk, batches=held.batches))
+        HISTOGRAMS.save_artifact(given, chunk, partial(write_chunk_histogram, given, chunk, batches=held.batches))
     if held.batches is not None and given.by:
         contents = ContentReading(given.job, given.columns, given.store, given.by)
         CONTENTS.save_artifact(contents, chunk, partial(digest_contents, contents, chunk, batches=held.batches))
@@ -79,19 +79,20 @@ READ: FilesStep[FirstReading, Chunk, Artifact] = FilesStep("domains", make=_read
 """The domains of a chunk, and what the next steps would read it for once more."""
 
 
-def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known: bool = False) -> Sequence[Artifact]:
+def count_domains(run: Run, source: ChunkedSource, *, count_cells: bool = False, digest_records: bool = False) -> Sequence[Artifact]:
     """Count each chunk's domains (phase 1), and more from the same read; return an artefact per chunk.
 
     Args:
         run: The run.
         source: Its chunks.
-        cells: Whether their histograms are wanted next: those of chunks that are small enough to be held are counted without another look.
-        known: The same for the digests by which their records are re-linked.
+        count_cells: Whether their histograms are wanted next: those of chunks that are small enough
+            to be held are counted without another look.
+        digest_records: The same for the digests by which their records are re-linked.
     """
-    by = digested_by(run.job, source.payload) if known and not run.job.is_scratch else None
+    by = digested_by(run.job, source.payload) if digest_records and not run.job.is_scratch else None
     # With persons, cells are counted together with their pairs.
-    most = run.job.task_memory // (SHARE_IN_MEMORY * run.workers) if (cells or by) and not run.job.columns.person else 0
-    return each(run, READ, FirstReading(run.job, source.columns, run.store, most, cells, by), source.chunks)
+    most = run.job.task_memory // (SHARE_IN_MEMORY * run.workers) if (count_cells or by) and not run.job.columns.person else 0
+    return run_for_items(run, READ, FirstReading(run.job, source.columns, run.store, most, count_cells, by), source.chunks)
 
 
 def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) -> Artifact:
@@ -100,10 +101,10 @@ def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) ->
     It has the persons of values where ranges may end only at values that k persons share.
     """
     given = ChunkReading.of(run, source)
-    merged = run.domain = one(run, MERGED, given, Merge(parts, merge_on_cluster(run, BUNDLED, given, parts)), "merge domains")
+    merged = run.domain = run_for_item(run, MERGED, given, Merge(parts, merge_on_cluster(run, BUNDLED, given, parts)), "merge domains")
     if not needs_persons(run.job):
         return merged
-    return one(run, PERSONS, PersonsReading(run.job, source, run.store, run.spill), merged, "persons of values", elsewhere=True)
+    return run_for_item(run, PERSONS, PersonsReading(run.job, source, run.store, run.spill), merged, "persons of values", elsewhere=True)
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
@@ -154,7 +155,9 @@ def _count(given: PersonsReading, domain: Artifact, path: Path) -> int:
         numbers = position < len(names) and as_numbers(axis.values.drop_null()) is not None
         persons = _persons_at(given, names[position], axis.values) if numbers else np.zeros(len(axis.counts), np.int64)
         axes[position] = axis._replace(persons=persons)
-    return write_domains(path, domain_blocks(axes, axis_types(job, given.source.columns)), schema_of(job, persons=True), "domain")
+    return write_domains(
+        path, domain_blocks(axes, axis_types(job, given.source.columns)), domain_table_schema(job, with_persons=True), "domain"
+    )
 
 
 PERSONS = FileStep(
@@ -171,7 +174,7 @@ def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[n
     """Count the persons at each value, each person at the least value, shape (values,)."""
     job, source = given.job, given.source
     columns = [quote(person) for person in job.columns.person]
-    somebody = has_person_sql({person: source.columns.field(person).type for person in job.columns.person})
+    somebody = person_condition_sql({person: source.columns.field(person).type for person in job.columns.person})
     least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
     with connect(job, given.spill) as connection:
         register_objects(connection, source.relation)

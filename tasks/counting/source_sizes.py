@@ -26,10 +26,10 @@ from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding
-from tasks.counting.histograms import HISTOGRAM, RootTable, add_histograms, bundled_histograms, fingerprints
+from tasks.counting.histograms import HISTOGRAM, RootTable, bundled_histograms, fingerprints, write_root_histogram
 from tasks.counting.person_cells import combinations_of, persons_of_combinations, qids_of_words
 from tasks.engine.runs import Run
-from tasks.engine.steps import Merge, one, remote_takes_all_chunks
+from tasks.engine.steps import Merge, remote_takes_all_chunks, run_for_item
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
@@ -78,7 +78,7 @@ class Sizes(FrozenModel):
         return risk_of(ClassSizes(counts, np.array(self.classes, np.int64), counts))
 
 
-def sizes_together(parts: Sequence[Sizes]) -> Sizes:
+def summed_sizes(parts: Sequence[Sizes]) -> Sizes:
     """Add up the sizes of parts of the source without common combinations, such as fragments."""
     added: Counter[int] = Counter()
     for part in parts:
@@ -87,7 +87,7 @@ def sizes_together(parts: Sequence[Sizes]) -> Sizes:
 
 
 def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
-    """Return SQL for ``size`` and ``classes``: how many combinations of QID values have so many records.
+    """Return SQL that counts QID combinations (``classes``) by their number of records (``size``).
 
     It is right because counts of disjoint chunks add up, and so do those of cells that differ in a sensitive value alone.
 
@@ -129,7 +129,7 @@ def _count(given: DomainTable, cells: CellFiles, path: Path) -> int:
     if not cells.pairs:
         return _write(_counted(given, cells.files), path)
     parts = persons_of_combinations(given.coding, cells.files, cells.pairs, given.store, given.job.memory)
-    return _write(sizes_together([Sizes.of(part) for part in parts]), path)
+    return _write(summed_sizes([Sizes.of(part) for part in parts]), path)
 
 
 def _write(found: Sizes, path: Path) -> int:
@@ -156,7 +156,7 @@ def _add(given: RootTable, merge: Merge, path: Path) -> int:
     wanted = can_count_sizes(given.coding, given.root, merge.parts) and SIZES.find(given, cells) is None
     # What workers of a cluster summed at the root tells nothing finer.
     combinations = _combinations(given.job, given.coding, merge.parts) if wanted and merge.read[0].step == OF_CHUNK else None
-    rows = add_histograms(given, merge, path, [combinations] if combinations else [])
+    rows = write_root_histogram(given, merge, path, [combinations] if combinations else [])
     if combinations and combinations.rows:
         SIZES.save_artifact(given, cells, partial(_write, Sizes.of_combinations(combinations)))
     return rows
@@ -172,7 +172,7 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, chunk_histograms: S
     # Sizes of persons are counted of pairs, and those of the finest root of the sum.
     alone = root == given.coding.finest or bool(run.job.columns.person)
     merge = Merge(chunk_histograms, bundled_histograms(run, given, chunk_histograms))
-    return one(run, HISTOGRAM if alone else WITH_SIZES, given, merge, "merge histograms")
+    return run_for_item(run, HISTOGRAM if alone else WITH_SIZES, given, merge, "merge histograms")
 
 
 def count_sizes(
@@ -187,7 +187,9 @@ def count_sizes(
         return None
     files = [histogram] if root == given.coding.finest and not pairs else chunk_histograms
     # The histogram of all chunks is the flow's to read; theirs, and pairs, are as many as there are records.
-    return one(run, SIZES, given, CellFiles(files, pairs), "sizes", elsewhere=remote_takes_all_chunks(run) and files != [histogram])
+    return run_for_item(
+        run, SIZES, given, CellFiles(files, pairs), "sizes", elsewhere=remote_takes_all_chunks(run) and files != [histogram]
+    )
 
 
 def _combinations(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Combinations | None:
@@ -208,7 +210,7 @@ def _counted(given: DomainTable, files: Sequence[Artifact]) -> Sizes:
         return Sizes.of_combinations(combinations)
     whole = cell_files_in_source_coding(coding, files, store, spill / "sizes")
     if not words:
-        return sizes_together([sizes for file in whole for sizes in _sizes_of(file)])
+        return summed_sizes([sizes for file in whole for sizes in _sizes_of(file)])
     with connect(job, spill) as connection:
         rows = connection.execute(sizes_sql([literal(str(file)) for file in whole], words)).fetchall()
     return Sizes(sizes=tuple(int(size) for size, _ in rows), classes=tuple(int(classes) for _, classes in rows))

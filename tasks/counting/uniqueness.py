@@ -138,7 +138,7 @@ def _count(given: DomainTable, standing: ExposureQuery, path: Path) -> int:
             if pairs
             else cell_files_in_source_coding(coding, files, given.store, folder)
         )
-        connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), person=bool(pairs)))
+        connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), by_person=bool(pairs)))
         asked = {qid: statement(keys_without(coding, position), k) for position, qid in enumerate(qids)} if standing.each else {}
         found = {qid: _exposed(connection, asked_of_it) for qid, asked_of_it in asked.items()}
         whole, persons = Exposed(unique=0, below_k=0), None
@@ -175,15 +175,15 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 """Counts the persons of the table ``cells``, and the records of the one who has most."""
 
 
-def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = False) -> str:
+def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool = False) -> str:
     """Return the SQL that makes the table ``cells``: packed combinations of QID values with records.
 
     Args:
         files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
         words: SQL expressions that name a combination.
-        person: Whether a combination has a row for each of its persons.
+        by_person: Whether a combination has a row for each of its persons.
     """
-    whose = ["person"] if person else []
+    whose = ["person"] if by_person else []
     named = ", ".join([*(f"{word} AS word_{number}" for number, word in enumerate(words)), *whose])
     groups = ", ".join([*(f"word_{number}" for number in range(len(words))), *whose])
     source = f"read_parquet([{', '.join(files)}])"

@@ -33,7 +33,7 @@ from tasks.counting.untreated_figures import (
 )
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import count_remote_workers, each, map_step, one, split_for_workers
+from tasks.engine.steps import count_remote_workers, map_step, run_for_item, run_for_items, split_for_workers
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import ENOUGH, database, literal
 from tasks.store.files import private_folder
@@ -45,12 +45,12 @@ MOST_SHARES = 64
 """Each group of chunks leaves as many pieces; more would be many small ones."""
 
 
-def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
+def sum_in_shares(run: Run, column_count: int, parts: Sequence[Artifact]) -> Summed:
     """Sum up the values of all chunks by tasks, a share of the digests each.
 
     Args:
         run: The run.
-        columns: How many columns were counted.
+        column_count: How many columns were counted.
         parts: Tables of the chunks.
     """
     job, groups = run.job.with_task_memory(), split_for_workers(parts)
@@ -63,8 +63,10 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
             for key, label, one in zip(keys, labels, given, strict=True)
         ]
 
-    keys = [STEP.key([part.sha256 for part in group], shares, columns) for group in groups]
-    apart = map_step(run, "values apart", divide_values_by_share, calls("set apart", keys, [(shares, columns, group) for group in groups]))
+    keys = [STEP.key([part.sha256 for part in group], shares, column_count) for group in groups]
+    apart = map_step(
+        run, "values apart", divide_values_by_share, calls("set apart", keys, [(shares, column_count, group) for group in groups])
+    )
     pieces = [[made[number] for made in apart] for number in range(shares)]
     keys = [STEP.key("sums", [piece.sha256 for piece in mine]) for mine in pieces]
     sums = [json.loads(text) for text in map_step(run, "sum values", sum_of_share, calls("share", keys, [(mine,) for mine in pieces]))]
@@ -74,11 +76,13 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
     return Summed(added, tuple(made[shares] for made in apart))
 
 
-def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
+def divide_values_by_share(
+    job: Job, share_count: int, column_count: int, parts: Sequence[Artifact], key: Key, store: Store
+) -> list[Artifact]:
     """Sum the values of some chunks and divide them by share of digests; the last artefact is a sample."""
     files = [store.path(part) for part in parts]
     statement = f"""
-        CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {shares:d})::INTEGER AS share
+        CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {share_count:d})::INTEGER AS share
         FROM read_parquet([{", ".join(literal(str(file)) for file in files)}]) WHERE "count" > 0 GROUP BY ALL
     """
     spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
@@ -92,8 +96,8 @@ def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[
             [(rows,)] = connection.execute(f"COPY ({selected}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
             return int(rows)
 
-        made = [store.make(STEP.name, STEP.key(key, number), ".parquet", partial(write, number)) for number in range(shares)]
-    return [*made, store.make(STEP.name, STEP.key(key, "sample"), ".parquet", lambda path: _write_sample(path, files, columns))]
+        made = [store.make(STEP.name, STEP.key(key, number), ".parquet", partial(write, number)) for number in range(share_count)]
+    return [*made, store.make(STEP.name, STEP.key(key, "sample"), ".parquet", lambda path: _write_sample(path, files, column_count))]
 
 
 def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
@@ -146,7 +150,7 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
     if not untreated:
         return {}, source
 
-    parts = each(run, VALUES, ValueReading(source.columns, tuple(names), run.store), source.chunks)
+    parts = run_for_items(run, VALUES, ValueReading(source.columns, tuple(names), run.store), source.chunks)
     figures = read_figures(_figures(run, names, person, parts), run.store)
     found = {name: figures.columns[name] for name in untreated}
     if columns.insensitive == REST:
@@ -165,7 +169,7 @@ def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence
     given = FigureReading(run.job.with_task_memory() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
         values = ColumnCounts(parts, sum_in_shares(run, len(names), parts))
-    return one(run, FIGURES, given, values, "look at columns", elsewhere=elsewhere)
+    return run_for_item(run, FIGURES, given, values, "look at columns", elsewhere=elsewhere)
 
 
 def untreated_columns(run: Run, source: ChunkedSource) -> list[str]:

@@ -20,7 +20,7 @@ from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn
 from tasks.source.chunks import Chunk
-from tasks.source.reading import long_texts, opened, read_chunk
+from tasks.source.reading import long_texts, open_source_file, read_chunk
 from tasks.store.database import ENOUGH, database
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
@@ -105,7 +105,7 @@ def _own_texts(chunk: Chunk) -> list[str]:
     file = chunk.pieces[0].file
     if file.path is None or not file.texts:
         return []
-    with opened(file) as read:
+    with open_source_file(file) as read:
         return long_texts(read, file.name, file.texts, CODED_TEXT)
 
 
@@ -225,7 +225,7 @@ def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
 
 
 def value_sums_sql() -> str:
-    """Return SQL over ``$files`` that counts by column: distinct values, those that occur once, and all.
+    """Return SQL over ``$files`` that counts, by column, distinct values, unique ones and all.
 
     A value is in the table of each chunk that holds it, so that counts are added up by digest before any is called unique.
     """

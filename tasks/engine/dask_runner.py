@@ -121,7 +121,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
     @property
     def client(self) -> distributed.Client:
-        """The connection to the scheduler, which starts this machine's cluster or raises ``RunnerError``."""
+        """Dask client of the given scheduler, or of a cluster started here; raises ``RunnerError``."""
         _be_quiet()
         try:
             client: distributed.Client = self.dask.client

@@ -51,7 +51,7 @@ def as_job_flow(function: Callable[[Job], Any]) -> Any:
     The flow takes ``job_file``, a YAML file or what a program gives in its place, and ``settings``, overrides such as ``privacy.k=10``.
     With Prefect it is a Prefect flow, whose parameters are one model, checked before a run begins; else a plain function.
     """
-    checked = _CHECKED[function.__name__] = load_and_run(function)
+    checked = _CHECKED[function.__name__] = with_job_loaded(function)
     return guarded(checked) if without_prefect() else prefect_flow(function.__name__)
 
 
@@ -85,8 +85,8 @@ def prefect_flow(method: str) -> Any:
     return job_flow(_CHECKED[method])
 
 
-def load_and_run(function: Callable[[Job], Any]) -> Callable[..., Any]:
-    """Wrap a function that runs a job: load the job, and refuse it if the function is not its method's.
+def with_job_loaded(function: Callable[[Job], Any]) -> Callable[..., Any]:
+    """Wrap a function that runs a job so that it loads the job first; refuse another method's job.
 
     A deployment's run that waits for the folder keeps the job that it has read.
     """

@@ -142,7 +142,7 @@ class ArtifactWriter:
         self.lost = False
 
     def write(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Create or update one artifact; return its id, None once the server refused; raise if it is gone.
+        """Create or update one artifact; return its id, None if refused; raise ``ServerError`` if stopped.
 
         The artifact's key is the job's name and ``what``.
         """
@@ -208,7 +208,7 @@ def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
     It does nothing where the report cannot be read.
     """
     try:
-        report = Report.model_validate_json(content_of(folder / "report.json", links=False))
+        report = Report.model_validate_json(content_of(folder / "report.json", may_be_link=False))
     except (OSError, ValueError):
         # By now it is published; not to be able to speak of it is no failure.
         return

@@ -23,8 +23,8 @@ PROCESSES = 2
 """Workers that are processes of this machine, each with libraries of its own."""
 
 
-def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
-    """Set the task runner of flows imported from here on, in the environment; raise if options conflict.
+def set_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
+    """Set the task runner of flows imported later, in the environment; raise ``RunnerError`` on conflict.
 
     A scheduler's address alone means Dask.
 
@@ -55,7 +55,7 @@ def check_address(address: str) -> None:
 
 
 def chosen_runner() -> RunnerName:
-    """Return the task runner's name by the environment, ``threads`` by default; raise if it is unusable."""
+    """Return the task runner's name by the environment, or ``threads``; raise ``RunnerError`` if unusable."""
     name = os.environ.get(RUNNER) or "threads"
     if name not in get_args(RunnerName):
         raise RunnerError.unknown(name)

@@ -22,7 +22,7 @@ from schemas.release.increments import Increment
 from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import release_memory
-from tasks.store.files import clear_parts, clear_temporary_folders, owner_only, private_folder
+from tasks.store.files import clear_partial_files, clear_temporary_folders, private_folder, restrict_new_files
 from tasks.store.secret import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
 from tasks.store.work import BucketWork, hold_work
@@ -133,14 +133,14 @@ def locked_run(job: Job) -> Iterator[Run]:
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
-    owner_only()
+    restrict_new_files()
     with hold_work(job) as work:
         spill = work.folder / "spill"
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
         clear_temporary_folders(work.folder, SPILL_FOLDER)
-        clear_parts(work.folder)
-        work.store.begin()
+        clear_partial_files(work.folder)
+        work.store.remove_partial_files()
         secret = secret_of(job)
         # Before anything is made with it: without it the same job on the same data would be another release.
         work.keep()

@@ -77,7 +77,7 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
     return result
 
 
-def one(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
+def run_for_item(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
     """Make a step's result for one item, on a cluster worker if ``elsewhere`` allows.
 
     The result depends on all chunks.
@@ -86,7 +86,7 @@ def one(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str
     return made
 
 
-def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]) -> list[Stepped]:
+def run_for_items(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]) -> list[Stepped]:
     """Make a step's result for each item, several items per call; return the results in order.
 
     Neighbours are made in one call, because a task for each would cost more than the item.
@@ -94,7 +94,7 @@ def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]
     return _each(run, step, given, split_for_workers(items), step.watched)
 
 
-def each_alone(
+def run_for_each_item(
     run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item], label: str = "", workers: int | None = None
 ) -> list[Stepped]:
     """Make a step's result for each item, one item per call; return the results in order.
@@ -111,7 +111,7 @@ def results_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence
     """
     lost = [item for item in items if step.find(given, item) is None] if count_remote_workers() else []
     if lost:
-        each(run, step, given, lost)
+        run_for_items(run, step, given, lost)
     return step(given, items)
 
 
@@ -240,5 +240,5 @@ def merge_on_cluster(
         always_merged: The step of tables that are merged however few there are, because they hold what the flow does not read.
     """
     while count_remote_workers() and (len(parts) > FAN or (always_merged and parts and parts[0].step == always_merged)):
-        parts = each_alone(run, step, given, [parts[first : first + FAN] for first in range(0, len(parts), FAN)])
+        parts = run_for_each_item(run, step, given, [parts[first : first + FAN] for first in range(0, len(parts), FAN)])
     return parts

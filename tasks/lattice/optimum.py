@@ -109,7 +109,7 @@ def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, c
             yield load_histogram(artifact, coding, root, chunks.table.store)
 
     def has_too_many_cells(nodes: Sequence[Node], most: int) -> list[bool]:
-        return chunks.has_too_many_cells(nodes, most, memory // 4)
+        return chunks.nodes_with_too_many_cells(nodes, most, memory // 4)
 
     examination = Examination(
         axes,

@@ -25,10 +25,10 @@ from tasks.counting.coding import Coding
 from tasks.counting.person_cells import PersonsOfCells
 
 
-def most_suppressed(job: Job, records: int) -> int:
+def most_suppressed(job: Job, record_count: int) -> int:
     """Return how many records the suppression limit allows to suppress, exactly."""
     # A float product may fall just below a whole number, and one record fewer would be allowed.
-    return floor(Fraction(job.suppression.limit) * records)
+    return floor(Fraction(job.suppression.limit) * record_count)
 
 
 def class_settings(job: Job, coding: Coding) -> tuple[object, ...]:
@@ -90,7 +90,7 @@ def check_promise(job: Job, coding: Coding, *, suppressed: bool = False) -> None
         spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
     promise = promise_of(job, coding)
     # How many people have a value is not known here: records only tell which values there are, if somebody has them.
-    if (promise.relaxed if job.columns.person or suppressed else promise).fails(np.array([coding.records]), spreads)[0]:
+    if (promise.relaxed if job.columns.person or suppressed else promise).failing(np.array([coding.records]), spreads)[0]:
         raise PrivacyError.one_class_fails(models_promised(job))
 
 
@@ -162,7 +162,7 @@ def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
 
 
 def named_node(job: Job, coding: Coding) -> Node | None:
-    """Return the node that the job names, sensitive axes at 0; None without one; raise if it is invalid."""
+    """Return the node the job names, sensitive axes at 0, or None; raise ``HierarchyError`` if invalid."""
     node = full_domain(job.method).node
     if node is None:
         return None

@@ -27,7 +27,7 @@ from tasks.counting.histograms import ChunkSums, fingerprints, has_given_node, l
 from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import release_memory
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, remote_takes_all_chunks
+from tasks.engine.steps import remote_takes_all_chunks, run_for_item
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.linked_people import best_linked_node, keeps_linked, write_withheld
 from tasks.lattice.node_recodings import CostedRecoding, Local, recode_locally, recode_node
@@ -56,7 +56,7 @@ def has_map(store: Store, key: Key) -> bool:
     return store.find(MAP, key) is not None
 
 
-def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -> Artifact:
+def write_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -> Artifact:
     """Write the lattice map of a search to the store.
 
     Args:
@@ -132,7 +132,7 @@ class Outcome(FrozenModel):
 
 
 def check_hierarchies(job: Job) -> None:
-    """Raise an error for hierarchies that are invalid whatever the data, before any data are read."""
+    """Raise ``HierarchyError``, or ``JobError`` for several, if hierarchies are invalid on any data."""
     qids, faults = list(job.columns.quasi_identifiers), []
     for column, closeness in job.privacy.t.items():
         if closeness.hierarchy is not None:
@@ -150,7 +150,7 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Return the finest node whose histogram fits memory, or the given one; raise below k or if none fits."""
+    """Return the given node, or the finest that fits memory; raise ``PrivacyError`` below k or if none."""
     check_at_least_k(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
@@ -204,7 +204,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
         return kept
     counted = load_histogram(histogram, coding, root, store)
     people = PersonsOfSource(coding, parts, pairs, store, job.memory) if job.columns.person else None
-    whose = check_persons(job, people, counted)
+    whose = count_enough_persons(job, people, counted)
     promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
     sought = Sought(promise, coding.records, job.privacy.k, people)
     chunks = chunks or ChunkSums(given, parts)
@@ -225,7 +225,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
         update={"people": whose, "linked": 0 if linked is None or found is sought_alone else linked.evaluated}
     )
     if found.statuses is not None:
-        keep_map(job, found.statuses, outcome.node, store, key)
+        write_map(job, found.statuses, outcome.node, store, key)
     later = store.make("later", key, ".parquet", partial(write_undeclared_table, stages_table(made.recoding.later))) if made.local else None
     withheld = store.make("withheld", key, ".npy", partial(write_withheld, linked)) if linked else None
     return write_recoding_of_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
@@ -245,11 +245,11 @@ def search_lattice(
     elsewhere = bool(pairs or job.suppression.is_local) and job.replay is None and remote_takes_all_chunks(run)
     if not elsewhere:
         cells = cells._replace(chunks=sums_of_chunks(run, domain, chunk_histograms))
-    return one(run, SEARCH, DomainTable.of(run, domain), cells, "search", elsewhere=elsewhere)
+    return run_for_item(run, SEARCH, DomainTable.of(run, domain), cells, "search", elsewhere=elsewhere)
 
 
-def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
-    """Return the number of persons and the most records of one; raise ``PrivacyError`` if fewer than k.
+def count_enough_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
+    """Count the persons and the most records of one; raise ``PrivacyError`` if fewer than k.
 
     None where no person is named.
     """

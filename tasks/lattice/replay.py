@@ -58,7 +58,7 @@ def replayed_manifest(job: Job) -> Manifest:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Return the node of the replayed release, sensitive axes at 0; raise if numbers of levels differ."""
+    """Return the node of the replayed release; raise ``ReplayError`` if numbers of levels differ."""
     manifest = replayed_manifest(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
@@ -86,8 +86,8 @@ def apply_given_node(job: Job, coding: Coding, sought: Sought, counted: Histogra
     return SearchResult(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
 
 
-def given_node_error(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:
+def given_node_error(job: Job, suppressed_records: int, record_count: int, most: int) -> PrivacyError:
     """Return the error that a replayed or named node suppresses more than the limit."""
     if job.replay is None:
-        return LevelsError.node_fails(suppressed, records, most)
-    return PrivacyError.replay_fails(job.replay.name, suppressed, records, most)
+        return LevelsError.node_fails(suppressed_records, record_count, most)
+    return PrivacyError.replay_fails(job.replay.name, suppressed_records, record_count, most)

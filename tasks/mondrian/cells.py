@@ -100,19 +100,19 @@ def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
 
 
 def check_job_can_be_cut(job: Job, coding: Coding) -> None:
-    """Raise an error if the source fails the job's requirements or intervals are of non-numbers."""
+    """Raise ``PrivacyError`` if one class fails the job, ``SourceError`` for intervals of non-numbers."""
     check_promise(job, coding)
     check_intervals(coding, cutting_of(job, coding).ways)
 
 
-def bytes_of_rows(coding: Coding, rows: int) -> int:
+def bytes_of_rows(coding: Coding, row_count: int) -> int:
     """Return about how many bytes Mondrian takes for so many cells or records."""
-    return rows * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
+    return row_count * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
 
 
-def bytes_of_people(job: Job, records: int) -> int:
+def bytes_of_people(job: Job, record_count: int) -> int:
     """Return about how many bytes the persons of so many records take; 0 where no person is named."""
-    return records * BYTES_PER_PAIR if job.columns.person else 0
+    return record_count * BYTES_PER_PAIR if job.columns.person else 0
 
 
 def works_on_cells(job: Job) -> bool:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from core.columns.coding import PackedWords
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells
-from core.mondrian.fragments import CutTree, Group, cut_tree_by_mondrian, cut_tree_by_quantiles, sampled
+from core.mondrian.fragments import CutTree, Group, cut_tree_by_mondrian, cut_tree_by_quantiles, sample_mask
 from core.mondrian.ranks import ranks_of_columns
 from core.units.pairs import Pairs
 from schemas.errors.base import SourceError
@@ -77,7 +77,7 @@ def _sample(given: SampleReading, chunk: Chunk, path: Path) -> int:
     try:
         for batch in read_chunk(chunk, axis_names(given.job)):
             words = coder.cells(batch.columns)
-            drawn = sampled(words, given.share, seed)
+            drawn = sample_mask(words, given.share, seed)
             found.append(tuple(word[drawn] for word in words))
     except LookupError:
         raise SourceError.changed(chunk.name) from None

@@ -72,21 +72,21 @@ class LeafStatistics:
     values: tuple[NDArray[np.int64], ...]
 
     @classmethod
-    def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> LeafStatistics:
+    def of(cls, coding: Coding, leaf_count: int, tables: Sequence[pa.Table]) -> LeafStatistics:
         """Add up the leaf counts of all chunks to the statistics of a cut tree's leaves."""
         table = pa.concat_tables(tables)
         column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
         made = []
         for position, size in enumerate([1, *(domain.size for domain in coding.sensitive)], start=-1):
             mine = column == position
-            sums = np.bincount(leaf[mine] * size + code[mine], weights=count[mine], minlength=leaves * size)
-            made.append(sums.astype(np.int64).reshape(leaves, size))
+            sums = np.bincount(leaf[mine] * size + code[mine], weights=count[mine], minlength=leaf_count * size)
+            made.append(sums.astype(np.int64).reshape(leaf_count, size))
         return cls(made[0][:, 0], tuple(made[1:]))
 
-    def is_large(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
-        """Return a predicate: whether a group of leaves has at least k units.
+    def size_test(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
+        """Return a function that says whether a group of leaves has at least k units.
 
-        Arguments are those of ``keeps``.
+        Arguments are those of ``promise_test``.
         """
         units = self._units_of(unit)
         return lambda leaves: not promise.too_few(units(leaves))[0]
@@ -104,8 +104,8 @@ class LeafStatistics:
 
         return units
 
-    def keeps(self, promise: Promise, columns: Sequence[str], unit: Unit) -> Callable[[Group], bool]:
-        """Return a predicate: whether a group of leaves satisfies the privacy requirements.
+    def promise_test(self, promise: Promise, columns: Sequence[str], unit: Unit) -> Callable[[Group], bool]:
+        """Return a function that says whether a group of leaves keeps the privacy requirements.
 
         Where persons count, only requirements that hold for unions of classes are checked.
 
@@ -129,7 +129,7 @@ class LeafStatistics:
 
 
 def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
-    """Merge thin leaves with neighbours to fragments that keep the requirements; raise if they cannot.
+    """Merge thin leaves to fragments that keep the requirements; raise ``FragmentsError`` if they cannot.
 
     Args:
         job: Gives the privacy requirements.
@@ -143,13 +143,15 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
     census = LeafStatistics.of(coding, tree.leaves, [read_table(store, one) for one in counted])
     whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
     unit, promise = whose.of_cells if whose else Records(census.records), promise_of(job, coding)
-    made = merge_thin(tree, census.is_large(promise, unit), census.keeps(promise, [domain.qid for domain in coding.sensitive], unit))
-    if not unit.adds_up and len(made) > 1 and not promise.closed:
+    made = merge_thin(
+        tree, census.size_test(promise, unit), census.promise_test(promise, [domain.qid for domain in coding.sensitive], unit)
+    )
+    if not unit.adds_up and len(made) > 1 and not promise.is_closed_under_union:
         raise FragmentsError.of_persons(job.method.name)
     return Merged(groups=made, people=(whose.number, whose.most_records) if whose else None)
 
 
-def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
+def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaf_count: int, store: Store) -> PersonsOfCells:
     """Merge all chunks' person–leaf pairs to the persons of each leaf; raise if they are fewer than k."""
     shares, holds = shares_of(pairs, job.memory)
 
@@ -160,6 +162,6 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: St
             else reader_of_artifact(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
         )
 
-    found = shared_persons(pairs, None, leaves, shares, store, keep)
+    found = shared_persons(pairs, None, leaf_count, shares, store, keep)
     check_at_least_k(job, found.number, "person")
     return found

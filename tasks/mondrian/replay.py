@@ -26,7 +26,7 @@ from tasks.counting.domains import ChunkReading
 from tasks.counting.histograms import HISTOGRAM, RootTable, fingerprints, load_histogram
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.runs import Run
-from tasks.engine.steps import Merge, one
+from tasks.engine.steps import Merge, run_for_item
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.promises import class_settings, most_suppressed
 from tasks.lattice.replay import replayed_manifest
@@ -75,7 +75,7 @@ def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tup
         earlier, before = _earlier(job, source, store)
         assert earlier.recoded is not None
         cells = ReplayedCells(CutCells(histogram, sizes, parts, pairs), earlier.recoded.domain, before)
-        recoding = one(run, REPLAYED, DomainTable.of(run, domain), cells, "apply earlier cuts")
+        recoding = run_for_item(run, REPLAYED, DomainTable.of(run, domain), cells, "apply earlier cuts")
     with run.phase("rewrite"):
         files, people = rewrite_cells(run, source, domain, recoding)
     return files, read_local_outcome(recoding, store), people

@@ -10,11 +10,11 @@ from schemas.errors.base import PrivacyError
 from schemas.errors.methods import FragmentsError
 from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import CellCoder, Coding, DomainTable
-from tasks.counting.source_sizes import count_sizes, merge_histograms, sizes_together
+from tasks.counting.source_sizes import count_sizes, merge_histograms, summed_sizes
 from tasks.engine.calls import Call
 from tasks.engine.peak_memory import release_memory
 from tasks.engine.runs import Run
-from tasks.engine.steps import count_remote_workers, each, each_alone, one, remote_takes_all_chunks, run_step
+from tasks.engine.steps import count_remote_workers, remote_takes_all_chunks, run_for_each_item, run_for_item, run_for_items, run_step
 from tasks.mondrian import fragments
 from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, outcome_of, works_on_cells
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
@@ -26,7 +26,7 @@ from tasks.source.published_columns import shared_columns
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 from tasks.writing.cells import rewrite_cells
-from tasks.writing.people import Part, WrittenPersons
+from tasks.writing.people import KeptRecords, WrittenPersons
 
 ATTEMPTS = 4
 
@@ -46,7 +46,7 @@ def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[
     with run.phase("mondrian"):
         # Whose the cells are is as much as there are records.
         elsewhere = bool(pairs) and remote_takes_all_chunks(run)
-        recoding = one(run, CUTS, table, CutCells(histogram, sizes, parts, pairs), "cut cells", elsewhere=elsewhere)
+        recoding = run_for_item(run, CUTS, table, CutCells(histogram, sizes, parts, pairs), "cut cells", elsewhere=elsewhere)
     with run.phase("rewrite"):
         files, people = rewrite_cells(run, source, domain, recoding)
     return files, read_local_outcome(recoding, run.store), people
@@ -65,13 +65,13 @@ def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tu
         made = _fragments(run, source, table)
     with run.phase(job.method.name):
         given, shares = FragmentReading(job, domain, store, run.spill, source), list(map(FragmentShare, made.groups, made.batches_of_runs))
-        done = each_alone(run, FRAGMENT, given, shares, "fragment", min(run.workers, made.at_a_time))
+        done = run_for_each_item(run, FRAGMENT, given, shares, "fragment", min(run.workers, made.at_a_time))
     # The recount has memory of its own; what fragments took is given back first.
     release_memory()
     losses = [read_losses(fragment.losses, store) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
-    outcome = outcome_of(job, table.coding, losses, figures, sizes_together([part.before for part in losses]), made.people)
-    run.members = [Part(files=(), members=fragment.members) for fragment in done]
+    outcome = outcome_of(job, table.coding, losses, figures, summed_sizes([part.before for part in losses]), made.people)
+    run.members = [KeptRecords(files=(), members=fragment.members) for fragment in done]
     people = WrittenPersons(tuple(part.people for part in done if part.people), tuple(part.classes for part in done if part.classes))
     return [file for fragment in done for file in fragment.files], outcome, people
 
@@ -105,7 +105,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
         if known and not last and _census(run, coding, tree, known).records.max() > most:
             continue
-        parts = each(run, PARTED, given, source.chunks)
+        parts = run_for_items(run, PARTED, given, source.chunks)
         # Fragments are of cells, and ask for no value's code any more.
         coding.drop_cached((CellCoder, coding.finest))
         census = _census(run, coding, tree, [part.leaf_counts for part in parts])
@@ -118,7 +118,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
 
 def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float) -> list[Artifact]:
     """Draw a sample of every chunk's records, in one artefact each."""
-    return each(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
+    return run_for_items(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
 
 
 def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> tuple[CutTree, int]:

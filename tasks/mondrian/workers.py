@@ -30,7 +30,7 @@ from schemas.job.job import Job
 from schemas.job.record_methods import MondrianMethod
 from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, DomainTable
-from tasks.counting.contents import contents_columns, digested_by
+from tasks.counting.contents import digested_by, record_digest_columns
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import class_settings
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of
@@ -90,7 +90,7 @@ MOSTLY = 0.5
 
 
 class FragmentRecords(NamedTuple):
-    """Records of a fragment: packed cells, payload, and digests as in ``contents_table``.
+    """Records of a fragment: packed cells, payload, and digests as in ``record_digest_table``.
 
     The digests of persons are None where none is named.
     """
@@ -202,7 +202,7 @@ def _classified(
     Returns:
         The labelled classes, the class sizes of the original records, and batch by batch the class of each record.
     """
-    gather = partial(_gathered, coding, group, contents_columns(job, digested_by(job, source.payload)))
+    gather = partial(_gathered, coding, group, record_digest_columns(job, digested_by(job, source.payload)))
     if len(batches_of_runs) > 1:
         return _classified_cells(job, coding, gather, batches_of_runs)
     lot = gather(batches_of_runs[0])

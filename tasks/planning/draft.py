@@ -96,9 +96,9 @@ class DraftedJob(NamedTuple):
     obstacle: str
 
 
-def drafted_k(people: int) -> int:
+def drafted_k(person_count: int) -> int:
     """Return the proposed k for a number of people, or of records where no persons are named."""
-    return K if people >= FEW_RECORDS else FEW_K
+    return K if person_count >= FEW_RECORDS else FEW_K
 
 
 def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> DraftedJob:
@@ -168,18 +168,18 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
     ]
 
 
-def with_guessed_quasi_identifiers(proposals: Sequence[Proposal], values: int) -> list[Proposal]:
+def with_guessed_quasi_identifiers(proposals: Sequence[Proposal], least_distinct: int) -> list[Proposal]:
     """Propose quasi-identifiers among published columns where none is proposed yet.
 
     A job needs a quasi-identifier, and other people may know any of these columns.
 
     Args:
         proposals: For all columns.
-        values: Different values of such a column, at least.
+        least_distinct: Different values of such a column, at least.
     """
     if any(one.role == "quasi_identifier" for one in proposals):
         return list(proposals)
-    published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct >= values]
+    published = [one for one in proposals if one.publish_setting and one.hierarchy and one.profile.distinct >= least_distinct]
     able = [one for one in published if one.question] or published
     some = sorted(able, key=lambda one: one.profile.distinct)[:MOST_GUESSED]
     return [
@@ -226,7 +226,7 @@ def _tried(
     trial = best_draft(front.connection, len(surely), able, text, guarded, out.parent)
     final = decided(trial.accepted_proposals)
     known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
-    published = [one.profile.name for one in final.proposals if one.publish or one.role == "quasi_identifier"]
+    published = [one.profile.name for one in final.proposals if one.publish_setting or one.role == "quasi_identifier"]
     others = {name: [other for other in known if other != name] for name in published}
     exposed = columns_exposures(front.connection, others)
     questions = questions_of(final.proposals)
@@ -309,23 +309,23 @@ def published_numbers(front: OpenSource, proposal: Proposal, k: int) -> pa.Array
 def _shared(front: OpenSource, values: pa.Array, owners: Integers, k: int) -> pa.Array:
     """Return values as they are published, rare ones as one; ``owners`` numbers whose each is, shape (n,)."""
     make_value_table(front.connection, [([values], owners.astype(np.uint64))], 1)
-    counted = count_values(front.connection, 0, values.type, k, persons=True, every=False)
+    counted = count_values(front.connection, 0, values.type, k, count_persons=True, every=False)
     return published_values(counted, SHARED, k).apply(values)
 
 
-def count_values_kept(owners: Integers, values: Integers, people: int) -> int:
+def count_values_kept(owners: Integers, values: Integers, person_count: int) -> int:
     """Return how many distinct values of a column every class can hold; 1 if not even two.
 
     Args:
         owners: Shape (n,), whose each value is.
         values: Shape (n,), the values as numbers from 0.
-        people: How many people there are.
+        person_count: How many people there are.
     """
     frequent = np.argsort(-np.bincount(values), kind="stable") if len(values) else values
     kept, others = 1, set(owners.tolist())
     for distinct, value in enumerate(frequent[: MOST_DISTINCT - 1].tolist(), 2):
         others -= set(owners[values == value].tolist())
-        if len(others) < SPARE * people:
+        if len(others) < SPARE * person_count:
             break
         kept = distinct
     return kept

@@ -113,18 +113,22 @@ class DraftContents(NamedTuple):
         return obstacle_sentence(self.sampled, self.k, "person" if self.person else "record", coarsened=coarsened)
 
 
-def obstacle_sentence(people: int, k: int, unit: str, *, coarsened: bool) -> str:
+def obstacle_sentence(person_count: int, k: int, unit: str, *, coarsened: bool) -> str:
     """Return why a draft does not run yet; empty if it does.
 
     Args:
-        people: How many there are, of the unit that k counts.
+        person_count: How many there are, of the unit that k counts.
         k: The least number that share a combination.
         unit: What k counts.
         coarsened: Whether any column is.
     """
     if not coarsened:
         return "It does not run yet: no column seems to be one that others may know. DECIDE which is: a job needs a quasi-identifier."
-    return f"It does not run yet: k = {k} cannot be met by {counted(people, unit)}. Add data, or lower privacy.k." if people < k else ""
+    return (
+        f"It does not run yet: k = {k} cannot be met by {counted(person_count, unit)}. Add data, or lower privacy.k."
+        if person_count < k
+        else ""
+    )
 
 
 def next_commands_sentence(job: str) -> str:
@@ -220,11 +224,11 @@ def _entry(proposal: Proposal, decided: DraftContents) -> str:
     name = yaml_name(proposal.profile.name)
     if proposal.role == "quasi_identifier":
         return f"{{name: {name}, hierarchy: {proposal.hierarchy}}}"
-    if proposal.publish is None:
+    if proposal.publish_setting is None:
         return name
     # Spellings of one value would be several to l.
     spelled = proposal.profile.name in decided.values_kept and proposal.profile.kind == "text"
-    return f"{{name: {name}, publish: {proposal.publish}{', normalise: [case, space, empty]' if spelled else ''}}}"
+    return f"{{name: {name}, publish: {proposal.publish_setting}{', normalise: [case, space, empty]' if spelled else ''}}}"
 
 
 def _person(person: Proposal | None) -> list[str]:

@@ -21,7 +21,7 @@ from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
 from core.mondrian.classes import recode_cells
-from core.mondrian.fragments import sampled
+from core.mondrian.fragments import sample_mask
 from core.mondrian.partition import Rules, Score
 from core.mondrian.recoding import total_losses
 from core.privacy.promise import Promise
@@ -121,7 +121,7 @@ def _drawn(coding: Coding, parts: Sequence[Artifact], share: float, samples: int
     for part in parts:
         words, counts = cells_in_source_coding(coding, part, store)
         for seed, pieces in enumerate(kept):
-            rows = sampled(words, share, seed)
+            rows = sample_mask(words, share, seed)
             pieces.append((tuple(word[rows] for word in words), counts[rows]))
     return [without_sensitive(_added(coding, pieces), coding.hierarchies) for pieces in kept]
 

@@ -42,7 +42,7 @@ from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.tables import load_domains
-from tasks.writing.pseudonyms import with_keys
+from tasks.writing.pseudonyms import with_key_fingerprints
 
 DELIMITER = ";"
 
@@ -115,7 +115,7 @@ def complete_file(job: Job, column: str) -> CompletedHierarchy:
     path = job.folder / spec.csv
     if missing:
         checked_table(column, f"'{spec.csv}'", [*rows, *found.rows])
-        before = spec.content(job.folder).decode("utf-8")
+        before = spec.file_content(job.folder).decode("utf-8")
         end = "\r\n" if "\r\n" in before else "\n"
         text = before + ("" if before.endswith(("\n", "\r")) else end) + _lines(found.rows, spec.delimiter, end)
         write_atomically(path, lambda part: part.write_text(text, "utf-8", newline=""))
@@ -135,7 +135,7 @@ def domain_of(job: Job, column: str) -> Domain:
     The counts are kept for the run.
     """
     with open_run(job) as run:
-        source = with_keys(job, read_source(run))
+        source = with_key_fingerprints(job, read_source(run))
         merged = merge_domains(run, source, count_domains(run, source))
         names = axis_names(job)
         return load_domains(run.store, merged, names)[names.index(column)]

@@ -27,10 +27,10 @@ from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_c
 from tasks.planning.samples import Sample, parquet_sample, unfit_columns
 from tasks.source.extracts import fixed_extract
 from tasks.source.listing import is_hidden
-from tasks.source.locations import located
+from tasks.source.locations import locate_source_files
 from tasks.source.pinned import forget_copies, local_source_file
 from tasks.source.sources import as_parquet, check_column_names, check_same_columns
-from tasks.store.files import owner_only, private_folder
+from tasks.store.files import private_folder, restrict_new_files
 from tasks.store.work import hold_work
 
 DATABASE = ("postgresql://", "postgres://")
@@ -126,7 +126,7 @@ def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
             raise ValuesError.no_names(nameless)
         unfit |= unfit_columns(schema)
     check_same_columns(list(front.schemas), list(front.schemas.values()))
-    columns, records = profile_columns(front.connection, texts=front.texts, unfit=unfit)
+    columns, records = profile_columns(front.connection, all_are_texts=front.texts, unfit=unfit)
     if not records:
         raise SourceError.empty(len(front.files))
     return columns, records
@@ -197,13 +197,13 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
         folder: Of the job.
     """
     job = _stand_in(source, name, folder)
-    owner_only()
+    restrict_new_files()
     entry = FORMATS[job.source.format]
     with hold_work(job) as work:
         store, spill = work.store, private_folder(work.folder / "spill")
         ending.callback(forget_copies, store)
         with fixed_extract(job, store, goes_on=False):
-            found = [local_source_file(one, store) for one in located(job, store)]
+            found = [local_source_file(one, store) for one in locate_source_files(job, store)]
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]
                 return _with_keys(entry, connection, files, ending)

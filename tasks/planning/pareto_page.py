@@ -27,7 +27,7 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.lattice.optimum import Sought, memory_for_cells
 from tasks.lattice.promises import promise_of, searched_axes
-from tasks.lattice.recodings import check_hierarchies, check_persons, choose_root, read_map, search_lattice
+from tasks.lattice.recodings import check_hierarchies, choose_root, count_enough_persons, read_map, search_lattice
 from tasks.report.page import page, percent
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
@@ -59,7 +59,7 @@ class ParetoFront(FrozenModel):
     nodes: list[ShownNode]
 
     @property
-    def chosen(self) -> bool:
+    def has_current_optimum(self) -> bool:
         """Whether the job's current optimum is among the nodes."""
         return any(one.chosen for one in self.nodes)
 
@@ -71,7 +71,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
     check_hierarchies(job)
     with open_run(job) as run:
         source = read_source(run)
-        domain = merge_domains(run, source, count_domains(run, source, cells=True))
+        domain = merge_domains(run, source, count_domains(run, source, count_cells=True))
         coding = load_coding(job, domain, run.store)
         axes = searched_axes(job, coding)
         if Lattice.allowed(axes).nodes > LARGEST:
@@ -81,7 +81,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
         parts = count_histograms(run, source)
         histogram = load_histogram(merge_histograms(run, domain, root, parts), coding, root, run.store)
         people = PersonsOfSource(coding, parts, pairs, run.store, job.memory) if job.columns.person else None
-        check_persons(job, people, histogram)
+        count_enough_persons(job, people, histogram)
         promise = promise_of(job, coding)
         persons = Sought(promise, coding.records, job.privacy.k, people).persons_of_cells(histogram)
         prices = prices_of("gcp", coding.hierarchies, coding.domains, len(coding.sensitive))
@@ -145,7 +145,7 @@ def lattice_of(job: Job) -> LatticeMap:
     check_hierarchies(job)
     with open_run(job) as run:
         source = read_source(run)
-        domain = merge_domains(run, source, count_domains(run, source, cells=True))
+        domain = merge_domains(run, source, count_domains(run, source, count_cells=True))
         root = choose_root(job, load_coding(job, domain, run.store))
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)

@@ -26,8 +26,7 @@ from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge
 from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, uniqueness
 from tasks.counting.untreated import check_published, measure_untreated_columns
 from tasks.engine.runs import Run, policy_in_force
-from tasks.lattice.promises import most_suppressed, searched_axes
-from tasks.lattice.promises import check_promise
+from tasks.lattice.promises import check_promise, most_suppressed, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan, make_local_plan
@@ -41,7 +40,7 @@ from tasks.source.locations import find_names
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
-from tasks.writing.pseudonyms import prefect_stores_secrets, with_keys
+from tasks.writing.pseudonyms import prefect_stores_secrets, with_key_fingerprints
 
 
 class Uniqueness(NamedTuple):
@@ -180,7 +179,7 @@ def find_existing_release(job: Job) -> Manifest | None:
     if prefect_stores_secrets(job) or not job_target(job).may_hold_release():
         return None
     with open_run(job, goes_on=True) as run:
-        source = with_keys(job, read_source(run))
+        source = with_key_fingerprints(job, read_source(run))
         check_published(run, source)
         found = job_target(job).recall(release_id(job, source), run)
         if found:
@@ -200,7 +199,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     """
     check_hierarchies(job)
     with open_run(job) as run:
-        source = with_keys(job, read_source(run))
+        source = with_key_fingerprints(job, read_source(run))
         check_published(run, source)
         passthrough, source = measure_untreated_columns(run, source)
         # Asked before they are counted, after which none would be missing.

@@ -82,17 +82,17 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
 
 
 def profile_columns(
-    connection: duckdb.DuckDBPyConnection, *, texts: bool, unfit: Mapping[str, str] = {}
+    connection: duckdb.DuckDBPyConnection, *, all_are_texts: bool, unfit: Mapping[str, str] = {}
 ) -> tuple[tuple[ColumnProfile, ...], int]:
     """Count the profile of each column of the view ``source``; return profiles and number of records.
 
     Args:
         connection: Has the view.
-        texts: Whether every column of it is text, whatever it holds.
+        all_are_texts: Whether every column of it is text, whatever it holds.
         unfit: Columns of types that a run neither coarsens nor shares, whatever DuckDB reads them as, with the reason.
     """
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
-    kinds = strictest_kinds(connection, list(types)) if texts else {name: _kind(dtype) for name, dtype in types.items()}
+    kinds = strictest_kinds(connection, list(types)) if all_are_texts else {name: _kind(dtype) for name, dtype in types.items()}
     # A duration is a whole number to DuckDB.
     kinds |= dict.fromkeys(unfit, "other")
     not_finite = _not_finite(connection, kinds)

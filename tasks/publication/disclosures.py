@@ -60,7 +60,7 @@ def check_untreated(run: Run, recount: Recount) -> None:
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
-    """Attack written files; return the results, None if turned off; raise if job or policy refuse them.
+    """Attack written files; return results, None if turned off; raise ``AttackError`` if they are refused.
 
     Args:
         run: The run.
@@ -72,7 +72,7 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
         return None
     with run.phase("attacks"):
         played = step_here("attacks", "attack", lambda: _played(run, settings, written, source))
-    if by := refusing(settings, run.policy):
+    if by := refusal_words(settings, run.policy):
         if played.broken:
             raise AttackError.broken([attacks_sentence(one) for one in played.broken], by)
         if played.basis.unplayed:
@@ -90,7 +90,7 @@ def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
     told = joint_warnings(manifest)
     if job.overlaps == "refuse" and (told or manifest.overlaps is None):
         raise OverlapError.recalled(release, told or ("When it was made, no earlier release was looked for.",))
-    if by := refusing(job.attacks, policy):
+    if by := refusal_words(job.attacks, policy):
         if broken := broken_attacks(manifest.attacks):
             raise AttackError.published(release, [attacks_sentence(one) for one in broken], by)
         # Of several tables some attacks are never played.
@@ -101,7 +101,7 @@ def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
         raise UntreatedError.published(release, policy.path)
 
 
-def refusing(settings: AttackSettings | None, policy: Policy | None) -> str:
+def refusal_words(settings: AttackSettings | None, policy: Policy | None) -> str:
     """Return the words for the policy or job that refuses attackable releases; empty if neither does."""
     if policy and policy.attacks:
         return f"the policy '{policy.path}'"
@@ -155,9 +155,9 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], members: Wr
     key, salt = DISCLOSED.key(written.release), run.secret.keyed("disclosed", written.release)
     arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, list(payload), members, salt, key, run.store)
     if written.staging is None:
-        made: Sequence[Artifact] = run_step(run, PHASE, keep_disclosed, Call.once(DISCLOSED, "disclosed", arguments))
+        made: Sequence[Artifact] = run_step(run, PHASE, store_disclosures, Call.once(DISCLOSED, "disclosed", arguments))
     else:
-        made = step_here(PHASE, "disclosed", lambda: keep_disclosed(*arguments))
+        made = step_here(PHASE, "disclosed", lambda: store_disclosures(*arguments))
     digests, owners = made[: len(run.job.columns.links)], list(made[len(run.job.columns.links) :])
     return [
         Disclosed(columns, one, owners.pop(0) if _has_owners(run.job, columns, members) else None)
@@ -170,7 +170,7 @@ def _has_owners(job: Job, columns: Sequence[str], kept: WrittenMembers) -> bool:
     return bool(kept.people) and not discloses_people(job, columns)
 
 
-def keep_disclosed(
+def store_disclosures(
     job: Job, written: Written, payload: Sequence[str], members: WrittenMembers, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
     """Keep the digests of each linking column, then the owners of pseudonyms of non-persons."""

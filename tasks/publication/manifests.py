@@ -19,7 +19,7 @@ from core.units.losses import united_losses
 from schemas.job.job import Job
 from schemas.release.claimed_levels import endpoints_of
 from schemas.release.evidence import PublishedFile
-from schemas.release.figures import Kind, PopulationRisk, Remainder, Together, tellable
+from schemas.release.figures import Kind, PopulationRisk, Remainder, Together, may_publish_count
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_sentence
 from schemas.release.terms import NOT_FOR_NODES, Unreported
 from tasks.counting.source_sizes import Sizes
@@ -253,10 +253,10 @@ def _numerical(job: Job, source: ChunkedSource) -> dict[str, bool]:
     return {name: as_numbers(pa.array([], kind)) is not None for name, kind in types.items()}
 
 
-def risk_after(recount: Recount, suppressed: int, masked: int) -> Figures:
+def risk_after(recount: Recount, suppressed_records: int, masked_records: int) -> Figures:
     """Return the risk of written files, by persons where these were counted."""
-    starred, of_them = recount.fully_suppressed_units(masked)
-    return release_risk(recount.unit_sizes, starred, suppressed, of_them)
+    starred, of_them = recount.fully_suppressed_units(masked_records)
+    return release_risk(recount.unit_sizes, starred, suppressed_records, of_them)
 
 
 def _persons(job: Job, withheld: tuple[int, int], outcome: Outcome | LocalOutcome, recount: Recount) -> Persons | None:
@@ -266,12 +266,12 @@ def _persons(job: Job, withheld: tuple[int, int], outcome: Outcome | LocalOutcom
     source, (lost, losers) = outcome.people[0], withheld
     return Persons(
         columns=tuple(job.columns.person),
-        source=source if tellable(found.released, job.privacy.k, source) else None,
+        source=source if may_publish_count(found.released, job.privacy.k, source) else None,
         released=found.released,
         smallest_class=found.smallest,
         most_records=found.most_records,
         largest_share=share_at_most(found.largest_share),
-        withheld=lost if job.columns.most_records is not None and tellable(losers, job.privacy.k) else None,
+        withheld=lost if job.columns.most_records is not None and may_publish_count(losers, job.privacy.k) else None,
     )
 
 

@@ -39,7 +39,7 @@ from tasks.release.files import BOM, DATA, TABLE, Csv
 from tasks.source.chunks import ChunkedSource
 from tasks.source.locations import NULL
 from tasks.store.database import connect, literal, quote
-from tasks.store.files import file_digest, flush, open_up, private_folder
+from tasks.store.files import apply_user_umask, file_digest, flush, private_folder
 from tasks.store.keys import StepCode
 from tasks.store.place import Bucket
 from tasks.store.store import Artifact, Store
@@ -49,7 +49,7 @@ Numbered = tuple[int, Artifact]
 """A data file with its number in the release."""
 
 
-def numbered(files: Sequence[Artifact]) -> list[Numbered]:
+def number_output_files(files: Sequence[Artifact]) -> list[Numbered]:
     """Return the files that have records, numbered from 1 in the order of the release."""
     return list(enumerate((file for file in files if file.rows), start=1))
 
@@ -73,7 +73,7 @@ def _link_or_copy(source: Path, destination: Path) -> None:
         os.link(source, destination)
     except OSError:
         shutil.copyfile(source, destination)
-    open_up(destination)
+    apply_user_umask(destination)
     flush(destination)
 
 
@@ -130,7 +130,7 @@ def check_folders(files: Sequence[PublishedFile]) -> None:
 
 
 def _staged(staging: Path, path: Path, rows: int) -> PublishedFile:
-    open_up(path)
+    apply_user_umask(path)
     flush(path)
     name = path.relative_to(staging).as_posix()
     return PublishedFile(path=name, rows=rows, sha256=file_digest(path), bytes=path.stat().st_size)
@@ -213,7 +213,7 @@ def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path
             staged.append(_staged(staging, path, rows))
     for folder in (staging / DATA).rglob("*"):
         if folder.is_dir():
-            open_up(folder)
+            apply_user_umask(folder)
             flush(folder)
     return staged
 
@@ -257,7 +257,7 @@ def bucket_without_release(job: Job, release: str) -> Bucket:
     A task that comes late, of a run that was taken over, must not put its files in the place of published ones.
     """
     bucket = Bucket(str(job.target))
-    if bucket.has(f"{release}/{MANIFEST}"):
+    if bucket.exists(f"{release}/{MANIFEST}"):
         raise ObjectStoreError.exists(bucket.location_of(release))
     return bucket
 
@@ -279,7 +279,7 @@ class Delivery(FrozenModel):
 
 def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[list[PublishedFile], Csv]:
     """Put the data files of a release into a bucket by tasks; return them and their CSV layout."""
-    job, there = run.job, numbered(files)
+    job, there = run.job, number_output_files(files)
     parts = split_for_workers(there) if job.output.format != "duckdb" else [there]
     # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
     calls = [
@@ -317,7 +317,7 @@ def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, ter
 
 @contextmanager
 def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a spill folder and local copies of data files put into a bucket; raise if a copy differs."""
+    """Yield a spill folder and copies of files in a bucket; raise ``ObjectStoreError`` if a copy differs."""
     place, wrong = Bucket(str(job.target)).below(release), 0
     with scratch(store) as folder:
         for file in staged:

@@ -21,7 +21,7 @@ from tasks.publication.outputs import fetched_files, scratch
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.people import COMBINATIONS, PeopleFiles
 from tasks.recount.recount import count_additional, count_in_classes, recount, written_rows
-from tasks.recount.rows import are_wide, relation_with_values, takes_much
+from tasks.recount.rows import exceeds_half_memory, have_wide_records, relation_with_values
 from tasks.recount.shares import (
     DividedMembers,
     DividedRelease,
@@ -90,11 +90,11 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, members: W
 
 
 def recount_to_text(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> str:
-    """Recount a release in one call of another process; return the recount as text."""
+    """Recount a release on this worker, and return the recount as text for the calling process."""
     return counts_to_text(recount_in_one(job, written, source, members, store))
 
 
-def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
+def divide_written_records(job: Job, written: Written, share_count: int, key: Key, store: Store) -> DividedRelease:
     """Divide the records of data files into shares by class; return faults of columns instead, if any."""
     with (
         written_at_hand(job, written, store) as (spill, files),
@@ -102,16 +102,16 @@ def divide_written_records(job: Job, written: Written, shares: int, key: Key, st
     ):
         if faults:
             return DividedRelease(faults=tuple(faults))
-        made = divide_release(connection, job, source, shares, _keep(store, key, "records"))
+        made = divide_release(connection, job, source, share_count, _keep(store, key, "records"))
         return made.model_copy(update={"digests": tuple(map(file_digest, files))})
 
 
-def divide_written_members(job: Job, members: WrittenMembers, shares: int, first: bool, key: Key, store: Store) -> DividedMembers:
+def divide_written_members(job: Job, members: WrittenMembers, share_count: int, first: bool, key: Key, store: Store) -> DividedMembers:
     """Divide some members of classes into shares by class; the first part has the classes' labels too."""
     files = members.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
-        return divide_members(connection, job, files, shares, lambda kind: _keep(store, key, kind), first=first)
+        return divide_members(connection, job, files, share_count, lambda kind: _keep(store, key, kind), first=first)
 
 
 def count_classes_of(
@@ -181,7 +181,7 @@ class RecountRequest(NamedTuple):
     wide: bool = False
 
 
-def answer(
+def run_requests(
     job: Job,
     written: Written | None,
     source: ChunkedSource | None,
@@ -220,10 +220,10 @@ def _rows(
     with ExitStack() as stack:
         # Of the source the footers are not at hand, but what a record takes is.
         largest = max((max(file.groups, default=0) * file.width for file in source.files), default=0) if source else 0
-        large = bool(source and takes_much(job, largest, len(source.columns)))
+        large = bool(source and exceeds_half_memory(job, largest, len(source.columns)))
         if written:
             spill, files = stack.enter_context(written_at_hand(job, written, store))
-            large = large or are_wide(job, files)
+            large = large or have_wide_records(job, files)
             connection, read, _ = stack.enter_context(written_rows(job, files, spill, written.what, written.layout))
             connection.execute(f"CREATE TEMP VIEW {RELEASE} AS SELECT * FROM {read}")
         else:

@@ -35,7 +35,6 @@ from tasks.publication.recount_calls import (
     ReplacedValues,
     Written,
     WrittenMembers,
-    answer,
     count_additional_of,
     count_classes_of,
     count_persons_of,
@@ -43,6 +42,7 @@ from tasks.publication.recount_calls import (
     divide_written_records,
     recount_in_one,
     recount_to_text,
+    run_requests,
 )
 from tasks.recount.original import Original
 from tasks.recount.recount import ReleaseCounts, recount_by, with_person_counts
@@ -72,23 +72,23 @@ class RecountTasks:
     job: Job
     _made: int = 0
 
-    def each(
-        self, function: Callable[..., Result], label: str, arguments: Sequence[tuple[Any, ...]], *, keyed: bool = True
+    def map_calls(
+        self, function: Callable[..., Result], label: str, arguments: Sequence[tuple[Any, ...]], *, pass_key: bool = True
     ) -> list[Result]:
-        """Call a function once for each tuple of arguments, between the job and the store.
+        """Call ``function(job, *arguments, key, store)`` as a task for each tuple; return the results.
 
         Args:
             function: A function of a module.
             label: Names the calls.
             arguments: Of each call.
-            keyed: Whether it leaves artefacts, under the key or others that are made of it.
+            pass_key: Whether it leaves artefacts, under the key or others that are made of it.
         """
         self._made += 1
         calls = []
         for number, those in enumerate(arguments, start=1):
             # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
             key = RECOUNTED.once()
-            ending = (key, self.run.store) if keyed else (self.run.store,)
+            ending = (key, self.run.store) if pass_key else (self.run.store,)
             name = f"recount {self._made}, {label}: {number} of {len(arguments)}"
             calls.append(Call(key, name, (self.job, *those, *ending), may_leave_process=True))
         return map_step(self.run, PHASE, function, calls)
@@ -139,7 +139,7 @@ class RowsInTasks(ReleaseRows):
         source = self._sources[0].model_copy(update={"files": sources}) if "source" in sides else None
         return self._read(self._answers("count all", [(written, source)], [RecountRequest(statement)])[0])
 
-    def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
+    def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
         """Replace source values by published ones for all later counts."""
         exported = dict[str, Artifact]()
         for name, table in tables.items():
@@ -170,7 +170,7 @@ class RowsInTasks(ReleaseRows):
         return store.make(TALLIES.name, key, ".parquet", write)
 
     def _answers(self, label: str, parts: Sequence[tuple[Any, Any]], asked: Sequence[RecountRequest]) -> list[list[Artifact]]:
-        return self._tasks.each(answer, label, [(*part, asked, self._values) for part in parts])
+        return self._tasks.map_calls(run_requests, label, [(*part, asked, self._values) for part in parts])
 
     def _read(self, made: Sequence[Artifact]) -> str:
         return files_sql([self._tasks.run.store.path(one) for one in made])
@@ -224,7 +224,7 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, members
     sources = [source.model_copy(update={"files": tuple(part), "chunks": ()}) for part in cuts]
     try:
         with connect(run.job, run.spill, last=True) as connection, file_error(written.what):
-            apart = tasks.each(divide_written_records, "set apart", [(part, min(len(parts), MOST_SHARES)) for part in parts])
+            apart = tasks.map_calls(divide_written_records, "set apart", [(part, min(len(parts), MOST_SHARES)) for part in parts])
             _check_parts(written, apart)
             rows = RowsInTasks(connection, tasks, parts, sources, apart[0].types)
             counts = CountsInTasks(tasks, rows, written, source, apart, members)
@@ -294,7 +294,9 @@ class CountsInTasks(ReleaseCounts):
             (self._written.what, number, piece, _members_of(apart, number), self._source.columns, wholes)
             for number, piece in enumerate(self._pieces)
         ]
-        shares = [counts_from_text(ShareClasses, text) for text in self._tasks.each(count_classes_of, "classes", calls, keyed=False)]
+        shares = [
+            counts_from_text(ShareClasses, text) for text in self._tasks.map_calls(count_classes_of, "classes", calls, pass_key=False)
+        ]
         self._counted = [(one.share, one.counts.records) for one in shares]
         return self._with_everybody(apart, merge_share_counts(shares, [kind.least for kind, *_ in models]))
 
@@ -304,7 +306,7 @@ class CountsInTasks(ReleaseCounts):
         if not (job.columns.links or job.population or job.columns.ways or self._kept.people):
             return CrossClassCounts()
         records = tuple(one for piece in self._pieces for one in piece)
-        [text] = self._tasks.each(count_additional_of, "beside classes", [(self._written.what, records, self._kept)], keyed=False)
+        [text] = self._tasks.map_calls(count_additional_of, "beside classes", [(self._written.what, records, self._kept)], pass_key=False)
         return counts_from_text(CrossClassCounts, text)
 
     def control_faults(self, recount: Recount) -> list[str]:
@@ -319,7 +321,7 @@ class CountsInTasks(ReleaseCounts):
         shares = len(self._pieces)
         cuts = groups(self._kept.people, len(self._pieces[0]))
         calls = [(self._kept._replace(people=tuple(part)), shares, number == 0) for number, part in enumerate(cuts)]
-        return self._tasks.each(divide_written_members, "people", calls)
+        return self._tasks.map_calls(divide_written_members, "people", calls)
 
     def _with_everybody(self, apart: Sequence[DividedMembers], whole: ShareClasses) -> ShareClasses:
         """Count the persons of all classes in shares of their own; return the counts with that number."""
@@ -328,7 +330,7 @@ class CountsInTasks(ReleaseCounts):
             return whole
         shares = [(what, tuple(one.persons[number] for one in apart)) for number in range(len(apart[0].persons))]
         many: Counter[int] = Counter()
-        for pairs in self._tasks.each(count_persons_of, "persons", shares, keyed=False):
+        for pairs in self._tasks.map_calls(count_persons_of, "persons", shares, pass_key=False):
             many.update({records: number for records, number in pairs})
         found = replace(persons, released=many.total(), most_records=records_of_k(many, k), records_of_one=max(many, default=0))
         return replace(whole, counts=with_person_counts(whole.counts, found))

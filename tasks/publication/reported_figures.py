@@ -11,7 +11,7 @@ from core.recount.labels.label_losses import DIGITS
 from schemas.errors.base import counted
 from schemas.job.job import Job
 from schemas.job.method import OBJECTIVES, full_domain
-from schemas.release.figures import PassedColumn, RepeatedColumn, tellable
+from schemas.release.figures import PassedColumn, RepeatedColumn, may_publish_count
 from schemas.release.increments import Increment, SourceDigest
 from schemas.release.terms import OWN_NODE
 from tasks.composition.release_history import Entry, last_entry
@@ -33,21 +33,21 @@ SEARCH_FIGURES = ("nodes", "orders_learnt")
 """What is told of a search: how many nodes its lattice has, and of how many hierarchies the order of siblings was learnt."""
 
 
-def reported_ncp(recount: Recount, suppressed: int, masked: int, records: int) -> dict[str, float]:
+def reported_ncp(recount: Recount, suppressed_records: int, masked_records: int, source_records: int) -> dict[str, float]:
     """Return the certainty penalty of each quasi-identifier, suppressed records counting as 1.
 
     Args:
         recount: Of the data files.
-        suppressed: Records that are dropped or masked.
-        masked: How many of them are in the files.
-        records: Of the source.
+        suppressed_records: Records that are dropped or masked.
+        masked_records: How many of them are in the files.
+        source_records: Of the source.
     """
-    dropped = suppressed - masked
-    return {name: round((one.penalty + dropped) / records, DIGITS) for name, one in recount.losses.items()}
+    dropped = suppressed_records - masked_records
+    return {name: round((one.penalty + dropped) / source_records, DIGITS) for name, one in recount.losses.items()}
 
 
 def reported_loss(
-    job: Job, losses: Mapping[str, Figure], recount: Recount, suppressed: int, masked: int, records: int
+    job: Job, losses: Mapping[str, Figure], recount: Recount, suppressed_records: int, masked_records: int, source_records: int
 ) -> dict[str, Figure]:
     """Return the losses that a release reports, by name.
 
@@ -58,22 +58,22 @@ def reported_loss(
         job: The job.
         losses: Losses as they were measured where classes were made.
         recount: Of the data files.
-        suppressed: Records that are dropped or masked.
-        masked: How many of them are in the files.
-        records: Of the source.
+        suppressed_records: Records that are dropped or masked.
+        masked_records: How many of them are in the files.
+        source_records: Of the source.
     """
-    ncp = reported_ncp(recount, suppressed, masked, records)
+    ncp = reported_ncp(recount, suppressed_records, masked_records, source_records)
     gcp = round(sum(ncp.values()) / max(len(ncp), 1), DIGITS)
     told = {name: value for name, value in losses.items() if name in OF_SIZES or (name in OBJECTIVES and _of_labels(name))}
     told["gcp"] = gcp
     if "gcp_held" in losses:
         told["gcp_held"] = gcp
     if "ncp" in losses:
-        told["ncp"] = round(sum(ncp.values()) * records, DIGITS)
-    if "dm_all" in losses and not suppressed:
+        told["ncp"] = round(sum(ncp.values()) * source_records, DIGITS)
+    if "dm_all" in losses and not suppressed_records:
         told["dm_all"] = losses["dm_all"]
     if losses.keys() >= TAXONOMIC:
-        told |= _taxonomic(recount, masked)
+        told |= _taxonomic(recount, masked_records)
     if weights := _weights(job):
         told["weighted"] = round(sum(weights[name] * value for name, value in ncp.items()) / sum(weights.values()), DIGITS)
     return {name: told[name] for name in (*losses, *told) if name in told}
@@ -201,24 +201,24 @@ def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, 
     """Return how many records were not counted again; None where that could reveal fewer than k."""
     told = {"domains_records": domains if may_report_part(job, domains, records) else None}
     # What lies between both follows, too.
-    between = told["domains_records"] is None or tellable(abs(domains - histograms), job.privacy.k)
+    between = told["domains_records"] is None or may_publish_count(abs(domains - histograms), job.privacy.k)
     told["histograms_records"] = histograms if between and may_report_part(job, histograms, records) else None
     return told
 
 
-def may_report_part(job: Job, records: int, *totals: int) -> bool:
+def may_report_part(job: Job, record_count: int, *totals: int) -> bool:
     """Return whether the number of records in a part of the source may be published.
 
     Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
 
     Args:
         job: The job.
-        records: Of the part.
+        record_count: Of the part.
         *totals: That are told, too, and hold the part.
     """
     if job.columns.person:
-        return records == 0 or all(records == total for total in totals)
-    return tellable(records, job.privacy.k, *totals)
+        return record_count == 0 or all(record_count == total for total in totals)
+    return may_publish_count(record_count, job.privacy.k, *totals)
 
 
 def _files(source: ChunkedSource, last: Entry) -> dict[str, str | int]:

@@ -18,12 +18,12 @@ from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Document,
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
 from schemas.release.terms import Terms
-from tasks.release.manifest import MOST_BYTES, is_readable, read_manifest
+from tasks.release.manifest import MOST_BYTES, is_small_enough_to_parse, read_manifest
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.source.chunks import ChunkedSource
-from tasks.store.files import file_digest, flush, open_up, write_atomically
+from tasks.store.files import apply_user_umask, file_digest, flush, write_atomically
 from tasks.store.secret import secret_of
 from tasks.verification.manifest_claims import stated_faults
 
@@ -87,7 +87,7 @@ def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: 
         written: list[Path] = write_texts(staging, texts)
         documents = (Document(path=path.name, sha256=file_digest(path), code=code, bytes=path.stat().st_size) for path in written)
         manifest, text = listing(manifest, tuple(documents), signer.name if signer else None)
-        if not is_readable(text.encode()):
+        if not is_small_enough_to_parse(text.encode()):
             raise LargeManifestError.of_release(manifest.release, len(text), MOST_BYTES)
         last = {MANIFEST: text} | ({SIGNATURE: signer.signature(manifest, text.encode())} if signer else {})
         written += write_texts(staging, last)
@@ -137,5 +137,5 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
 
 def _write(path: Path, text: str) -> Path:
     write_atomically(path, lambda part: part.write_text(text, "utf-8"))
-    open_up(path)
+    apply_user_umask(path)
     return path

@@ -27,10 +27,10 @@ from schemas.release.evidence import MANIFEST, SIGNATURE, PublishedFile, Signabl
 from schemas.release.manifest import FORMAT, Manifest
 from tasks.engine.runs import Run
 from tasks.publication.disclosures import check_recalled
-from tasks.publication.outputs import bucket_without_release, csv_layout, deliver_files, numbered, stage_output
+from tasks.publication.outputs import bucket_without_release, csv_layout, deliver_files, number_output_files, stage_output
 from tasks.release.files import Csv
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, manifest_content, manifest_of, read_manifest
-from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
+from tasks.store.files import USER_UMASK, apply_user_umask, file_digest, flush, open_folder, private_folder, write_atomically
 from tasks.store.keys import fingerprint_of
 from tasks.store.place import Bucket, target_of, work_of
 from tasks.store.store import Artifact
@@ -51,7 +51,7 @@ class TargetWork(Protocol):
         """How often another run took the work over."""
 
     def check(self) -> None:
-        """Raise an error if another run has taken the work over."""
+        """Raise ``WorkError`` if another run has taken the work over."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Target:
             # Each made by itself, so that a folder or a link that others laid there meanwhile is refused.
             staging.mkdir()
             (staging / "data").mkdir()
-            open_up(staging / "data")
+            apply_user_umask(staging / "data")
         except OSError as error:
             raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
         return staging
@@ -125,7 +125,7 @@ class Target:
 
     def write_data(self, run: Run, files: Sequence[Artifact], release: str, staging: Path) -> tuple[list[PublishedFile], Csv]:
         """Write the data files of a release where they are recounted; return them and their CSV layout."""
-        return stage_output(run.job, numbered(files), run.store, staging, run.spill), csv_layout(run.job, files, run.store)
+        return stage_output(run.job, number_output_files(files), run.store, staging, run.spill), csv_layout(run.job, files, run.store)
 
     def folder_of_data(self, staging: Path) -> Path | None:
         """Return the folder of the written data files; None where they are in a bucket."""
@@ -142,7 +142,7 @@ class Target:
         """
         target = self.job.target_path
         try:
-            open_up(staging)
+            apply_user_umask(staging)
             # rename() refuses a folder that is there and not empty, so an old release is never written over.
             staging.rename(target / release)
         except OSError as error:
@@ -264,7 +264,7 @@ class BucketTarget(Target):
 
     def _withdraw(self, release: str, work: TargetWork) -> None:
         work.check()
-        if not self.bucket.has(f"{release}/{MANIFEST}") and self._generation(f"{release}/{self._mark}") <= work.generation:
+        if not self.bucket.exists(f"{release}/{MANIFEST}") and self._generation(f"{release}/{self._mark}") <= work.generation:
             self._remove(release)
 
     def _finish(self, release: str, work: TargetWork) -> None:
@@ -283,7 +283,7 @@ class BucketTarget(Target):
             raise PointerError.not_named(release, bucket.location)
         for mark in bucket.matching(f"{job.name}-{DIGITS}/{self._mark}"):
             left = mark.rsplit("/", 1)[0]
-            if bucket.has(f"{left}/{MANIFEST}"):
+            if bucket.exists(f"{left}/{MANIFEST}"):
                 bucket.remove([mark])
             elif self._generation(mark) <= work.generation:
                 # What another run is putting there by now has no manifest yet, either.
@@ -318,7 +318,7 @@ def job_target(job: Job) -> Target:
 
 
 def unaltered_manifest(folder: Path) -> Manifest:
-    """Return the manifest of a release folder; raise an error if it was altered."""
+    """Return the manifest of a release folder; raise ``StorageError`` if it is missing or altered."""
     manifest = read_manifest(folder)
     # Manifests of earlier formats had no seal.
     if manifest is None or (manifest.format >= FORMAT and not has_valid_digest(manifest_content(folder))):

@@ -46,7 +46,7 @@ from tasks.store.files import write_atomically
 from tasks.store.store import Artifact
 from tasks.store.work_folder import UNTOLD
 from tasks.writing.people import NO_PERSONS, WrittenPersons
-from tasks.writing.pseudonyms import give_tokens, with_keys
+from tasks.writing.pseudonyms import give_tokens, with_key_fingerprints
 
 
 @dataclass
@@ -106,7 +106,7 @@ def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
     # A key that cannot be used is told of before hours are spent on what it was to sign.
     signer_of(run.job)
     with run.phase("source"):
-        source = with_keys(run.job, read_source(run))
+        source = with_key_fingerprints(run.job, read_source(run))
         check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)

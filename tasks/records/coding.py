@@ -23,7 +23,7 @@ from tasks.counting.chunk_histograms import person_key
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
-from tasks.engine.steps import each
+from tasks.engine.steps import run_for_items
 from tasks.lattice.promises import check_at_least_k, source_value_counts
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FileStep
@@ -146,20 +146,20 @@ CODED = FileStep(
 
 def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Artifact]:
     """Write the domain codes of the records of every chunk; return the artefacts."""
-    return each(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
+    return run_for_items(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 
-def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
+def bytes_of_records(job: Job, coding: Coding, record_count: int) -> int:
     """Return about how many bytes an algorithm takes for so many records, labels included.
 
     Measured: twice the bytes of the records.
     """
     each = BYTES_PER_RECORD + BYTES_PER_CODE * (len(coding.domains) + len(coding.sensitive))
-    return 2 * records * (each + (BYTES_PER_PERSON if job.columns.person else 0))
+    return 2 * record_count * (each + (BYTES_PER_PERSON if job.columns.person else 0))
 
 
 def gather_records(job: Job, coding: Coding, coded_chunks: Sequence[Artifact], store: Store) -> JobRecords:
-    """Gather all chunks' coded records in canonical order; raise if they are fewer than k or too many."""
+    """Gather all coded records in canonical order; raise ``PrivacyError`` if fewer than k or too many."""
     count = sum(part.rows for part in coded_chunks)
     check_at_least_k(job, count)
     needed = bytes_of_records(job, coding, count)

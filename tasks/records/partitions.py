@@ -133,7 +133,7 @@ def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> P
 
 
 def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Divide records by a VP-tree on the distance of the numerical QIDs; raise if there are none."""
+    """Divide records by a VP-tree on the distance of numerical QIDs; raise ``SourceError`` without any."""
     method = job.method
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):

@@ -21,14 +21,14 @@ from core.clustering.merged_classes import Criteria, merge_failing, merge_unsafe
 from core.clustering.recoding import ClassPublication, RecordRecoding, recode_records
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
-from core.recoding.release_order import combination_numbers
+from core.recoding.release_order import number_combinations
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.source_domains import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, remote_takes_all_chunks
+from tasks.engine.steps import remote_takes_all_chunks, run_for_item
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_search_outcome
 from tasks.lattice.promises import class_settings, most_suppressed, no_class_error, promise_of
 from tasks.records.coding import JobRecords, gather_records
@@ -69,7 +69,7 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
         raise no_class_error(job, coding)
-    outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combination_numbers(records.codes))), records.unit.figures())
+    outcome = _outcome(made, found, Sizes.of(records.unit.per_class(number_combinations(records.codes))), records.unit.figures())
     return RecodingArtifacts(
         outcome=write_search_outcome(store, key, outcome),
         cells=store.make(OF_RECORDS["cells"], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
@@ -89,7 +89,7 @@ RECODE = FilesStep(
 
 def recode_all_records(run: Run, domain: Artifact, coded_chunks: Sequence[Artifact]) -> RecodingArtifacts:
     """Run the job's algorithm on all records, as a step of the run."""
-    return one(run, RECODE, DomainTable.of(run, domain), coded_chunks, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
+    return run_for_item(run, RECODE, DomainTable.of(run, domain), coded_chunks, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
 def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
@@ -105,7 +105,7 @@ def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[R
         how = ClassPublication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, unit)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
-        if unit.adds_up or criteria is None or not criteria.fails(published).any():
+        if unit.adds_up or criteria is None or not criteria.failing(published).any():
             return made, found
         # Safe classes that publish the same are one, which with persons need not be safe: those with a rare value may be in each of them.
         found = satisfy_models(replace(found, classes=published, least=None), records, coding, criteria)
@@ -116,12 +116,12 @@ def satisfy_models(partition: Partitioned, records: JobRecords, coding: Coding, 
     if criteria is None:
         return partition
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
-    pool = partial(merge_unsafe_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.fails)
+    pool = partial(merge_unsafe_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.failing)
     classes, merged = pool(points, partition.classes)
     # Pooled classes have other numbers, and no level of their own.
     least = None if merged else partition.least
     merged += partition.figures.get("not_accepted", 0)
-    return Partitioned(without_failing(classes, criteria.fails), {**partition.figures, "not_accepted": merged}, least)
+    return Partitioned(without_failing(classes, criteria.failing), {**partition.figures, "not_accepted": merged}, least)
 
 
 def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
@@ -144,7 +144,7 @@ def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) 
     if criteria is None or not job.suppression.masks or (classes >= 0).all():
         return job.suppression.treatment
     mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
-    return "drop" if criteria.fails(mask).any() else "mask"
+    return "drop" if criteria.failing(mask).any() else "mask"
 
 
 def _style(job: Job) -> Style:

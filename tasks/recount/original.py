@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.recount.groups import RECORDS, Groups, bounded_sql, withheld_sql, without_spellings_sql
-from core.recount.people import has_person_sql
+from core.recount.people import person_condition_sql
 from core.recount.truth import DigestPart
 from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.job.formats import FORMATS
@@ -105,10 +105,12 @@ def original_of(job: Job, store: Store | None = None) -> Original | None:
     fields = [field for one in columns for field in one]
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
     whole = pa.schema(list({field.name: field for field in fields}.values()))
-    read = normalised_relation(job, relation(parts, alike=alike))
+    read = normalised_relation(job, relation(parts, same_columns=alike))
     if job.columns.most_records is None or not {*job.columns.person} <= {*whole.names}:
         return Original(read, whole, tuple(digests))
-    numbered = [(normalised_relation(job, relation([part], numbered=True)), digest) for part, digest in zip(parts, digests, strict=True)]
+    numbered = [
+        (normalised_relation(job, relation([part], with_row_numbers=True)), digest) for part, digest in zip(parts, digests, strict=True)
+    ]
     bounded = bounded_sql(numbered, persons_in(job, whole), fingerprint_of(sorted(digests)), job.columns.most_records)
     return Original(bounded, whole, tuple(digests), source_relation=read)
 
@@ -303,6 +305,8 @@ def _persons(job: Job, connection: duckdb.DuckDBPyConnection, original: Original
     if not job.columns.person:
         return None
     persons = original.persons(job)
-    statement = f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(persons)} FROM {original.relation} WHERE {has_person_sql(persons)})"
+    statement = (
+        f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(persons)} FROM {original.relation} WHERE {person_condition_sql(persons)})"
+    )
     [(count,)] = connection.execute(statement).fetchall()
     return int(count)

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from core.recount.linked import LinkCount, discloses_people, linked_sql, owners_sql
+from core.recount.linked import LinkCount, discloses_people, linked_sql, person_pseudonyms_sql
 from core.recount.people import (
     PersonCount,
     combinations_sql,
@@ -21,7 +21,7 @@ from core.recount.people import (
     unexpected_values_sql,
 )
 from core.recount.spreads import one_value_sql
-from core.recount.together import TogetherCount, combined_groups, contents_sql, together_of_people_sql, together_sql
+from core.recount.together import TogetherCount, combination_counts_sql, combined_groups, contents_sql, person_combination_counts_sql
 from schemas.errors.base import listed
 from schemas.job.job import Job
 from schemas.release.figures import KINDS, Kind
@@ -104,8 +104,14 @@ def count_linked(
         connection.execute(combinations_sql(source, qids, COMBINATIONS))
     counted = []
     for one in columns.links:
-        owners = owners_sql(COMBINATIONS, *read_people(known), len(qids), [columns.linking.index(name) for name in one]) if known else ""
-        statement = linked_sql(source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, records=not columns.person)
+        owners = (
+            person_pseudonyms_sql(COMBINATIONS, *read_people(known), len(qids), [columns.linking.index(name) for name in one])
+            if known
+            else ""
+        )
+        statement = linked_sql(
+            source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, unlinked_are_persons=not columns.person
+        )
         [row] = connection.execute(statement).fetchall()
         counted.append(LinkCount(one, known is not None or discloses_people(job, one), *row))
     return tuple(counted)
@@ -180,7 +186,7 @@ CONTENTS = "contents"
 Counts = dict[Kind, TogetherCount]
 
 
-def columns_together(
+def columns_to_combine(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
     """Return the published columns to count in combination, by kind.
@@ -204,12 +210,12 @@ def columns_together(
 
 def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
     """Return the published columns of a job's files to count in combination, by kind."""
-    return columns_together(
+    return columns_to_combine(
         list(rows.types("release")), published_qids(job), job.columns.sensitive, [one.name for one in job.columns.pseudonyms]
     )
 
 
-def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
+def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
     """Count records that are unique, or share their combination with fewer than k, by kind of columns.
 
     Args:
@@ -223,7 +229,7 @@ def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qid
     rows.expect("release", list(asked.values()))
     found: Counts = {}
     for kind, groups in asked.items():
-        [row] = rows.connection.execute(together_sql(rows.grouped("release", groups), k)).fetchall()
+        [row] = rows.connection.execute(combination_counts_sql(rows.grouped("release", groups), k)).fetchall()
         found[kind] = TogetherCount(*row)
     return found
 
@@ -246,7 +252,7 @@ def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, fi
     for kind in KINDS:
         if kind in kept:
             connection.execute(contents_sql(COMBINATIONS, classes, people, len(qids), kind, CONTENTS))
-            [row] = connection.execute(together_of_people_sql(CONTENTS, job.privacy.k)).fetchall()
+            [row] = connection.execute(person_combination_counts_sql(CONTENTS, job.privacy.k)).fetchall()
             found[kind] = TogetherCount(*row)
     connection.execute(f"DROP TABLE IF EXISTS {CONTENTS}")
     return found

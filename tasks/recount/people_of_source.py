@@ -36,7 +36,7 @@ from core.recount.people import (
 )
 from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels, in_ranges
+from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source, with_source_types
 from tasks.recount.people import PeopleFiles
@@ -113,10 +113,12 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
     for one in labels:
         _own(connection, one)
     qids, persons = [quote(name) for name in published_qids(job)], original.persons(job)
-    connection.execute(classes_sql(sides.unmasked, [(one.columns, one.labels_table) for one in labels], qids, masked=masked))
+    connection.execute(classes_sql(sides.unmasked, [(one.columns, one.labels_table) for one in labels], qids, has_masked_records=masked))
     connection.execute(persons_sql(original.relation, persons))
     values = [quote(name) for name in job.privacy.with_others(job.columns.recounted_value_columns)]
-    connection.execute(source_persons_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
+    connection.execute(
+        source_persons_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, has_masked_records=masked)
+    )
     [(lacking, whole)] = connection.execute(mismatching_classes_sql(sides.release)).fetchall()
     if (lacking and _withholds_single(job)) or (masked and not whole):
         return PeopleOfSource(because=SINGLE)
@@ -150,7 +152,7 @@ Fitting = tuple[tuple[int, int, int], ...]
 
 
 def population_of(job: Job) -> Original | None:
-    """Return the job's population as an SQL relation, None without one; raise if it cannot be used."""
+    """Return the job's population as an SQL relation, or None; raise ``PopulationError`` if unusable."""
     if job.population is None:
         return None
     files: list[str] = []
@@ -209,7 +211,7 @@ def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array)
     distinct = list(dict.fromkeys(texts))
     if pt.is_null(values.type):
         raise PopulationError.lacks([qid.name])
-    axis = label_axis(qid, values, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
+    axis = label_axis(qid, values, job.folder, ranges=has_class_ranges(job, qid), prefixes=way_of(job, qid) == "prefix")
     spans = read_labels(axis, distinct)
     empty = (label for label, low, high in zip(distinct, spans.low, spans.high, strict=True) if low == high)
     # A range means nothing among texts, which fit none by that and not because they lie elsewhere.

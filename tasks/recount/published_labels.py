@@ -22,7 +22,7 @@ from core.recount.truth import label_groups, labels_sql, value_groups, values_sq
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.registry.hierarchies import WidthsHierarchy
-from schemas.release.claimed_levels import ClaimedLevels, in_ranges
+from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
 from schemas.release.manifest import MASK, published_columns
 from tasks.recount.original import ReleaseAndSource, fetch_columns, with_source_types
 from tasks.store.database import quote
@@ -110,7 +110,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     order, spans = found or _read_anyhow(job, qid, held, shown)
     source = np.zeros(spans.null + 1, np.int64)
     source[order] = values.pop("records").to_numpy()
-    owners = spans.owners(len(source))
+    owners = spans.label_of_positions(len(source))
     owners = None if owners is None else owners[order]
     kept = owners is not None and len(columns) == 1 and _is_kept(held, labels["label_0"], owners)
     claimed = found is not None or claim is None or qid.name not in claim.levels
@@ -157,7 +157,7 @@ def _stars(columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
 def _read_anyhow(job: Job, qid: QuasiIdentifier, held: pa.Array, columns: Sequence[pa.Array]) -> tuple[NDArray[np.int64], Spans]:
     """Read labels in any form; return the position of each value, and the labels' spans."""
     texts, known = label_texts(job, qid, held.type, columns), held.drop_null()
-    axis = label_axis(qid, known, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
+    axis = label_axis(qid, known, job.folder, ranges=has_class_ranges(job, qid), prefixes=way_of(job, qid) == "prefix")
     # A null is the last value in DuckDB's order, and stands after all positions of an axis.
     order = np.append(axis.positions, len(known)) if len(held) > len(known) else axis.positions
     return order, read_labels(axis, texts)
@@ -171,7 +171,7 @@ def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequ
     spec, levels = qid.hierarchy, job.method.name == "skald"
     # Methods without levels publish the greatest value of a class.
     closed = not levels or not isinstance(spec, WidthsHierarchy) or is_closed(spec, kind, columns)
-    return pair_labels(list(zip(*texts, strict=True)), closed=closed, levels=levels)
+    return pair_labels(list(zip(*texts, strict=True)), includes_high=closed, is_one_level=levels)
 
 
 def way_of(job: Job, qid: QuasiIdentifier) -> str | None:

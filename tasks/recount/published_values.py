@@ -13,9 +13,9 @@ import pyarrow.types as pt
 
 from core.recount.groups import Groups
 from core.recount.labels.group_levels import rows_of_lists
-from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, exact_column_loss
+from core.recount.labels.label_losses import ColumnLoss, LabelForm, column_loss, exact_column_loss
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_numeric_type, plain_values, publication_of
-from core.recount.people import has_person_sql
+from core.recount.people import person_condition_sql
 from core.recount.truth import label_groups, untreated_values_sql
 from schemas.errors.base import counted
 from schemas.job.columns import QuasiIdentifier
@@ -23,7 +23,7 @@ from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
 from schemas.registry.hierarchies import CsvHierarchy, PrefixHierarchy
 from schemas.registry.hierarchy_kinds import TreeHierarchy
-from schemas.release.claimed_levels import in_ranges
+from schemas.release.claimed_levels import has_class_ranges
 from schemas.release.manifest import MASK, published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import PeopleFiles, person_values_known, read_people
@@ -97,7 +97,7 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, holders: P
         # DuckDB reads moments of a file in one unit, and those of a table in memory in theirs.
         moments = f"::{types[name]}" if pt.is_timestamp(kind) else ""
         replaced.append(f"{table}.published{moments} AS {column}")
-    rows.publish(tables, replaced, joins)
+    rows.replace_source_values(tables, replaced, joins)
     return PublishedSource(original._replace(relation=rows.source), figures, joins, replaced)
 
 
@@ -117,7 +117,7 @@ def _worked_out(
     floating = pt.is_floating(type_of)
     column = quote(name) if not floating else f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
     names = f"({', '.join(persons)})"
-    people = f"count(DISTINCT {names}) FILTER ({has_person_sql(persons)})" if persons else "count(*)"
+    people = f"count(DISTINCT {names}) FILTER ({person_condition_sql(persons)})" if persons else "count(*)"
     counts = f"SELECT {column} AS value, {people} AS people, count(*) AS records FROM {relation} GROUP BY 1"
     first = "SELECT value, people AS first FROM value_counts"
     if persons:
@@ -126,8 +126,8 @@ def _worked_out(
         whose = [f"p{place}" for place in range(len(persons))]
         named = ", ".join(f"{person} AS {mine}" for person, mine in zip(persons, whose, strict=True))
         least = (
-            f"SELECT min(c.value) AS value FROM (SELECT {named}, {column} AS own FROM {relation} WHERE {has_person_sql(persons)}) AS s "
-            f"JOIN value_counts AS c ON s.own = c.value WHERE {few} GROUP BY {', '.join(whose)}"
+            f"SELECT min(c.value) AS value FROM (SELECT {named}, {column} AS own FROM {relation} "
+            f"WHERE {person_condition_sql(persons)}) AS s JOIN value_counts AS c ON s.own = c.value WHERE {few} GROUP BY {', '.join(whose)}"
         )
         first = f"SELECT value, count(*) AS first FROM ({least}) GROUP BY 1"
     every_value = rows.counted(
@@ -243,14 +243,14 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in (pt.is_string, pt.is_large_string))
 
 
-def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> Reading:
+def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> LabelForm:
     spec, way = qid.hierarchy, way_of(job, qid)
-    ranged = in_ranges(job, qid)
+    ranged = has_class_ranges(job, qid)
     rows = rows_of_lists(qid.name, spec, job.folder) if isinstance(spec, CsvHierarchy | TreeHierarchy) else ()
     if way == "prefix":
-        return Reading(kind, rows, mask=MASK)
+        return LabelForm(kind, rows, mask=MASK)
     # Of sets only their values are known, of which none is a beginning.
     if isinstance(spec, PrefixHierarchy) and way != "set" and not (ranged and not _is_text(kind)):
-        sparse = "0" * len(spec.beginnings[0]) if spec.beginnings else ""
-        return Reading(kind, rows, mask=spec.mask, sparse=sparse)
-    return Reading(kind, rows, ranged, sets=way == "set")
+        sparse = "0" * len(spec.sparse_values[0]) if spec.sparse_values else ""
+        return LabelForm(kind, rows, mask=spec.mask, sparse=sparse)
+    return LabelForm(kind, rows, ranged, sets=way == "set")

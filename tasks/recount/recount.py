@@ -25,7 +25,7 @@ from tasks.recount.original import Original, source_at_hand, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source
 from tasks.recount.published_values import few_people_faults, published_source
-from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_column_faults
+from tasks.recount.rows import ReleaseRows, RowsHere, column_faults_of, have_wide_records, read_column_faults
 from tasks.recount.spreads import count_spreads, source_values_relation
 from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
@@ -121,7 +121,7 @@ def recount(
             raise VerificationError(release_name, faults)
         if original:
             register_objects(connection, original.relation)
-        rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
+        rows = RowsHere(connection, source, original.relation if original else "", wide=have_wide_records(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
             rows.merge_equal_records([relation_of(connection, [file]) for file in some])
@@ -246,7 +246,7 @@ def count_classes(
         by_qid: Whether the records with ``*`` are counted for each column too.
     """
     qids, values = ([*map(quote, names)] for names in (columns, sensitive))
-    statement = recount_sql(source.relation, qids, k, by_qid=by_qid, records=source.counted, sensitive=values)
+    statement = recount_sql(source.relation, qids, k, by_qid=by_qid, record_count_sql=source.counted, sensitive=values)
     [row] = connection.execute(statement).fetchall()
     *numbers, withheld, alone = row
     one_value = dict(zip(sensitive, zip(alone[::2], alone[1::2], strict=True), strict=True))
@@ -254,7 +254,7 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verify a published release against job, manifest and any source; return the counts, or raise."""
+    """Verify a release by job, manifest and any source; return the counts, or raise ``VerificationError``."""
     with source_at_hand(job) as original:
         return verify_against(job, release, original, people)
 
@@ -286,7 +286,8 @@ def verify_against(
                 found_out = _people_found_out(job, f"'{release}'", files, layout, unproved, original, claim, spill)
             if found_out.lacking:
                 faults.append(f"{found_out.lacking:,} of the classes do not hold the records that the source has for what they publish")
-            basis = RecountBasis(unproved, claimed_k(manifest), claim, found_out.because)
+            ranged = manifest.endpoints if manifest else None
+            basis = RecountBasis(unproved, claimed_k(manifest), claim, found_out.because, ranged=ranged)
             found = recount(job, files, spill, f"'{release}'", original, layout, found_out.files, basis)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None

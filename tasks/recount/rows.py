@@ -58,7 +58,7 @@ class ReleaseRows(ABC):
         """Run or wrap an SQL query that needs all rows of the given sides; return its result as a relation."""
 
     @abstractmethod
-    def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
+    def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
         """Replace the source's values by the published ones in all later reads.
 
         Args:
@@ -137,7 +137,7 @@ class RowsHere(ReleaseRows):
         """Return the query in parentheses, as a relation to select from."""
         return f"({statement})"
 
-    def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
+    def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
         """Make the tables of published values, and join them to the source in later reads."""
         for name, table in tables.items():
             self.connection.register("made", table)
@@ -185,8 +185,8 @@ HELD, BUFFERS = 5, 1 << 18
 """Row groups that DuckDB may hold of a file for each thread, on its way from pages to hashes, and bytes of buffers for each column."""
 
 
-def are_wide(job: Job, files: Sequence[Path]) -> bool:
-    """Return whether the recount's threads cannot all read whole records within the job's memory.
+def have_wide_records(job: Job, files: Sequence[Path]) -> bool:
+    """Return whether Parquet records are too wide for all threads to read whole within the job's memory.
 
     Args:
         job: Gives memory and threads.
@@ -196,19 +196,19 @@ def are_wide(job: Job, files: Sequence[Path]) -> bool:
         return False
     footer = pq.read_metadata(files[0])
     largest = max((footer.row_group(number).total_byte_size for number in range(footer.num_row_groups)), default=0)
-    return takes_much(job, largest, footer.num_columns)
+    return exceeds_half_memory(job, largest, footer.num_columns)
 
 
-def takes_much(job: Job, largest: int, columns: int) -> bool:
+def exceeds_half_memory(job: Job, largest: int, column_count: int) -> bool:
     """Return whether reading whole records by all threads takes more than half of the job's memory.
 
     Args:
         job: Gives memory and threads.
         largest: Bytes of the largest row group.
-        columns: How many it has.
+        column_count: How many it has.
     """
     threads = job.threads or len(os.sched_getaffinity(0))
-    return bool(threads * (HELD * largest + BUFFERS * columns) > job.memory // 2)
+    return bool(threads * (HELD * largest + BUFFERS * column_count) > job.memory // 2)
 
 
 def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:

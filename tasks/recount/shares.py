@@ -43,13 +43,13 @@ class DividedRelease(FrozenModel):
     faults: tuple[str, ...] = ()
 
 
-def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> DividedRelease:
+def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, share_count: int, keep: Keep) -> DividedRelease:
     """Divide the records of data files into shares by class, with the columns that are counted."""
     types, columns = types_of(connection, view), job.columns
     qids = published_qids(job)
     wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking, *columns.ways])
-    share = share_sql({quote(name): types[name] for name in qids}, shares)
-    made = _set_apart(connection, f"SELECT {', '.join(map(quote, wanted))}, {share} FROM {view}", list(wanted), shares, keep)
+    share = share_sql({quote(name): types[name] for name in qids}, share_count)
+    made = _set_apart(connection, f"SELECT {', '.join(map(quote, wanted))}, {share} FROM {view}", list(wanted), share_count, keep)
     return DividedRelease(shares=made, records=sum(one.rows for one in made), types=types)
 
 
@@ -68,7 +68,7 @@ class DividedMembers(FrozenModel):
 
 
 def divide_members(
-    connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, shares: int, keep: Callable[[str], Keep], *, first: bool
+    connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, share_count: int, keep: Callable[[str], Keep], *, first: bool
 ) -> DividedMembers:
     """Divide the persons of classes into the same shares as the classes.
 
@@ -79,7 +79,7 @@ def divide_members(
         connection: The database.
         job: The job.
         people: Where they are, or a part of them, with all classes.
-        shares: How many there are.
+        share_count: How many there are.
         keep: Returns what keeps tables of a kind.
         first: Whether what the classes publish is set apart too; another part's task does it where it is not.
     """
@@ -87,17 +87,17 @@ def divide_members(
     types = types_of(connection, classes)
     labels = [f"label_{number}" for number in range(len(published_qids(job)))]
     columns = list(types_of(connection, persons))
-    share = share_sql({name: types[name] for name in labels}, shares)
+    share = share_sql({name: types[name] for name in labels}, share_count)
     connection.execute(f"CREATE TEMP TABLE kept_classes AS SELECT *, {share} AS share FROM {classes}")
     named = ", ".join(f"p.{quote(name)}" for name in columns)
     statement = f"SELECT {named}, coalesce(k.share, 0) FROM {persons} AS p LEFT JOIN kept_classes AS k ON k.class = p.class"
-    made = _set_apart(connection, statement, columns, shares, keep("people"))
-    each = f"SELECT person, sum(records)::BIGINT, (person % {shares:d})::INTEGER FROM {persons} GROUP BY person"
-    of_persons = _set_apart(connection, each, ["person", "records"], shares, keep("persons"))
+    made = _set_apart(connection, statement, columns, share_count, keep("people"))
+    each = f"SELECT person, sum(records)::BIGINT, (person % {share_count:d})::INTEGER FROM {persons} GROUP BY person"
+    of_persons = _set_apart(connection, each, ["person", "records"], share_count, keep("persons"))
     if not first:
         return DividedMembers(people=made, persons=of_persons)
     kept = ["class", *labels]
-    classed = _set_apart(connection, f"SELECT {', '.join(map(quote, kept))}, share FROM kept_classes", kept, shares, keep("classes"))
+    classed = _set_apart(connection, f"SELECT {', '.join(map(quote, kept))}, share FROM kept_classes", kept, share_count, keep("classes"))
     return DividedMembers(people=made, persons=of_persons, classes=classed)
 
 

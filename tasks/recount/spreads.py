@@ -128,7 +128,7 @@ def count_spreads(
         one = _counts(connection, kind.statement(relation, classed, value, spec, levels))
         if by_people and kind.held is not None and (with_source or not kind.held_of_source):
             nulls = kind.of_whole or spec.nulls == "value"
-            statement = holder_classes_sql(relation, value, kind.held(spec), whole, nulls=nulls)
+            statement = holder_classes_sql(relation, value, kind.held(spec), whole, counts_nulls=nulls)
             [(held,)] = connection.execute(statement).fetchall()
             one = replace(one, broken_by_holders=int(held))
         spreads.append(one)
@@ -164,10 +164,10 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
     return rows.grouped("source" if whole else "release", source_value_groups(rows.source if whole else rows.release, column))
 
 
-def spread_faults(
+def model_faults(
     job: Job, classes: ShareClasses, *, by_people: bool, with_source: bool = True
 ) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
-    """Return faults of broken promises, the worst measures, and columns that took persons to count."""
+    """Return broken l and t promises, the worst measure of each, and columns that were not counted."""
     faults = [
         f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
         for column, unexpected in classes.unexpected.items()

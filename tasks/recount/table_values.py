@@ -14,10 +14,10 @@ import pyarrow as pa
 from core.recount.histories import (
     ReadTable,
     history_values_sql,
-    owner_view,
     persons_of_rows_sql,
+    row_person_table,
     source_value_persons_sql,
-    unit_owners_sql,
+    unit_persons_sql,
 )
 from core.recount.spreads import holder_classes_sql
 from schemas.errors.base import counted
@@ -48,7 +48,7 @@ def source_owners(
             return {}
         found[name] = replace(read, name=f"source {name}", relation=original.relation)
     for read in found.values():
-        connection.execute(persons_of_rows_sql(read, found) if read.references else unit_owners_sql(read))
+        connection.execute(persons_of_rows_sql(read, found) if read.references else unit_persons_sql(read))
     return found
 
 
@@ -78,13 +78,13 @@ def published_table(
         person += "*"
     kept = {column: whole.at(column) for column in whole.sensitive}
     named = ", ".join([*(f"{place} AS {column}" for column, place in kept.items()), f"person AS {quote(person)}"])
-    owned = f"(SELECT {named} FROM {owner_view(whole)})"
+    owned = f"(SELECT {named} FROM {row_person_table(whole)})"
     holders = PublishedHolders(f"(FROM {owned} WHERE {quote(person)} IS NOT NULL)", {quote(person): False})
     published = published_source(job, RowsHere(connection, read.relation, original.relation), original, holders)
     back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
     connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.relation_of(connection, owned)}')
-    connection.execute(f"DROP TABLE {owner_view(whole)}")
-    connection.execute(f'ALTER TABLE "as published" RENAME TO {owner_view(whole)}')
+    connection.execute(f"DROP TABLE {row_person_table(whole)}")
+    connection.execute(f'ALTER TABLE "as published" RENAME TO {row_person_table(whole)}')
     return published
 
 
@@ -94,7 +94,7 @@ def few_persons_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, ta
     for table, read in tables.items():
         for name, way in table_job(job, table).columns.ways.items():
             if counts_people(way):
-                persons = f"SELECT count(DISTINCT person) AS persons FROM {owner_view(read)} GROUP BY {read.at(quote(name))}"
+                persons = f"SELECT count(DISTINCT person) AS persons FROM {row_person_table(read)} GROUP BY {read.at(quote(name))}"
                 [(few,)] = connection.execute(f"SELECT count(*) FROM ({persons}) WHERE persons < {k:d}").fetchall()
                 faults += [f"column '{name}' of '{table}' publishes {counted(few, 'value')} of fewer than {k:,} persons"] if few else []
     return faults
@@ -137,7 +137,9 @@ def value_faults(
                 faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
             if kind.held is not None and (whole or not kind.held_of_source):
                 nulls = kind.of_whole or spec.nulls == "value"
-                [(held,)] = connection.execute(holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, nulls=nulls)).fetchall()
+                [(held,)] = connection.execute(
+                    holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, counts_nulls=nulls)
+                ).fetchall()
                 if held:
                     faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
     return faults

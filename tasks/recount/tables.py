@@ -21,12 +21,12 @@ from core.recount.histories import (
     histories_sql,
     items_sql,
     key_faults_sql,
-    owner_faults_sql,
     persons_of_histories_sql,
     persons_of_rows_sql,
+    row_person_faults_sql,
     row_texts_sql,
     same_keys_sql,
-    unit_owners_sql,
+    unit_persons_sql,
 )
 from core.recount.labels.allowed_labels import count_disallowed_labels
 from schemas.errors.base import VerificationError, counted
@@ -256,9 +256,9 @@ def _joined(
             [(lacking, repeated)] = connection.execute(key_faults_sql(read)).fetchall()
             faults += [f"{counted(lacking, 'row')} of '{table}' have no whole key"] if lacking else []
             faults += [f"{counted(repeated, 'key')} of '{table}' name several rows"] if repeated else []
-        connection.execute(persons_of_rows_sql(read, tables) if read.references else unit_owners_sql(read))
+        connection.execute(persons_of_rows_sql(read, tables) if read.references else unit_persons_sql(read))
         if read.references:
-            [(nobody, differing, most, *lost)] = connection.execute(owner_faults_sql(read)).fetchall()
+            [(nobody, differing, most, *lost)] = connection.execute(row_person_faults_sql(read)).fetchall()
             faults += [
                 f"{counted(many, 'row')} of '{table}' refer to rows of '{other}' that are not there"
                 for other, many in zip(read.references, lost, strict=True)
@@ -327,9 +327,9 @@ def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None
     """
     names, levels = [qid.name for qid in job.columns.quasi_identifiers], written.levels.get(table, {})
     if written.job.is_local:
-        return claimed_levels(names, [], starred=False)
+        return claimed_levels(names, [], has_suppressed_cells=False)
     said = [level for name in names if (level := levels.get(name)) is not None]
-    return claimed_levels(names, [said], starred=False) if len(said) == len(names) else None
+    return claimed_levels(names, [said], has_suppressed_cells=False) if len(said) == len(names) else None
 
 
 def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:

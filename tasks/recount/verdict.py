@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,8 +16,15 @@ from core.recount.groups import Groups
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import texts_with_nulls, value_scale
-from core.recount.linked import LinkCount, is_compared, link_mismatch_faults, malformed_pseudonym_groups, pseudonym_faults, shared_sql
-from core.recount.people import has_person_sql
+from core.recount.linked import (
+    LinkCount,
+    link_mismatch_faults,
+    malformed_pseudonym_groups,
+    pseudonym_faults,
+    pseudonyms_are_compared,
+    shared_sql,
+)
+from core.recount.people import person_condition_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.shares import ShareClasses
 from core.recount.together import TogetherCount
@@ -26,15 +33,15 @@ from schemas.errors.base import counted, listed
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels, in_ranges
+from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
-from tasks.recount.people import columns_of_job, combined_pairs, count_together, not_counted
+from tasks.recount.people import columns_of_job, combined_pairs, not_counted
 from tasks.recount.people_of_source import Fitting
 from tasks.recount.published_values import column_losses, passed_columns
 from tasks.recount.rows import ReleaseRows
-from tasks.recount.spreads import has_source, spread_faults, uncounted_without_source
+from tasks.recount.spreads import has_source, model_faults, uncounted_without_source
 from tasks.recount.truth import Truth, compare_with_source
 from tasks.store.database import quote
 
@@ -58,7 +65,7 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
         return []
     faults, k = [], max(job.privacy.k, shared_by)
     for qid in job.columns.quasi_identifiers:
-        if not in_ranges(job, qid) or qid.name not in original.columns.names:
+        if not has_class_ranges(job, qid) or qid.name not in original.columns.names:
             continue
         values, people = _values(job, rows, original, qid.name)
         if not len(values) or value_scale(values) is None:
@@ -80,7 +87,7 @@ def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifie
     published = [with_source_types(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
     for first in range(0, len(published[0]), BLOCK):
         texts = [texts_with_nulls(column.slice(first, BLOCK), -1) for column in published]
-        yield from texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
+        yield from texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), includes_high=True, is_one_level=False)
 
 
 def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
@@ -90,7 +97,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
     """
     column, persons = quote(name), original.persons(job)
     if persons:
-        somebody = has_person_sql(persons)
+        somebody = person_condition_sql(persons)
         every = f"SELECT min({column}) AS value, 1 AS person FROM {rows.source} WHERE {somebody} GROUP BY {', '.join(persons)}"
         # A value that nobody has for the least of theirs is a value all the same.
         every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {rows.source}"
@@ -130,6 +137,7 @@ class RecountBasis(NamedTuple):
         claim: The levels that labels are said to be of, where they are of any.
         uncounted: Why it is not known who is in which class, where it is not.
         untreated: Whether columns that are published untreated are counted too, where records of the source are not published.
+        ranged: The quasi-identifiers with ranges that end at values of the data, by the manifest; None without a manifest.
     """
 
     unproved: str = ""
@@ -137,6 +145,7 @@ class RecountBasis(NamedTuple):
     claim: ClaimedLevels | None = None
     uncounted: str = ""
     untreated: bool = False
+    ranged: Collection[str] | None = None
 
 
 def verdict_of(
@@ -154,15 +163,15 @@ def verdict_of(
     """
     counts, linked, unproved = classes.counts, additional.linked, basis.unproved
     by_people, with_source = bool(counts.persons), has_source(original)
-    spread, measured, unspread = spread_faults(job, classes, by_people=by_people, with_source=with_source)
+    spread, measured, unspread = model_faults(job, classes, by_people=by_people, with_source=with_source)
     _expect(job, rows)
     hidden = _hidden_faults(job, rows)
     hidden += [] if unproved else endpoint_faults(job, rows, original, basis.shared_by)
     hidden += _pseudonym_faults(job, rows)
-    of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
+    of_records = count_combinations(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
     together, unexpected = combined_pairs(of_records, additional.together, by_people=by_people)
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
-    told = [*_unproved(unproved), *(_unchecked(job, original) if unproved else [])]
+    told = [*_unproved(unproved), *(_unchecked(job, original, basis.ranged) if unproved else [])]
     unverified = not_counted(unspread, basis.uncounted) if job.columns.person and not by_people else []
     unverified += [] if with_source else uncounted_without_source(job, by_people=by_people)
     found = replace(counts, measured=measured, source=records, linked=linked, population=additional.population, together=together)
@@ -176,7 +185,7 @@ def verdict_of(
 
 def _expect(job: Job, rows: ReleaseRows) -> None:
     """Announce all counts of single columns of the files, so that one scan can serve them."""
-    asked = [qid for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))]
+    asked = [qid for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and has_class_ranges(job, qid))]
     labels = [distinct_labels(job, rows, qid) for qid in asked]
     rows.expect("release", [*labels, *(_forms(job, rows, one) for one in job.columns.pseudonyms)])
 
@@ -221,12 +230,19 @@ def _unproved(reason: str) -> list[str]:
     return [f"Whether the records are those of the source was not checked: {reason}."] if reason else []
 
 
-def _unchecked(job: Job, original: Original | None) -> list[str]:
-    """Return sentences on the checks that were not made without the source."""
+def _unchecked(job: Job, original: Original | None, ranged: Collection[str] | None) -> list[str]:
+    """Return sentences on the checks that were not made without the source.
+
+    Args:
+        job: The job.
+        original: The source, if it is at hand.
+        ranged: As in ``RecountBasis``. Without a manifest and the source's types, any column may have ranges.
+    """
     told = []
-    if ranged := [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and in_ranges(job, qid)]:
-        told.append(f"Where the ranges of {listed(ranged)} end was not checked.")
-    if original is None and (names := [one.name for one in job.columns.pseudonyms if is_compared(one)]):
+    names = [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and has_class_ranges(job, qid)]
+    if unchecked := [name for name in names if ranged is None or name in ranged]:
+        told.append(f"Where the ranges of {listed(unchecked)} end was not checked.")
+    if original is None and (names := [one.name for one in job.columns.pseudonyms if pseudonyms_are_compared(one)]):
         told.append(f"Whether pseudonyms of {listed(names)} are values of the source was not checked.")
     return told
 
@@ -238,7 +254,7 @@ def _pseudonym_faults(job: Job, rows: ReleaseRows) -> list[str]:
         column = quote(one.name)
         [counts] = rows.connection.execute(f"FROM {rows.grouped('release', _forms(job, rows, one))}").fetchall()
         shared = None
-        if is_compared(one) and rows.source:
+        if pseudonyms_are_compared(one) and rows.source:
             same = rows.counted(shared_sql(rows.release, rows.source, column), "release", "source")
             [shared] = rows.connection.execute(f"FROM {same}").fetchall()
         faults += pseudonym_faults(one, masks, counts, shared)

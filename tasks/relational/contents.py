@@ -22,7 +22,7 @@ from core.hierarchies.levels import as_text
 from core.relational.kernels import NOWHERE
 from core.units.digests import NOBODY, Digests, combine, digests_of
 from schemas.relational.table_jobs import column_of_persons
-from tasks.counting.contents import Digested
+from tasks.counting.contents import DigestedColumns
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
 from tasks.store.step import FileStep
@@ -54,7 +54,7 @@ class RowBatch(NamedTuple):
     digests: list[Digests]
 
     def released_rows(self, gone: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Return which rows belong to a person and are not withheld, shape (rows,).
+        """Return a mask of the rows that belong to a person and are not withheld, shape (rows,).
 
         ``gone`` marks the withheld rows among all rows of the table.
         """
@@ -96,7 +96,7 @@ class PersonRows:
         return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, values]
 
     def withheld(self) -> dict[str, NDArray[np.bool_]]:
-        """Return which rows of each table are not published even if their person is, shape (rows,)."""
+        """Return a mask of each table's rows that are not published even if their person is, shape (rows,)."""
         given, chosen = self.given, pq.read_table(self.store.path(self.given.chosen))
         gone = dict[str, NDArray[np.bool_]]()
         for table in given.job.tree.tables:
@@ -158,7 +158,7 @@ class PersonRows:
     def _place(self, table: str, column: str) -> str:
         own = self.given.tables[table]
         if column in own.table.linking:
-            return own.place(column)
+            return own.encoded_name(column)
         return f"q{own.qids.index(column)}" if column in own.qids else f"p{own.table.source.payload.index(column)}"
 
     def persons(self, key: Sequence[str]) -> Digests:
@@ -167,7 +167,7 @@ class PersonRows:
         It equals that of any release that names persons by the same columns.
         """
         own, parts = self.given.tables[self.given.job.tree.unit], []
-        places = [own.place(column) for column in key]
+        places = [own.encoded_name(column) for column in key]
         kinds = [working_type(own.table.source.columns.field(column).type) for column in key]
         for artifact in own.chunks:
             table = pq.read_table(self.store.path(artifact), columns=places)
@@ -187,7 +187,7 @@ class KeptPersons:
     """
 
     rows: PersonRows
-    by: Digested
+    by: DigestedColumns
     key: Sequence[str]
 
     def contents(self) -> pa.Table:
@@ -263,8 +263,8 @@ class KeptPersons:
         return pa.array(np.concatenate([batch.digests[0] for batch in self.rows.rows_of(table, [column], published=True)]))
 
 
-def arrangements(rows: PersonRows, by: Digested, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests]:
-    """Return three digests of each person's rows as they hang together, by kind, each of shape (persons,).
+def arrangements(rows: PersonRows, by: DigestedColumns, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests]:
+    """Return three digests of each person's related rows, by kind, each of shape (persons,).
 
     Whose values are all the same may still publish another history: where two visits exchange their nights, or a condition is another
     visit's. Whoever has both releases finds one history gone and one that is new, as if a value had changed.
@@ -314,7 +314,7 @@ def _columns(rows: PersonRows, table: str, names: Sequence[str]) -> list[str]:
 class ByColumns(NamedTuple):
     """The columns that are digested, and the columns that name a person."""
 
-    by: Digested
+    by: DigestedColumns
     key: tuple[str, ...]
 
 

@@ -311,7 +311,9 @@ def _published_lines(role: str, proposals: Sequence[Proposal]) -> list[str]:
     lines = [f"      {role}:  # every value is that of at least k persons (shared), others on a grid, 'other' or withheld"]
     for one in proposals:
         name = yaml_name(one.profile.name)
-        lines.append(f"        - {name if one.publish is None else f'{{name: {name}, publish: {one.publish}}}'}  # {one.reason}")
+        lines.append(
+            f"        - {name if one.publish_setting is None else f'{{name: {name}, publish: {one.publish_setting}}}'}  # {one.reason}"
+        )
     return lines
 
 
@@ -339,7 +341,7 @@ def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
             "rows": table.rows,
             "columns": [
                 {"name": one.profile.name, "role": role, "confidence": one.confidence, "because": one.reason}
-                | ({"publish": one.publish} if one.publish and role in {"sensitive", "insensitive"} else {})
+                | ({"publish": one.publish_setting} if one.publish_setting and role in {"sensitive", "insensitive"} else {})
                 for one in table.proposals
                 for role in [drafted_role(table, one)]
             ],

@@ -24,14 +24,14 @@ from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import column_of_persons, lasting_key, persons_job
 from schemas.relational.tables_job import TablesJob
-from schemas.release.figures import tellable
+from schemas.release.figures import may_publish_count
 from schemas.release.increments import Overlap, PersonsOverlap
 from tasks.composition.earlier import Columns, KnownRecords
 from tasks.composition.overlaps import overlaps_of, register_release
 from tasks.composition.pseudonym_families import Disclosed, Joining, join_releases
 from tasks.composition.registry import Registered, ReleaseRegistry, open_registry
-from tasks.composition.release_history import STEP, Entry, keep_entry, promises_by_column
-from tasks.counting.contents import Digested, Sketches, sketches_of
+from tasks.composition.release_history import STEP, Entry, promises_by_column, save_entry
+from tasks.counting.contents import DigestedColumns, Sketches, sketches_of
 from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
 from tasks.relational.contents import (
@@ -50,7 +50,7 @@ from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal, quote
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.writing.people import Part
+from tasks.writing.people import KeptRecords
 
 
 @dataclass
@@ -94,7 +94,7 @@ class ComparedTables:
             untold=known.unmeasured,
             seal=manifest.seal,
         )
-        keep_entry(entry, known.run.store)
+        save_entry(entry, known.run.store)
         return register_release(known, manifest.release, self.registry, self.joining.families)
 
     def record_publication(self, entry: Registered | None) -> None:
@@ -221,12 +221,12 @@ class ComparablePersons(KnownRecords):
     histories: NumberedHistories
 
     @classmethod
-    def of(cls, given: ReleasedTables, released: int, histories: NumberedHistories) -> ComparablePersons:
+    def of(cls, given: ReleasedTables, released_persons: int, histories: NumberedHistories) -> ComparablePersons:
         """Return the comparable persons of a release of several tables, which publishes so many of them."""
         job = persons_job(given.job)
         run, rows = replace(given.run, job=job), PersonRows(given)
         k = given.job.privacy.k
-        most = None if tellable(released, k, given.persons) else released + k
+        most = None if may_publish_count(released_persons, k, given.persons) else released_persons + k
         return cls(run=run, source=_source(given, rows), most=most, rows=rows, histories=histories)
 
     @property
@@ -240,23 +240,23 @@ class ComparablePersons(KnownRecords):
     def sketches(self, columns: Columns) -> Sketches:
         """Return the distinct-count sketches of some columns of the persons' rows, and of the persons."""
         if columns not in self._sketches:
-            by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
+            by = self.digested if columns == self.columns else DigestedColumns(tuple(name for name, _ in columns))
             self._sketches[columns] = sketches_of(pq.read_table(self.run.store.path(self.digest_tables(by)[0])))
         return self._sketches[columns]
 
     @property
-    def digested(self) -> Digested:
+    def digested(self) -> DigestedColumns:
         """Return the columns whose digests this release keeps, singly and as they stand together."""
         return super().digested.arranged()
 
-    def parts(self, by: Digested) -> Sequence[Part]:
+    def parts(self, by: DigestedColumns) -> Sequence[KeptRecords]:
         """Return the persons' histories and digests as one part; raise if they cannot be compared."""
         if reason := self.unmeasured:
             raise UnmeasuredError(reason)
         contents, sets = self.digest_tables(by)
-        return [Part(files=(), members=PERSON_CLASSES.result(self.rows, self.histories), contents=contents, sets=sets)]
+        return [KeptRecords(files=(), members=PERSON_CLASSES.result(self.rows, self.histories), contents=contents, sets=sets)]
 
-    def digest_tables(self, by: Digested) -> tuple[Artifact, Artifact]:
+    def digest_tables(self, by: DigestedColumns) -> tuple[Artifact, Artifact]:
         """Return the artefacts of the persons' digests in some columns, and of their value sets."""
         item = ByColumns(by, tuple(name for name, _ in self.person_columns))
         made = KeptPersons(self.rows, *item)

@@ -12,7 +12,7 @@ from tasks.relational.making.checks import TableSet, check_types
 from tasks.relational.making.levels import history_numbers, lattice_of_tables
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import align_rows
-from tasks.relational.making.reading import carry_rows, open_tables, read_tables
+from tasks.relational.making.reading import encode_rows, open_tables, read_tables
 from tasks.relational.publication import tables_release_id
 
 
@@ -75,11 +75,11 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
     with open_tables(job) as run:
         sources = read_tables(run, job)
         check_types(job, sources)
-        carried = TableSet(run, job, {name: carry_rows(source) for name, source in sources.items()})
+        carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
         check_relations(carried)
         histories = align_rows(link_rows(carried))
         nodes = None if job.is_local else lattice_of_tables(histories).nodes
-        finest = tuple(histories.hierarchy(axis).least for axis in histories.axes)
+        finest = tuple(histories.hierarchy(axis).least for axis in histories.lattice_axes)
         below = None if quick else failing_persons(history_numbers(histories, finest), job.privacy.k)
         release = tables_release_id(run, job, sources)
         planned = {

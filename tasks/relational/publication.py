@@ -23,7 +23,7 @@ from tasks.composition.release_history import forget_older, oldest_release_kept
 from tasks.engine.peak_memory import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
-from tasks.publication.disclosures import refusing
+from tasks.publication.disclosures import refusal_words
 from tasks.publication.staging import write_signed_documents
 from tasks.publication.target import job_target
 from tasks.recount.original import Original, normalised_relation
@@ -37,7 +37,7 @@ from tasks.relational.report import report_code_of_tables, report_texts
 from tasks.relational.stated_figures import loss_of_tables, rows_of_tables
 from tasks.relational.verified import read_tables_manifest, written_manifest
 from tasks.source.sources import check_unchanged
-from tasks.store.files import flush, open_up
+from tasks.store.files import apply_user_umask, flush
 from tasks.store.secret import secret_of
 from tasks.store.store import Artifact
 
@@ -90,7 +90,7 @@ def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> li
                 os.link(run.store.path(artifact), path)
             except OSError:
                 shutil.copyfile(run.store.path(artifact), path)
-            open_up(folder, path)
+            apply_user_umask(folder, path)
             flush(path)
             flush(folder)
             staged.append(PublishedFile(path=f"data/{table}/{path.name}", rows=artifact.rows, sha256=artifact.sha256, bytes=artifact.size))
@@ -166,7 +166,7 @@ def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path)
     files = files_by_table(staged, staging, given.job.tables)
     with run.phase("attacks"):
         played = step_here("attacks", "attack", lambda: attack_tables(given.job, files, run.spill, f"release '{given.release}'"))
-    if (by := refusing(settings, run.policy)) and (broken := broken_attacks(played)):
+    if (by := refusal_words(settings, run.policy)) and (broken := broken_attacks(played)):
         raise AttackError.broken([attacks_sentence(one) for one in broken], by)
     return {"attacks": played, "attacked": basis_of_tables(settings)}
 

@@ -15,7 +15,7 @@ from schemas.job.publish import canonical_way
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
-from schemas.release.figures import tellable
+from schemas.release.figures import may_publish_count
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.relational.contents import PersonRows
 from tasks.relational.making.writing import ReleasedTables
@@ -37,7 +37,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     found, published, k = {}, np.zeros(given.persons, np.bool_), given.job.privacy.k
     people, gone = PersonRows(given), dict[str, NDArray[np.bool_]]()
     published[given.persons_kept()] = True
-    few = not tellable(int((~published).sum()), k)
+    few = not may_publish_count(int((~published).sum()), k)
     for table in given.job.tables:
         levels = given.published_levels(table)
         rows, released = given.tables[table].rows, counted.records[table]
@@ -50,13 +50,13 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
                 suppressed += int((~published[whose]).sum())
                 lost[whose] = True
         beyond = rows - released - orphans - suppressed
-        if beyond and tellable(beyond, k):
+        if beyond and may_publish_count(beyond, k):
             gone = gone or people.withheld()
             losers = _persons_with(people, table, gone[table], published)
         else:
             losers = beyond
-        told = tellable(losers, k)
-        stated = told and not few and tellable(int((lost & ~published).sum()), k)
+        told = may_publish_count(losers, k)
+        stated = told and not few and may_publish_count(int((lost & ~published).sum()), k)
         found[table] = ReleasedTable(
             records=rows if stated else None,
             released=released,
@@ -120,13 +120,14 @@ def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
         faults.append("the manifest states fewer than no rows")
     if any((table.records is None) != (table.suppressed is None) for table in tables.values()):
         faults.append("the manifest lacks counts of rows")
-    if not all(tellable(table.suppressed or 0, k) for table in tables.values()) or (
+    if not all(may_publish_count(table.suppressed or 0, k) for table in tables.values()) or (
         unit.records is None and any(table.records is not None for table in others)
     ):
         faults.append("the manifest says how many are left out, and these are fewer than k")
     # So many persons as rows lost some at most.
     if any(
-        not tellable(max(table.withheld or 0, 0), k) or (table.withheld is None and table.records is not None) for table in tables.values()
+        not may_publish_count(max(table.withheld or 0, 0), k) or (table.withheld is None and table.records is not None)
+        for table in tables.values()
     ):
         faults.append("the manifest says how many rows are withheld, and these are of fewer than k persons")
     return faults
@@ -147,14 +148,14 @@ def tables_report_faults(release: Path, manifest: TablesManifest) -> tuple[list[
     return [f"{name} does not say what the manifest does" for name in differing_documents(release, texts)], []
 
 
-def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob, *, known: bool) -> list[str]:
+def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob, *, sources_were_read: bool) -> list[str]:
     """Return the statements of a manifest that its job or the recount contradicts.
 
     Args:
         manifest: Of the release.
         found: The recount of its files.
         job: The job.
-        known: Whether the sources of all tables were at hand for the recount.
+        sources_were_read: Whether the sources of all tables were at hand for the recount.
     """
     faults, persons = count_faults(manifest, found, job.privacy.k), manifest.persons
     if persons.source is not None and persons.source - persons.released > job.suppression.limit * persons.source:
@@ -163,7 +164,7 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     priced = all(found.penalties.get(name) for name, table in manifest.tables.items() if table.levels)
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
         faults.append("the manifest's loss is not that of the labels in the files")
-    counted_there = known or bool(found.published)
+    counted_there = sources_were_read or bool(found.published)
     if counted_there and {name: dict(columns) for name, columns in found.published.items()} != manifest.published:
         faults.append("the manifest's figures of published columns are not those of the files")
     return faults + promise_faults(manifest, job)
@@ -204,11 +205,11 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
     """
     faults, k, unit = [], job.privacy.k, manifest.tables[manifest.unit]
     persons = rows.get(manifest.unit)
-    few = unit.records is None if persons is None else not tellable(persons - unit.released, k)
+    few = unit.records is None if persons is None else not may_publish_count(persons - unit.released, k)
     for name, many in rows.items():
         table = manifest.tables[name]
         beyond = many - table.released - (table.withheld or 0) - table.orphans
-        stated = not few and table.withheld is not None and tellable(beyond, k)
+        stated = not few and table.withheld is not None and may_publish_count(beyond, k)
         # Many rows may be those of few persons.
         hidden = not stated or (beyond > 0 and name != manifest.unit)
         if not ((table.records == many and stated) or (table.records is None and hidden)) or (table.withheld is None and not beyond):

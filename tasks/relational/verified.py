@@ -69,7 +69,7 @@ def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
 def read_tables_manifest(release: Path) -> TablesManifest:
     """Read and check the manifest of a release of several tables."""
     try:
-        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
     except OSError:
         content = b""
     return written_manifest(content, str(release))
@@ -144,7 +144,7 @@ def _held_against_sources(
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     known = all(original is not None for original in originals.values())
-    if faults := [*faults, *tables_stated_faults(manifest, found, job, known=known)]:
+    if faults := [*faults, *tables_stated_faults(manifest, found, job, sources_were_read=known)]:
         raise VerificationError(f"'{release}'", faults)
     return VerifiedTables(manifest, found, tuple(notes), () if known else tuple(uncounted_values(job)))
 
@@ -196,7 +196,7 @@ def _signature_faults(release: Path, manifest: TablesManifest, key: bytes | None
     from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what unsigned releases do without
 
     try:
-        signature, content = (content_of(release / name, MOST_BYTES, links=False) for name in (SIGNATURE, MANIFEST))
+        signature, content = (content_of(release / name, MOST_BYTES, may_be_link=False) for name in (SIGNATURE, MANIFEST))
     except OSError:
         return ["the signature cannot be read"]
     return signature_faults(manifest, content, signature, key)

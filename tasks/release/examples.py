@@ -87,7 +87,7 @@ def _examples(
     connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], others: Sequence[str], manifest: Manifest
 ) -> tuple[Example, ...]:
     k = manifest.privacy["k"]
-    connection.execute(f"CREATE TEMP TABLE chosen AS {chosen_sql(source, qids, k, masked=manifest.masked > 0)}")
+    connection.execute(f"CREATE TEMP TABLE chosen AS {chosen_sql(source, qids, k, masks_suppressed=manifest.masked > 0)}")
     connection.execute(f"CREATE TEMP TABLE examples AS {members_sql(source, qids, others)}")
     shown = connection.execute(f"SELECT third, {', '.join(f'q{place}::VARCHAR' for place in range(len(qids)))} FROM chosen").fetchall()
     found = []
@@ -106,7 +106,7 @@ def _cut(value: str | None) -> str | None:
     return value if value is None or len(value) <= LONGEST else value[: LONGEST - 1] + "…"
 
 
-def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str:
+def chosen_sql(source: str, qids: Sequence[str], k: int, *, masks_suppressed: bool) -> str:
     """Return SQL for ``third``, ``q0`` …: the largest class of each third of the classes, in label order.
 
     It is right because GROUP BY takes nulls as equal, so that a class is exactly the records that share one combination; and because ties
@@ -116,12 +116,12 @@ def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str
         source: The relation of the files.
         qids: The published columns of quasi-identifiers.
         k: Least records of a class in these files.
-        masked: Whether ``*`` in all of them is the mark of suppressed records.
+        masks_suppressed: Whether ``*`` in all of them is the mark of suppressed records.
     """
     own = ", ".join(f"{quote(name)} AS q{place}" for place, name in enumerate(qids))
     names = ", ".join(f"q{place}" for place in range(len(qids)))
     starred = " AND ".join(f"{quote(name)}::VARCHAR IS NOT DISTINCT FROM '*'" for name in qids)
-    kept = f"WHERE NOT ({starred})" if masked else ""
+    kept = f"WHERE NOT ({starred})" if masks_suppressed else ""
     return f"""
         WITH own AS (SELECT {own} FROM {source} {kept}),
         classes AS (SELECT {names}, count(*) AS records FROM own GROUP BY {names} HAVING count(*) >= {k:d}),

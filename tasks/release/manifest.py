@@ -42,14 +42,14 @@ def _leads_out(name: str) -> bool:
 def check_no_links(release: Path) -> None:
     """Raise ``EscapeError`` if a release folder holds symbolic links."""
     if links := sum(path.is_symlink() for path in release.rglob("*")):
-        raise EscapeError.links(str(release), links)
+        raise EscapeError.has_links(str(release), links)
 
 
 MOST_BYTES, MOST_PARTS = 64_000_000, 2_000_000
 """Bytes of a manifest, and entries of its lists and mappings: half a million source files. An empty list takes 30 times its text."""
 
 
-def is_readable(content: bytes) -> bool:
+def is_small_enough_to_parse(content: bytes) -> bool:
     """Return whether a manifest is small enough to be parsed."""
     return len(content) <= MOST_BYTES and sum(map(content.count, (b",", b"[", b"{"))) <= MOST_PARTS
 
@@ -60,22 +60,22 @@ def is_release_of_tables(release: Path) -> bool:
     Whether it is complete is checked later.
     """
     try:
-        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
         # Only an escape could spell the key in another way. So a manifest of one table is not read a second time.
-        read = json.loads(content) if (b"histories" in content or b"\\" in content) and is_readable(content) else None
+        read = json.loads(content) if (b"histories" in content or b"\\" in content) and is_small_enough_to_parse(content) else None
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(read, dict) and {"unit", "tables", "histories"} <= read.keys()
 
 
 def manifest_content(release: Path) -> bytes:
-    """Return the bytes of a release's manifest file; raise if it is missing or too large."""
+    """Return the bytes of a release's manifest file; raise ``StorageError`` if it is missing or too large."""
     try:
-        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
     except OSError as error:
         reason = f"{MANIFEST} cannot be read: {error.strerror or 'unknown reason'}"
         raise StorageError.not_a_release(str(release), reason) from None
-    if not is_readable(content):
+    if not is_small_enough_to_parse(content):
         raise StorageError.not_a_release(str(release), f"{MANIFEST} has more entries than any manifest")
     return content
 
@@ -88,7 +88,7 @@ def manifest_of(content: bytes, place: str) -> Manifest:
         place: Folder or address of the release, for messages.
     """
     try:
-        if is_readable(content):
+        if is_small_enough_to_parse(content):
             return Manifest.model_validate_json(content)
     except ValidationError:
         # Pydantic's message quotes what it read.
@@ -99,7 +99,7 @@ def manifest_of(content: bytes, place: str) -> Manifest:
 def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
     """Parse the manifest of a release of several tables; raise ``StorageError`` if it is invalid."""
     try:
-        if is_readable(content):
+        if is_small_enough_to_parse(content):
             return TablesManifest.model_validate_json(content)
     except ValidationError:
         pass

@@ -54,7 +54,7 @@ class Signer:
 
 
 def read_signer(job: Job) -> Signer:
-    """Read the private key that ``SKALD_SIGNING_KEY`` names; raise if it is exposed or unfit."""
+    """Read the private key of ``SKALD_SIGNING_KEY``; raise ``SigningKeyError`` if it is exposed or unfit."""
     path = Path(os.environ[SIGNING_KEY]).resolve()
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
         if path.is_relative_to(folder.resolve()):
@@ -76,7 +76,7 @@ def read_signer(job: Job) -> Signer:
 
 
 def read_public_key(path: Path) -> bytes:
-    """Read the 32 bytes of an Ed25519 public key from a PEM file; raise if it holds anything else."""
+    """Read the 32 bytes of an Ed25519 public key from a PEM file; raise ``SigningKeyError`` for others."""
     try:
         content = content_of(path, MOST_BYTES)
     except OSError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from schemas.errors.base import counted
 from schemas.job.attacks import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
-from schemas.release.figures import KINDS, Together, together_warning, unclaimed_because, unclaimed_together
+from schemas.release.figures import KINDS, Together, reason_of_combinations, reason_of_identifying_columns, together_warning
 from schemas.release.manifest import Manifest
 from schemas.release.report import ReportedAttack
 from tasks.report.terms import UnitWording
@@ -106,11 +106,13 @@ def attack_warning(manifest: Manifest) -> str:
     return f"{counted(len(broken), 'attack')} on this release won more than the job accepts: {first}{more}. Do not hand it on unread."
 
 
-def unclaimed(manifest: Manifest) -> str:
+def reason_without_maximum_risk(manifest: Manifest) -> str:
     """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
-    said = unclaimed_together(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.untreated)
-    return said or unclaimed_because(manifest.passthrough)
+    said = reason_of_combinations(
+        together, k, is_accepted=is_accepted_untreated(manifest), has_untreated_columns=manifest.has_untreated_columns
+    )
+    return said or reason_of_identifying_columns(manifest.passthrough)
 
 
 def is_accepted_untreated(manifest: Manifest) -> bool:
@@ -131,7 +133,7 @@ def first_warning(manifest: Manifest) -> str:
 
 def untreated_warning(manifest: Manifest) -> str:
     """Return a warning of untreated columns that together single people out; empty if none do."""
-    return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), accepted=is_accepted_untreated(manifest))
+    return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), is_accepted=is_accepted_untreated(manifest))
 
 
 def together_sentences(manifest: Manifest) -> tuple[str, ...]:
@@ -147,7 +149,9 @@ def maximum_risk(manifest: Manifest) -> str:
     """
     # By the smallest class that was counted: k is only what no class may fall below.
     least = int(manifest.risk.get("after", {}).get("min_class", 0))
-    return unclaimed(manifest) or (_limited(manifest, UnitWording.of_release(manifest).maximum_risk(least)) if least else "")
+    return reason_without_maximum_risk(manifest) or (
+        _limited(manifest, UnitWording.of_release(manifest).maximum_risk(least)) if least else ""
+    )
 
 
 def maximum_risk_in_short(manifest: Manifest, unit: UnitWording, least: int) -> str:
@@ -158,7 +162,7 @@ def maximum_risk_in_short(manifest: Manifest, unit: UnitWording, least: int) -> 
         unit: The unit that classes are counted in.
         least: The smallest class.
     """
-    return unclaimed(manifest) or _limited(manifest, unit.maximum_risk_in_short(least))
+    return reason_without_maximum_risk(manifest) or _limited(manifest, unit.maximum_risk_in_short(least))
 
 
 def _limited(manifest: Manifest, claim: str) -> str:

@@ -201,10 +201,10 @@ def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
     )
 
 
-def one_value_sentence(name: str, counts: OneValue, classes: int) -> str:
+def one_value_sentence(name: str, counts: OneValue, class_count: int) -> str:
     """Return a sentence on the classes in which all values of a sensitive column are the same."""
     return (
-        f"'{name}': in {counts.classes:,} of {classes:,} classes ({counts.share:.1%}), with {counted(counts.records, 'record')}, "
+        f"'{name}': in {counts.classes:,} of {class_count:,} classes ({counts.share:.1%}), with {counted(counts.records, 'record')}, "
         "all who have a value hold the same one. Who is known to be in one of these is known to have it, or none."
     )
 

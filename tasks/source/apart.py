@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from schemas.errors.base import SkaldError, SourceError
 from schemas.errors.tables import FileError
 from tasks.source.listing import Stat, while_stable
-from tasks.source.unpacked import Unpacked, check_int96, unpacked
+from tasks.source.unpacked import Unpacked, check_int96, long_value_lengths
 from tasks.store.keys import StepCode
 from tasks.store.store import Store
 
@@ -169,7 +169,7 @@ def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
         with pa.OSFile(str(path)) as file, pq.ParquetFile(file) as opened:
             check_plain(file, opened.metadata, name)
             check_int96(file, opened.metadata, name)
-            return unpacked(file, opened.metadata, name, memory)
+            return long_value_lengths(file, opened.metadata, name, memory)
     except (pa.ArrowException, OSError):
         with suppress(OSError), pa.OSFile(str(path)) as file:
             raise _unreadable(file, name) from None

@@ -29,7 +29,7 @@ Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def schema_of_columns(schema: pa.Schema) -> pa.Schema:
-    """Return a schema without metadata, in types that Parquet can hold; raise for a type without one."""
+    """Return a schema in Parquet's types, without metadata; raise ``DatabaseError`` if one has none."""
     if faults := [f"'{field.name}' ({_name(field.type)})" for field in schema if not _is_kept(field.type)]:
         raise DatabaseError.no_such_type(faults)
     return pa.schema([pa.field(field.name, _kept(field.type)) for field in schema])
@@ -84,11 +84,11 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
     return check_row_count(path, rows)
 
 
-def check_row_count(path: Path, rows: int) -> int:
-    """Return ``rows`` if a Parquet file has as many; raise ``StorageError`` if not."""
-    if pq.read_metadata(path).num_rows != rows:
+def check_row_count(path: Path, row_count: int) -> int:
+    """Return ``row_count`` if a Parquet file has as many; raise ``StorageError`` if not."""
+    if pq.read_metadata(path).num_rows != row_count:
         raise StorageError.malformed("converted", ["number of rows"])
-    return rows
+    return row_count
 
 
 def check_values(batch: pa.RecordBatch, name: str) -> None:

@@ -114,9 +114,9 @@ class Chunk(FrozenModel):
     pieces: tuple[Piece, ...]
 
     @classmethod
-    def of(cls, file: SourceFile, first: int = 0, rows: int | None = None) -> Self:
+    def of(cls, file: SourceFile, first: int = 0, row_count: int | None = None) -> Self:
         """Return a chunk of the rows of one file, or of a range of them."""
-        return cls(pieces=(Piece(file=file, first=first, rows=file.rows if rows is None else rows),))
+        return cls(pieces=(Piece(file=file, first=first, rows=file.rows if row_count is None else row_count),))
 
     @property
     def rows(self) -> int:
@@ -139,8 +139,8 @@ class Chunk(FrozenModel):
         first, *others = (piece.file.name for piece in self.pieces)
         return f"{first}' or one of {counted(len(others), 'file')} beside it, '{others[-1]}" if others else first
 
-    def as_in_source(self) -> Chunk:
-        """Return the chunk with the values of the source in the place of those that are published of them."""
+    def with_source_values(self) -> Chunk:
+        """Return the chunk with the values of the source instead of published ones."""
         return Chunk(
             pieces=tuple(piece.model_copy(update={"file": piece.file.model_copy(update={"publish": {}})}) for piece in self.pieces)
         )
@@ -233,7 +233,7 @@ class ChunkedSource(FrozenModel):
     @property
     def relation(self) -> str:
         """The SQL relation by which DuckDB reads the source."""
-        return relation([(file.scan_location, file.partition) for file in self.files], alike=not self.evolved)
+        return relation([(file.scan_location, file.partition) for file in self.files], same_columns=not self.evolved)
 
 
 def _bytes_of(dtype: pa.DataType) -> int:
@@ -245,7 +245,7 @@ def _bytes_of(dtype: pa.DataType) -> int:
 
 
 def common_schema(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return the schema in which unlike files are read as one source; raise if types have no common one."""
+    """Return the schema in which unlike files are read as one; raise ``SourceError`` if there is none."""
     columns, unlike = merge_schemas(schemas)
     for column, (one, other) in unlike.items():
         types = [str(plain_type(schemas[number].field(column).type)) for number in (one, other)]
@@ -261,13 +261,13 @@ def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
 
 
 def batches(
-    file: pq.ParquetFile, rows: int, groups: list[int], columns: Sequence[str], wanted: pa.Schema, plain: Container[str], name: str
+    file: pq.ParquetFile, most_rows: int, groups: list[int], columns: Sequence[str], wanted: pa.Schema, plain: Container[str], name: str
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of row groups in batches.
 
     Args:
         file: The file.
-        rows: Rows of a batch at most.
+        most_rows: Rows of a batch at most.
         groups: Numbers of the row groups.
         columns: What is read.
         wanted: Those of the file's columns that it lacks or that are read in another type, as they are read.
@@ -276,7 +276,7 @@ def batches(
     """
     there = [column for column in columns if column in file.schema_arrow.names]
     total = sum(file.metadata.row_group(group).num_rows for group in groups)
-    read = file.iter_batches(rows, row_groups=groups, columns=there, use_threads=False) if there else _empty(total, rows)
+    read = file.iter_batches(most_rows, row_groups=groups, columns=there, use_threads=False) if there else _empty(total, most_rows)
     for batch in read:
         arrays = []
         for column in columns:

@@ -234,7 +234,7 @@ DAY = 86_400_000_000
 
 
 def address(job: Job) -> str:
-    """Return the server's address by uri, variable or file, bare if none is named; raise if it is none."""
+    """Return the server's address by uri, variable or file; raise ``DatabaseError`` if it is none."""
     connection = job.source.connection
     if connection is None:
         return SCHEMES[0]

@@ -128,7 +128,7 @@ def matching(address: str) -> dict[str, Stat]:
 
 def _why_none(system: Any, path: str, address: str, *, folders: bool) -> FileError:
     if folders:
-        return FileError.folder(address, "")
+        return FileError.path_is_folder(address, "")
     bucket = path.strip("/").split("/", 1)[0]
     if bucket and not system.exists(bucket):
         return FileError.no_bucket(address, bucket)
@@ -143,7 +143,7 @@ def _names_in(system: Any, folder: str) -> list[str]:
 
 
 def remote_stat(address: str) -> Stat:
-    """Return size, time in ns and number of the ETag of an object, one of which changes with the object."""
+    """Return an object's size, time in ns and ETag number; a change of the object changes one of them."""
     system, path = file_system(address)
     with sanitised_errors(address):
         return stat_of_info(system.info(path))
@@ -178,9 +178,9 @@ def scan_address(address: str, stat: Stat) -> str:
     return f"{PINNED}://{'-'.join(map(str, stat))}/{address.replace('://', '/', 1)}"
 
 
-def object_at(place: str) -> tuple[str, Stat]:
-    """Return address and stat of an object from the text of ``scan_address``."""
-    marks, scheme, path = place.removeprefix(f"{PINNED}://").split("/", 2)
+def parse_scan_address(scan_text: str) -> tuple[str, Stat]:
+    """Parse the text of ``scan_address`` into the address and stat of an object."""
+    marks, scheme, path = scan_text.removeprefix(f"{PINNED}://").split("/", 2)
     return f"{scheme}://{path}", tuple(map(int, marks.split("-")))
 
 
@@ -190,7 +190,7 @@ TICK, SECOND = 20_000_000, 1_000_000_000
 
 
 def file_stat(path: Path) -> Stat:
-    """Return size, both times in ns and inode of a file, one of which changes with the file."""
+    """Return a file's size, both times in ns and inode; a change of the file changes one of them."""
     stat = path.stat()
     # The inode too: a file that is put in another's place may have its size and time.
     return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
@@ -214,7 +214,7 @@ def source_digest(path: Path) -> str:
 
 
 def digest_while_stable(path: Path, name: str, stat: Stat) -> str:
-    """Return the digest of a file; raise if its stat is not the given one before and after."""
+    """Return the digest of a file; raise ``SourceError`` if its stat is another before or after."""
     with while_stable(path, name, stat):
         _settle(path)
         return source_digest(path)
@@ -233,7 +233,7 @@ def _settle(path: Path) -> None:
 
 @contextmanager
 def while_stable(path: Path | None, name: str, stat: Stat | None) -> Iterator[None]:
-    """Raise an error if a file has not a given stat before and after the block.
+    """Raise ``SourceError`` unless a file has the given stat before and after the block.
 
     Copies in the store are our own, and are not checked.
     """

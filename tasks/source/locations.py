@@ -37,7 +37,7 @@ _FAMILIES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 
 
 def distinct_files(matched: Mapping[str, Set[str]]) -> list[str]:
-    """Return the names of files that patterns match, sorted, each once; raise if two are the same file.
+    """Return names of matching files, sorted, each once; raise ``SourceError`` if two are the same file.
 
     A file that overlapping patterns or other spellings of the same path (``a/../b`` for ``b``) reach is taken once, by its shortest name.
 
@@ -175,7 +175,7 @@ def _matching_here(pattern: str, written: str) -> set[Path]:
     files = {path for path in matched if path.is_file()}
     if not files:
         if any(path.is_dir() for path in matched) and not glob.has_magic(written):
-            raise FileError.folder(written, _most_common_ending(matched))
+            raise FileError.path_is_folder(written, _most_common_ending(matched))
         raise SourceError.no_files(written)
     if table := table_format_here(map(str, files)):
         raise FileError.table_of_files(*table)
@@ -192,8 +192,8 @@ def find_files(job: Job) -> list[Path]:
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
 
-def located(job: Job, store: Store) -> list[Located]:
-    """Return the files of this machine with their digests, and objects of stores as listed."""
+def locate_source_files(job: Job, store: Store) -> list[Located]:
+    """Return the files of a source: local ones with their digests, objects with their listed stats."""
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     found, here = _found(job), list[tuple[str, Path, Stat]]()
@@ -254,7 +254,7 @@ def arrow_type(name: str) -> pa.DataType:
 
 
 def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
-    """Return the columns that each file's folders name, none unless ``source.hive``; raise if they differ.
+    """Return columns that folders name, none unless ``source.hive``; raise ``SourceError`` if they differ.
 
     A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
     """
@@ -304,7 +304,7 @@ def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
     return schema
 
 
-def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | None:
+def partition_column(partition: Partition, name: str, row_count: int) -> pa.Array | None:
     """Return a column of equal values that a file's folders name; None if they do not name it.
 
     Text is a dictionary, like the text of files.
@@ -313,7 +313,7 @@ def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | N
         if column == name:
             scalar = _scalar(value, dtype)
             assert scalar is not None
-            repeated = pa.repeat(scalar, rows)
+            repeated = pa.repeat(scalar, row_count)
             return repeated.dictionary_encode() if pt.is_string(scalar.type) else repeated
     return None
 
@@ -321,15 +321,15 @@ def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | N
 def relation(
     files: Sequence[tuple[str, Partition]],
     *,
-    alike: bool = True,
-    numbered: bool = False,
+    same_columns: bool = True,
+    with_row_numbers: bool = False,
 ) -> str:
     """Return the SQL relation by which DuckDB reads all files, with the columns of their folders.
 
     Args:
         files: Paths of Parquet files, each with its partition.
-        alike: Whether they have the same columns; others are put together by the names of these.
-        numbered: Whether the number of each row in its file is read too, as ``file_row_number``.
+        same_columns: Whether they have the same columns; others are put together by the names of these.
+        with_row_numbers: Whether the number of each row in its file is read too, as ``file_row_number``.
     """
     together: dict[Partition, list[str]] = {}
     for path, partition in files:
@@ -338,7 +338,11 @@ def relation(
     for partition, paths in together.items():
         listed = ", ".join(map(literal, paths))
         # DuckDB would take the folders for columns of types of its own choice, beside ours.
-        asked = ["hive_partitioning = false", *["union_by_name = true"] * (not alike), *["file_row_number = true"] * numbered]
+        asked = [
+            "hive_partitioning = false",
+            *["union_by_name = true"] * (not same_columns),
+            *["file_row_number = true"] * with_row_numbers,
+        ]
         read = f"read_parquet([{listed}], {', '.join(asked)})"
         if len(together) == 1 and not partition:
             return read

@@ -34,7 +34,7 @@ from tasks.engine.steps import count_remote_workers, map_groups, map_step
 from tasks.source.apart import check_header, unpacked_of
 from tasks.source.csv_files import convert_rows, converted_key, join_csv
 from tasks.source.locations import Located, Readable
-from tasks.source.pinned import BLOCK, copy_object, pinned
+from tasks.source.pinned import BLOCK, copy_object, open_as_listed
 from tasks.source.reading import Footer, footer_of, read_footer
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
@@ -126,7 +126,7 @@ def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> 
     convert = FORMATS[job.source.format].convert
     if convert is None:
         digest = _digest_of(store, one)
-        with pinned(one.name, one.stat) as file:
+        with open_as_listed(one.name, one.stat) as file:
             check_header(file, one.name)
             return _look(Readable(None, digest, one.stat), footer_of(file, one.name))
     if parts:
@@ -305,7 +305,7 @@ def _convert(job: Job, one: Located, header: int, first: int, last: int, store: 
 def _read(one: Located, first: int, last: int) -> Iterator[bytes]:
     """Yield the bytes of a range in parts."""
     assert one.stat is not None
-    with pinned(one.name, one.stat) as file:
+    with open_as_listed(one.name, one.stat) as file:
         file.seek(first)
         while first < last and (block := file.read(min(BLOCK, last - first))):
             first += len(block)

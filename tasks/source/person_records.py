@@ -21,7 +21,7 @@ from core.columns.column_types import working_type
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk, SourceFile
-from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, opened, read_chunk
+from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, open_source_file, read_chunk
 from tasks.source.unpacked import UNIT, rows_of_long
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, StepCode, fingerprint_of
@@ -72,7 +72,7 @@ def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, sto
     return Bounded(kept, len(found), int(pc.sum(found["first"]).as_py()))
 
 
-def has_person_sql(persons: Mapping[str, pa.DataType]) -> str:
+def person_condition_sql(persons: Mapping[str, pa.DataType]) -> str:
     """Return the SQL condition that a record has a person.
 
     Args:
@@ -94,7 +94,7 @@ def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: st
             SELECT file, row, row_number() OVER (
                 PARTITION BY {", ".join(types)} ORDER BY sha256(concat_ws(':', '{key}', digest, row)), file
             ) AS place
-            FROM records JOIN digests USING (file) WHERE {has_person_sql(types)}
+            FROM records JOIN digests USING (file) WHERE {person_condition_sql(types)}
         ) WHERE place > {most} ORDER BY file, row
     """
 
@@ -131,7 +131,7 @@ def _without(job: Job, file: SourceFile, rows: Rows, columns: pa.Schema, key: Ke
     hidden = {*job.columns.columns_withheld} - {*job.columns.person, *(one.treatment.subject for one in job.columns.pseudonyms)}
 
     def write(part: Path) -> int:
-        with opened(file) as read:
+        with open_source_file(file) as read:
             return _copy_without(file, read, rows, [name for name in columns.names if name not in hidden], part)
 
     made = store.make(BOUNDED.name, BOUNDED.key(key, file.digest, file.name, sorted(hidden)), ".parquet", write)

@@ -105,7 +105,7 @@ def open_pinned(address: str, stat: Stat) -> PinnedFile:
 
 
 @contextmanager
-def pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
+def open_as_listed(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
     """Yield an object as a file, and refuse it if it changed since it was listed.
 
     Args:
@@ -232,7 +232,7 @@ def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
         path: Where its bytes are to be written; nowhere if left out.
     """
     digest = blake3()
-    with pinned(address, stat) as file, path.open("wb") if path else nullcontext() as copied:
+    with open_as_listed(address, stat) as file, path.open("wb") if path else nullcontext() as copied:
         while block := file.read(BLOCK):
             digest.update(block)
             if copied:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fsspec import AbstractFileSystem
 
-from tasks.source.listing import PINNED, Stat, object_at
+from tasks.source.listing import PINNED, Stat, parse_scan_address
 from tasks.source.pinned import SMALL, content_of, open_pinned
 
 
@@ -68,7 +68,7 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
 
     def open(self, path: str, _mode: str = "rb", **_: Any) -> Any:
         """Open an object as it was when it was listed."""
-        address, stat = object_at(self._strip_protocol(path))
+        address, stat = parse_scan_address(self._strip_protocol(path))
         return _SmallObject(address, stat) if stat[0] <= SMALL else open_pinned(address, stat)
 
     def glob(self, path: str, **_: Any) -> list[str]:
@@ -77,8 +77,8 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """Return name, size and type of an object as it was listed."""
-        return {"name": path, "size": object_at(self._strip_protocol(path))[1][0], "type": "file"}
+        return {"name": path, "size": parse_scan_address(self._strip_protocol(path))[1][0], "type": "file"}
 
     def modified(self, path: str) -> datetime:
         """Return the time of change of an object as it was listed."""
-        return datetime.fromtimestamp(object_at(self._strip_protocol(path))[1][1] / 1e9, UTC)
+        return datetime.fromtimestamp(parse_scan_address(self._strip_protocol(path))[1][1] / 1e9, UTC)

@@ -54,16 +54,16 @@ def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def make_value_table(
-    connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence[pa.Array], Digests | None]], columns: int
+    connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence[pa.Array], Digests | None]], column_count: int
 ) -> None:
     """Make a table of values and their persons: ``value_0`` …, ``person``.
 
     Args:
         connection: Gets it.
         batches: Columns of a batch and the digests of its persons; None where each record counts.
-        columns: How many columns there are.
+        column_count: How many columns there are.
     """
-    names = [f"value_{number}" for number in range(columns)]
+    names = [f"value_{number}" for number in range(column_count)]
 
     def tables() -> Iterator[pa.RecordBatch]:
         for given, persons in batches:
@@ -83,15 +83,15 @@ def make_value_table(
     connection.unregister("batch")
 
 
-def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, persons: bool) -> pa.Table:
+def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, count_persons: bool) -> pa.Table:
     """Return ``value`` (ascending, null last), ``people``, ``records`` by column of ``make_value_table``."""
-    people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if persons else "count(*)"
+    people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if count_persons else "count(*)"
     statement = f"SELECT value_{column} AS value, {people} AS people, count(*) AS records FROM {TABLE} GROUP BY 1 ORDER BY 1 NULLS LAST"
     return connection.sql(statement).to_arrow_table()
 
 
 def count_values(
-    connection: duckdb.DuckDBPyConnection, column: int, kind: pa.DataType, k: int, *, persons: bool, every: bool
+    connection: duckdb.DuckDBPyConnection, column: int, kind: pa.DataType, k: int, *, count_persons: bool, every: bool
 ) -> CountedValues:
     """Count the people and records of each value of a column of ``make_value_table``.
 
@@ -100,16 +100,16 @@ def count_values(
         column: Position of the column.
         kind: Its type.
         k: People.
-        persons: Whether persons are counted, and not records.
+        count_persons: Whether persons are counted, and not records.
         every: Whether each person is to be counted once at the least of all values, and not only of those of fewer than k people.
     """
-    found = people_of_value(connection, column, persons=persons)
+    found = people_of_value(connection, column, count_persons=count_persons)
     values, people, records = (found[name].combine_chunks() for name in ("value", "people", "records"))
     there = len(values) - values.null_count
     nulls = int(people[there].as_py()) if values.null_count else 0
     whose, counts = np.asarray(people)[:there].astype(np.int64), np.asarray(records)[:there].astype(np.int64)
     least = np.where(whose < k, whose, 0) if not every else whose
-    if persons:
+    if count_persons:
         connection.register("people", pa.table({"value": values.slice(0, there), "people": whose}))
         few = "TRUE" if every else f"people < {k:d}"
         each = (
@@ -125,7 +125,7 @@ def count_values(
     return CountedValues(as_typed(values.slice(0, there), kind), whose, least, counts, nulls, rest)
 
 
-def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: pa.Array, *, persons: bool) -> tuple[int, int]:
+def people_with_values(connection: duckdb.DuckDBPyConnection, column: int, values: pa.Array, *, count_persons: bool) -> tuple[int, int]:
     """Count people and records with one of some values in a column of ``make_value_table``.
 
     A null may be among the values.
@@ -134,10 +134,10 @@ def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: 
         connection: Has it.
         column: Position of the column.
         values: Of the column, as it is published.
-        persons: As for ``count_values``.
+        count_persons: As for ``count_values``.
     """
     connection.register("chosen", pa.table({"value": comparable(values)}))
-    people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if persons else "count(*)"
+    people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if count_persons else "count(*)"
     statement = f"SELECT {people}, count(*) FROM {TABLE} WHERE EXISTS (FROM chosen WHERE chosen.value IS NOT DISTINCT FROM value_{column})"
     [(found, records)] = connection.execute(statement).fetchall()
     connection.unregister("chosen")
@@ -145,7 +145,7 @@ def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: 
 
 
 def fewest_people(counted: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
-    """Return which of some published values the fewest people have, as an array of one.
+    """Return the published value that the fewest people have, as an array of one.
 
     Args:
         counted: As ``people_of_value`` returns it.
@@ -162,8 +162,8 @@ BYTES_PER_VALUE = 800
 NUMBERS = "only numbers are rounded, cut or put into groups; say publish: shared, which takes every type"
 
 
-def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store) -> tuple[list[SourceFile], pa.Schema]:
-    """Decide the values of columns with ``publish``; return the files and types as they are read then.
+def replace_published_values(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store) -> tuple[list[SourceFile], pa.Schema]:
+    """Replace the values of columns with ``publish``; return the changed files and types.
 
     Args:
         job: Says how columns are published.
@@ -200,7 +200,7 @@ def _decided(job: Job, files: Sequence[SourceFile], name: str, kind: pa.DataType
     way, k = job.columns.ways[name], job.privacy.k
     with connect(job, store.folder.parent / "spill") as connection:
         make_value_table(connection, _read(job, files, name), 1)
-        counted = count_values(connection, 0, kind, k, persons=bool(job.columns.person), every=is_mean(way))
+        counted = count_values(connection, 0, kind, k, count_persons=bool(job.columns.person), every=is_mean(way))
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > job.memory:
         raise SourceError.too_many_values(name, len(counted.values), needed)
@@ -242,8 +242,8 @@ def shared_columns(job: Job) -> list[str]:
     return [name for name, way in job.columns.ways.items() if counts_people(way)]
 
 
-def rows_of_people(batches: Sequence[pa.RecordBatch], columns: int, kept_rows: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
+def rows_of_people(batches: Sequence[pa.RecordBatch], column_count: int, kept_rows: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
     """Return a mask's records: the first columns, and person digests made from the columns after them."""
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept_rows))
     arrays = [column.combine_chunks() for column in table.columns]
-    return arrays[:columns], digests_of(arrays[columns:], len(table)) if len(arrays) > columns else None
+    return arrays[:column_count], digests_of(arrays[column_count:], len(table)) if len(arrays) > column_count else None

@@ -21,7 +21,7 @@ from schemas.errors.values import ValuesError
 from tasks.source.chunks import Chunk, Piece, SourceFile, batches
 from tasks.source.listing import while_stable
 from tasks.source.locations import partition_column
-from tasks.source.pinned import pinned
+from tasks.source.pinned import open_as_listed
 from tasks.source.unpacked import UNIT, Unpacked, rows_of_long
 
 
@@ -47,7 +47,7 @@ class Unreadable:
         for name, count in (+self._moments).items():
             ends = inclusive_moments(self._types[name])
             assert ends is not None
-            raise ValuesError.no_moments(name, count, ends[0].text, ends[1].text)
+            raise ValuesError.moments_out_of_range(name, count, ends[0].text, ends[1].text)
 
 
 def undecodable(column: pa.Array) -> int:
@@ -135,16 +135,16 @@ def _together(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _read_piece(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
-    with opened(piece.file) as file:
+    with open_source_file(piece.file) as file:
         yield from _rows(piece, file, columns, plain, as_written=as_written)
 
 
 @contextmanager
-def opened(file: SourceFile) -> Iterator[Any]:
+def open_source_file(file: SourceFile) -> Iterator[Any]:
     """Open a file of the source, and refuse it if it changed since it was digested."""
     if file.path is None:
         assert file.stat is not None
-        with pinned(file.name, file.stat) as read:
+        with open_as_listed(file.name, file.stat) as read:
             yield read
         return
     with while_stable(file.path, file.name, file.stat):

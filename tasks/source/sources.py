@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from core.columns.column_types import is_coarsenable, is_text, is_unpublishable, plain_type, type_differences, working_type
 from core.privacy.pseudonyms import has_text
-from core.recoding.recoding import published_columns
+from core.recoding.recoding import label_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.errors.values import ValuesError
 from schemas.job.columns import REST
@@ -22,11 +22,11 @@ from tasks.engine.runs import Run
 from tasks.source.apart import LengthInspection, lengths_unpacked
 from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, common_schema, differences
 from tasks.source.listing import stat_of, while_stable
-from tasks.source.locations import Located, Readable, is_object, located, partitions, with_partition
+from tasks.source.locations import Located, Readable, is_object, locate_source_files, partitions, with_partition
 from tasks.source.object_inspection import inspect_objects, is_read_here
 from tasks.source.person_records import Bounded, bound_records
 from tasks.source.pinned import check_all_as_listed
-from tasks.source.published_columns import publish_columns
+from tasks.source.published_columns import replace_published_values
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.store.files import write_atomically
 from tasks.store.keys import fingerprint_of
@@ -140,7 +140,7 @@ LONGEST_KEY = 100_000
 def read_source(run: Run) -> ChunkedSource:
     """Find, digest and check the files of a source, and cut them into chunks; raise if they do not fit."""
     job, store = run.job, run.store
-    found = located(job, store)
+    found = locate_source_files(job, store)
     remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
     looks = (*zip(remote, inspect_objects(run, remote), strict=True), *zip(local, _look_here(job, local, store), strict=True))
     looked = {one.name: look for one, look in looks}
@@ -172,7 +172,7 @@ def read_source(run: Run) -> ChunkedSource:
         left = bound_records(job, files, columns, store, here=is_read_here(job))
     if job.columns.ways and not is_read_here(job):
         raise SourceError.treated_on_cluster()
-    files, read_as = publish_columns(job, left.files, columns, store)
+    files, read_as = replace_published_values(job, left.files, columns, store)
     return ChunkedSource(
         files=tuple(files),
         chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.task_memory // CHUNK_SHARE, store)),
@@ -265,7 +265,7 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     if nameless := sum(not name and roles.get(name) not in {"identifiers", "withheld"} for name in names):
         raise ValuesError.no_names(nameless)
     if job.output.format == "csv" and (broken := sum(len(name.splitlines()) > 1 for name in names)):
-        raise ValuesError.names_of_lines(broken)
+        raise ValuesError.line_breaks_in_names(broken)
     insensitive = rest if job.columns.insensitive == REST else list(job.columns.insensitive)
     payload = (*job.columns.sensitive, *insensitive)
     _check_types(job, schema, payload)
@@ -282,7 +282,7 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
             remedy = "make it text, a number, a boolean, a date or a timestamp, or give it another role"
             raise SourceError.wrong_type(qid.name, str(dtype), "a quasi-identifier", remedy)
         bounds = job.intervals == "bounds" and qid.hierarchy.ranged
-        for name in published_columns(qid.name, bounds):
+        for name in label_columns(qid.name, bounds):
             if name != qid.name and name in schema.names:
                 raise SourceError.wrong_type(
                     name, "a name that intervals: bounds needs", "kept", f"rename it, or publish '{qid.name}' as text"

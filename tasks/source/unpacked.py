@@ -149,11 +149,11 @@ UNIT = "us"
 _ROWS = 131_072
 
 
-def check_int96(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
+def check_int96(parquet_file: Any, metadata: pq.FileMetaData, name: str) -> None:
     """Refuse timestamps in INT96 with digits below the microsecond.
 
     Args:
-        opened: The Parquet file, open for reading.
+        parquet_file: The Parquet file, open for reading.
         metadata: Its footer.
         name: What the user calls it.
     """
@@ -161,7 +161,9 @@ def check_int96(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
     columns = [column.path for column in places if column.physical_type == "INT96" and "." not in column.path]
     if not columns:
         return
-    fine, kept = (pq.ParquetFile(opened, metadata=metadata, coerce_int96_timestamp_unit=unit, pre_buffer=False) for unit in ("ns", UNIT))
+    fine, kept = (
+        pq.ParquetFile(parquet_file, metadata=metadata, coerce_int96_timestamp_unit=unit, pre_buffer=False) for unit in ("ns", UNIT)
+    )
     lost = dict.fromkeys(columns, 0)
     for group in range(metadata.num_row_groups):
         read = (file.iter_batches(_ROWS, row_groups=[group], columns=columns, use_threads=False) for file in (fine, kept))
@@ -200,7 +202,7 @@ class Unpacked(NamedTuple):
     size: int
 
 
-def unpacked(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> Unpacked:
+def long_value_lengths(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> Unpacked:
     """Return the lengths of long unpacked values of an open Parquet file; raise if one exceeds limits.
 
     Args:

@@ -25,7 +25,7 @@ MOST_LISTED = 1 << 62
 
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a regular file, in hex."""
-    with open_regular(path, MOST_LISTED, links=False) as file:
+    with open_regular(path, MOST_LISTED, may_be_link=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -72,9 +72,9 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
     return rows
 
 
-def clear_parts(folder: Path, *, below: bool = False) -> None:
-    """Remove half-written files of killed processes from a locked folder, or also from those below it."""
-    for left in folder.glob("**/.*.part" if below else ".*.part"):
+def clear_partial_files(folder: Path, *, recursive: bool = False) -> None:
+    """Remove half-written files of killed processes from a locked folder, or also from its subfolders."""
+    for left in folder.glob("**/.*.part" if recursive else ".*.part"):
         left.unlink(missing_ok=True)
 
 
@@ -117,13 +117,13 @@ def _is_named(path: Path, opened: os.stat_result) -> bool:
         return False
 
 
-def owner_only() -> None:
+def restrict_new_files() -> None:
     """Make all files that this process creates private to their owner, unless they are opened up."""
     os.umask(0o077)
 
 
-def open_up(*paths: Path) -> None:
-    """Set the mode of a release's files to what the user's umask allows; they are anonymous."""
+def apply_user_umask(*paths: Path) -> None:
+    """Give files of a release the mode that the user's umask allows; they are anonymised."""
     for path in paths:
         path.chmod((0o777 if path.is_dir() else 0o666) & ~USER_UMASK)
 
@@ -137,7 +137,7 @@ def open_folder(path: Path) -> Path:
     missing = [one for one in (path, *path.parents) if not one.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
-        open_up(*missing)
+        apply_user_umask(*missing)
     except OSError as error:
         raise StorageError.not_writable(str(path), error.strerror or "unknown reason") from None
     return path

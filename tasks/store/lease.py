@@ -60,8 +60,8 @@ class Lease:
     def __post_init__(self) -> None:
         self._turn, self._renewals, self._lost = threading.Lock(), 0, False
 
-    def check(self) -> None:
-        """Renew the lease; raise an error if it expired or another run has taken it over."""
+    def renew(self) -> None:
+        """Renew the lease; raise ``WorkError`` if it expired or another run has taken it."""
         with self._turn:
             begun = self.clock.now()
             if self._lost or begun >= self._until:
@@ -83,7 +83,7 @@ class Lease:
     def renewed(self) -> bool:
         """Renew the lease, and return whether it can be renewed again."""
         try:
-            self.check()
+            self.renew()
         except WorkError:
             return False
         except ObjectStoreError:
@@ -101,7 +101,7 @@ class Lease:
                 self.bucket.replace(NAME, _said("", self.generation, self._renewals), self._tag)
 
 
-def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -> Lease:
+def take_lease(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -> Lease:
     """Take the lease of a prefix, after another's has expired; raise ``BusyError`` if that is renewed.
 
     Args:

@@ -76,8 +76,8 @@ class Place(ABC):
         """Put a small file, whole or not at all, over any other of that name."""
 
     @abstractmethod
-    def has(self, name: str) -> bool:
-        """Return whether there is a file of a name."""
+    def exists(self, name: str) -> bool:
+        """Return whether a file of this name exists."""
 
     @abstractmethod
     def names(self, below: str = "") -> list[str]:
@@ -110,7 +110,7 @@ class FolderPlace(Place):
     def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
         """Return the content of a small regular file, no link; None if there is none, no bytes if unreadable."""
         try:
-            return content_of(self.folder / name, most, links=False)
+            return content_of(self.folder / name, most, may_be_link=False)
         except FileNotFoundError:
             return None
         except OSError:
@@ -122,8 +122,8 @@ class FolderPlace(Place):
         private_folder(path.parent)
         write_atomically(path, lambda part: part.write_bytes(content))
 
-    def has(self, name: str) -> bool:
-        """Return whether there is a file of a name."""
+    def exists(self, name: str) -> bool:
+        """Return whether a file of this name exists."""
         return (self.folder / name).is_file()
 
     def names(self, below: str = "") -> list[str]:
@@ -204,8 +204,8 @@ class Bucket(Place):
                 return None
         return BucketEntry(int(info["size"]), str(info.get("ETag", ""))) if info["type"] == "file" else None
 
-    def has(self, name: str) -> bool:
-        """Return whether there is an object of a name."""
+    def exists(self, name: str) -> bool:
+        """Return whether an object of this name exists."""
         return self.entry(name) is not None
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
@@ -279,7 +279,7 @@ class Bucket(Place):
         """Upload a file as a new object; raise ``FileExistsError`` if the object exists."""
         with sanitised_errors(self.location_of(name)):
             # Stores that pass over the condition are asked first.
-            if self.has(name):
+            if self.exists(name):
                 raise FileExistsError
             self._create_from(path, name)
 
@@ -287,7 +287,7 @@ class Bucket(Place):
         try:
             self._system.put_file(str(path), self._key(name), mode="create")
         except NotImplementedError:
-            if self.has(name):
+            if self.exists(name):
                 raise FileExistsError from None
             self._system.put_file(str(path), self._key(name))
 

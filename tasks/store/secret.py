@@ -66,7 +66,7 @@ def create_secret(path: Path) -> FolderSecret:
 
 
 def read_secret(job: Job) -> FolderSecret | None:
-    """Return the secret from environment or work folder, None if neither has one; raise if it is weak."""
+    """Return the secret from environment or work folder, or None; raise ``SecretError`` if it is weak."""
     if (text := os.environ.get(VARIABLE)) is not None:
         secret = text.strip().encode()
         if not is_strong(secret):
@@ -106,7 +106,7 @@ def seal(content: Any) -> str:
 def unsealed(path: Path) -> Any:
     """Read the sealed JSON values of a file; None if it is gone, cut off or altered."""
     try:
-        return unsealed_text(content_of(path, links=False))
+        return unsealed_text(content_of(path, may_be_link=False))
     except OSError:
         return None
 

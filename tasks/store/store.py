@@ -23,7 +23,7 @@ from pydantic import ConfigDict, ValidationError
 
 from schemas.errors.folders import WorkError
 from schemas.reading.model import FrozenModel
-from tasks.store.files import clear_parts, file_digest, private_folder, write_atomically
+from tasks.store.files import clear_partial_files, file_digest, private_folder, write_atomically
 from tasks.store.keys import Key, key_in_name
 from tasks.store.place import Bucket, FolderPlace
 from tasks.store.secret import seal, unsealed_text
@@ -88,9 +88,9 @@ class Store:
         self._loading = RLock()
         self._watch = watch
 
-    def begin(self) -> None:
+    def remove_partial_files(self) -> None:
         """Remove half-written files of killed processes; the caller holds the lock of the work."""
-        clear_parts(self.folder, below=True)
+        clear_partial_files(self.folder, recursive=True)
 
     def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> Store:
         """Return a view of the store that makes artefacts inside a block, and keeps none if it fails."""
@@ -117,7 +117,7 @@ class Store:
         return artifact.rows
 
     def path_named(self, file: str) -> Path:
-        """Return this machine's path of an artefact named by its relative path; raise if there is no record."""
+        """Return the path here of an artefact named by relative path; raise ``WorkError`` without a record."""
         step, _, name = file.partition("/")
         artifact = self._recorded(step, key_in_name(name))
         if artifact is None or artifact.file != file:

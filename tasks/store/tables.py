@@ -123,7 +123,7 @@ def read_table(store: Store, artifact: Artifact) -> pa.Table:
 
 
 def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | pa.Schema, step: str) -> int:
-    """Check and write a domain table piece by piece; return its number of rows, raise if one is unfit.
+    """Check and write a domain table in pieces; return its rows, raise ``StorageError`` if one is unfit.
 
     Args:
         path: Where to.
@@ -162,15 +162,15 @@ def load_domains(store: Store, artifact: Artifact, names: Sequence[str]) -> tupl
     return tuple(axis.domain(name) for axis, name in zip(load_counted(store, artifact, len(names)), names, strict=True))
 
 
-def load_counted(store: Store, artifact: Artifact, axes: int) -> list[Counted]:
+def load_counted(store: Store, artifact: Artifact, axis_count: int) -> list[Counted]:
     """Read a domain table column by column, for columns with very many values."""
     try:
         with pa.OSFile(str(store.path(artifact))) as opened, pq.ParquetFile(opened) as file:
             if file.num_row_groups <= 1:
                 table = file.read(use_threads=False)
-                return [rows_of_axis(table, position) for position in range(axes)]
+                return [rows_of_axis(table, position) for position in range(axis_count)]
             held = [pc.min_max(file.read_row_group(group, ["qid"])["qid"]).as_py() for group in range(file.num_row_groups)]
-            return [_rows_of(file, [(one["min"], one["max"]) for one in held], position) for position in range(axes)]
+            return [_rows_of(file, [(one["min"], one["max"]) for one in held], position) for position in range(axis_count)]
     except (pa.ArrowException, OSError):
         raise StorageError.malformed(artifact.step, ["not readable"]) from None
 

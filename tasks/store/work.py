@@ -28,7 +28,7 @@ from schemas.job.job import Job
 from tasks.store.files import file_digest, locked, private_folder, random_temporary_folder, write_atomically
 from tasks.store.keys import StepCode
 from tasks.store.lease import NAME as LEASE
-from tasks.store.lease import Lease, renewed_lease, take
+from tasks.store.lease import Lease, renewed_lease, take_lease
 from tasks.store.place import Bucket, work_of
 from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Store
@@ -40,7 +40,7 @@ from tasks.store.work_folder import (
     Removed,
     check_folders_disjoint,
     check_own_work_folder,
-    claim,
+    make_work_folder,
     remove_own_work,
 )
 
@@ -90,7 +90,7 @@ class BucketWork:
         there = _kept(self.folder)
         if there == self._listed:
             return
-        self.lease.check()
+        self.lease.renew()
         bucket, known = self.bucket, {one.sha256 for one in self._listed.values()}
         for name, kept in there.items():
             if kept.sha256 not in known:
@@ -103,8 +103,8 @@ class BucketWork:
         bucket.remove([f"{FILES}/{digest}" for digest in known - {one.sha256 for one in there.values()}])
 
     def check(self) -> None:
-        """Raise an error if another run has taken the work over."""
-        self.lease.check()
+        """Raise ``WorkError`` if another run has taken the work over."""
+        self.lease.renew()
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
         with work_in_bucket(job, place) as work:
             yield work
     else:
-        with _locked(claim(job)) as folder:
+        with _locked(make_work_folder(job)) as folder:
             yield FolderWork(Store.at(folder), folder)
 
 
@@ -125,7 +125,7 @@ def work_in_bucket(job: Job, bucket: Bucket) -> Iterator[BucketWork]:
     """Hold the lease of work in a bucket until the block ends; keep its small files if there is no error."""
     _claim(bucket)
     with scratch_folder() as folder:
-        lease = take(bucket)
+        lease = take_lease(bucket)
         with renewed_lease(lease):
             # Calls of a killed run: under the lease nobody takes them any more.
             bucket.remove(bucket.names(CALLS))
@@ -213,7 +213,7 @@ def _copied_lists(job: Job, store: Store) -> Iterator[None]:
     for hierarchy in listed:
         # What cannot be read is told of by who reads it.
         with suppress(OSError):
-            content = hierarchy.content(job.folder)
+            content = hierarchy.file_content(job.folder)
             key = LISTED.key(hashlib.sha256(content).hexdigest())
             hierarchy.use_copy(store.path(store.make("listed", key, ".csv", partial(_write, content))))
     try:
@@ -284,9 +284,9 @@ def clear_bucket(bucket: Bucket) -> Removed:
         if bucket.sizes():
             raise WorkError.not_ours(bucket.location)
         return Removed(0, 0, 0)
-    lease = take(bucket)
+    lease = take_lease(bucket)
     with renewed_lease(lease):
-        lease.check()
+        lease.renew()
         there, found = bucket.sizes(), bucket.entry(LIST)
         stays = {name: kept for name, kept in (_read(bucket) if found else {}).items() if name.startswith(REGISTRY)}
         if found and stays:

@@ -76,7 +76,7 @@ class FolderWork:
         """Do nothing: no other run can have taken over."""
 
 
-def claim(job: Job) -> Path:
+def make_work_folder(job: Job) -> Path:
     """Make a job's work folder, private and marked as ours, and return it; raise if it is another's."""
     check_own_work_folder(job.work_path)
     work = private_folder(job.work_path)

@@ -206,14 +206,14 @@ def _with_method(text: str, job: Job, given: Mapping[str, str]) -> str:
     return text
 
 
-def with_node(text: str, job: Job, node: list[int], suppressed: float) -> tuple[str, Decimal | None]:
-    """Return a job's text with a node, and the raised suppression limit or None; raise above a fifth.
+def with_node(text: str, job: Job, node: list[int], suppressed_share: float) -> tuple[str, Decimal | None]:
+    """Return a job's text with a node, and a raised limit or None; raise ``JobError`` above a fifth.
 
     Args:
         text: Of the job.
         job: The job of that text.
         node: A level for each quasi-identifier.
-        suppressed: Share of the people that the node suppresses.
+        suppressed_share: Share of the people that the node suppresses.
     """
     if job.method.name == "skald":
         for part in ("weights", "levels"):
@@ -221,9 +221,9 @@ def with_node(text: str, job: Job, node: list[int], suppressed: float) -> tuple[
         text = with_value(text, ("method", "node"), node)
     else:
         text = with_value(text, ("method",), {"name": "skald", "node": node})
-    if suppressed <= float(job.suppression.limit):
+    if suppressed_share <= float(job.suppression.limit):
         return text, None
-    able = [one for one in SHARES if float(one) >= suppressed]
+    able = [one for one in SHARES if float(one) >= suppressed_share]
     if not able:
         raise JobError("The page", ["that node leaves out more than a fifth of the people; take another"])
     return with_value(text, ("suppression", "limit"), able[0]), able[0]

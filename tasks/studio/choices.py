@@ -116,7 +116,7 @@ class SampleClasses(NamedTuple):
 
 
 def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
-    """Code a sample of people by the job's domains and hierarchies; raise if they are fewer than k."""
+    """Code a sample of people by domains and hierarchies; raise ``PrivacyError`` if fewer than k."""
     if sample.people < job.privacy.k:
         raise PrivacyError("The sample has fewer people than k, so that nothing can be tried on it.")
     qids, steps = job.columns.quasi_identifiers, job.columns.normalised

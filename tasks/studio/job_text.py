@@ -43,12 +43,12 @@ def read_data(text: str) -> dict[str, Any]:
     return data
 
 
-def with_value(text: str, way: Way, value: object) -> str:
+def with_value(text: str, yaml_path: Way, value: object) -> str:
     """Return a job's text with the value at a path replaced or added; raise ``JobError`` if it cannot be."""
     data = read_data(text)
     wanted = deepcopy(data)
-    _put(wanted, way, value)
-    return _checked(_placed(text, way, flow_text(value)), wanted)
+    _put(wanted, yaml_path, value)
+    return _checked(_placed(text, yaml_path, flow_text(value)), wanted)
 
 
 def without_value(text: str, way: Way) -> str:
@@ -249,7 +249,7 @@ def hidden_text(text: str, shared: Mapping[str, frozenset[str]]) -> str:
 
 
 def full_text(shown: str, text: str, shared: Mapping[str, frozenset[str]]) -> str:
-    """Replace the placeholders in an edited text by the job file's values; raise for unknown ones.
+    """Replace placeholders in a text by the job file's values; raise ``JobError`` for unknown ones.
 
     Args:
         shown: The text that the page sent.

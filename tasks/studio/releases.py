@@ -75,7 +75,7 @@ def report_page(job: Job, release: str) -> str | None:
     if release not in {one.name for one in known_releases(job)}:
         return None
     try:
-        return content_of(job.target_path / release / PAGE, MOST_BYTES, links=False).decode("utf-8", "replace")
+        return content_of(job.target_path / release / PAGE, MOST_BYTES, may_be_link=False).decode("utf-8", "replace")
     except OSError:
         return None
 
@@ -85,7 +85,7 @@ def report_of_release(job: Job, release: str) -> Report | None:
     if release not in {one.name for one in known_releases(job)}:
         return None
     try:
-        return Report.model_validate_json(content_of(job.target_path / release / REPORT, MOST_BYTES, links=False))
+        return Report.model_validate_json(content_of(job.target_path / release / REPORT, MOST_BYTES, may_be_link=False))
     except (OSError, ValidationError):
         # Pydantic's message quotes what it read.
         return None

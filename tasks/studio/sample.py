@@ -177,7 +177,7 @@ def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tu
     for start in range(0, len(names), MOST_PROFILED):
         some = ", ".join(map(quote, names[start : start + MOST_PROFILED]))
         connection.execute(f"CREATE OR REPLACE TEMP VIEW source AS SELECT {some} FROM sample")
-        found += profile_columns(connection, texts=False)[0]
+        found += profile_columns(connection, all_are_texts=False)[0]
     return tuple(found)
 
 

@@ -165,7 +165,7 @@ def _alike(there: Drawn, published: Drawn) -> bool:
 
 
 def pairs_sql(source: str, first_table: Side, second_table: Side) -> str:
-    """Return SQL for ``one``, ``other`` and ``records``: how often two columns' label numbers meet.
+    """Return SQL that counts records by the pair of their label numbers in two columns.
 
     It is right because every label of the files is in its table once, nulls taken as equal, so that no record is lost or doubled.
     """

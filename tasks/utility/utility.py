@@ -14,9 +14,9 @@ from core.evaluation.accuracy import (
     FOLDS,
     Examples,
     accuracies,
-    associations,
     band_shares,
     bands_of,
+    cramers_v_of_pairs,
     draw_counts,
     estimated_counts,
     features_of,
@@ -193,7 +193,7 @@ def _moved(columns: Sequence[Attribute], drawn: tuple[Drawn, Drawn]) -> dict[tup
     bands = [bands_of(one.domain, BANDS) for one in columns]
     found = []
     for side, meanings in zip(drawn, ([exact_meaning(one.domain.size) for one in columns], [one.meaning for one in columns]), strict=True):
-        found.append(associations(side.codes, [band_shares(*each) for each in zip(meanings, bands, strict=True)]))
+        found.append(cramers_v_of_pairs(side.codes, [band_shares(*each) for each in zip(meanings, bands, strict=True)]))
     return {pair: abs(value - found[1][pair]) for pair, value in found[0].items()}
 
 

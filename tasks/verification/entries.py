@@ -141,7 +141,7 @@ def pointer_faults(location: str, release: Path, job: Job | None) -> list[str]:
     if content is None:
         return [f"{CURRENT} is missing from the target"] if job is not None and is_target(job, above) else []
     named = _named(content)
-    return [] if named and above.has(f"{named}/{MANIFEST}") else [f"{CURRENT} does not name a release that is there"]
+    return [] if named and above.exists(f"{named}/{MANIFEST}") else [f"{CURRENT} does not name a release that is there"]
 
 
 def is_target(job: Job, place: Place) -> bool:
@@ -166,7 +166,7 @@ def differing_documents(release: Path, texts: Mapping[str, str]) -> list[str]:
 def _holds(path: Path, content: bytes) -> bool:
     """Return whether a file holds some bytes; a missing file counts as equal, as it is reported elsewhere."""
     try:
-        return content_of(path, len(content), links=False) == content
+        return content_of(path, len(content), may_be_link=False) == content
     except FileNotFoundError:
         return True
     except OSError:

@@ -59,10 +59,10 @@ def _schema_faults(files: Sequence[Path]) -> list[str]:
     return [] if all(schema.equals(first) for schema in others) else ["the data files differ in their columns or types"]
 
 
-def more_than_records(files: int) -> list[str]:
+def more_than_records(file_count: int) -> list[str]:
     """Return the fault that a number of files hold more than their records."""
     what = "with more in it than records, or with these in another form than they are written in"
-    return [f"{counted(files, 'data file')} {what}"] if files else []
+    return [f"{counted(file_count, 'data file')} {what}"] if file_count else []
 
 
 def _is_plain(path: Path, spill: Path, *, same_library: bool, before: bool) -> bool:

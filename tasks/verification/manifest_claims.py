@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from core.recount.classes import Recount, follows_from_labels, manifest_faults, one_value_counts_agree
 from core.recount.figures import drawn_heights, figure_faults, nodes_by_height
-from core.recount.together import together_claims
+from core.recount.together import combination_claims
 from schemas.errors.base import JobError, VerificationError, listed
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -26,7 +26,7 @@ from schemas.registry.privacy_kinds import PrivacyKind, models_in_job
 from schemas.registry.sensitive import DiversitySpec
 from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures, Terms
-from tasks.recount.people import Counts, columns_together, count_together
+from tasks.recount.people import Counts, columns_to_combine, count_combinations
 from tasks.recount.recount import risk_faults
 from tasks.recount.rows import RowsHere
 from tasks.release.files import layout_of, relation_of
@@ -78,15 +78,15 @@ def count_promises(
     if not one_value_counts_agree(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
     # Who is whose is not at hand: what is said of persons is not held against records.
-    faults += together_claims(manifest, together, recount.unit, recount.units)
+    faults += combination_claims(manifest, together, recount.unit, recount.units)
     return replace(recount, measured={"l": measured} if measured else {}, together=together), faults
 
 
 def _together(rows: RowsHere, manifest: Manifest, terms: Terms) -> Counts:
     """Count what the columns of each role disclose together, by the roles in the manifest."""
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
-    columns = columns_together(list(rows.types("release")), qids, terms.sensitive, list(manifest.pseudonyms))
-    return count_together(rows, columns, qids, manifest.privacy["k"])
+    columns = columns_to_combine(list(rows.types("release")), qids, terms.sensitive, list(manifest.pseudonyms))
+    return count_combinations(rows, columns, qids, manifest.privacy["k"])
 
 
 def _told_by_files(manifest: Manifest) -> list[tuple[PrivacyKind, str, object]]:

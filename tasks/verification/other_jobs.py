@@ -34,7 +34,7 @@ def other_job_note(job: Job, manifest: Manifest) -> str:
 
 
 def other_tables_job_note(job: TablesJob, manifest: TablesManifest) -> str:
-    """Return the same sentence for a job of several tables."""
+    """Return a sentence on a job of several tables that is not the manifest's; empty if it may be."""
     known = read_secrets(table_job(job, job.tree.unit))
 
     def is_its_job() -> bool:

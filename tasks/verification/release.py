@@ -20,7 +20,7 @@ from schemas.errors.folders import EscapeError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
-from schemas.release.figures import tellable
+from schemas.release.figures import may_publish_count
 from schemas.release.manifest import FORMAT, Manifest, Persons
 from schemas.release.terms import Terms
 from tasks.engine.runs import versions
@@ -167,7 +167,7 @@ def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
     So the manifest that is used is the one that was compared with seal and signature.
     """
     try:
-        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
         manifest = manifest_of(content, what)
     except OSError as error:
         raise VerificationError(what, [f"{MANIFEST} cannot be read: {error.strerror or 'unknown reason'}"]) from None
@@ -212,7 +212,7 @@ def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: M
         from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what most releases have no use for
 
         try:
-            signed = content_of(signature, MOST_BYTES, links=False)
+            signed = content_of(signature, MOST_BYTES, may_be_link=False)
         except OSError:
             return [*faults, f"{SIGNATURE} is no regular file, or too large"]
         return faults + signature_faults(manifest, content, signed, context.key)
@@ -294,14 +294,14 @@ def _source_faults(job: Job, manifest: Manifest, original: Original) -> list[str
 
 def _is_told(said: Persons, found: int | None, k: int) -> bool:
     """Return whether a manifest reports the source's persons rightly, or withholds them rightly."""
-    withheld = found is not None and not tellable(said.released, k, found)
+    withheld = found is not None and not may_publish_count(said.released, k, found)
     # Releases of earlier versions tell all numbers.
     return said.source == found or (withheld and said.source is None)
 
 
 def _is_withheld(said: Persons, found: tuple[int, int] | None, k: int) -> bool:
     """Return whether a manifest reports rightly how many records of persons with too many were withheld."""
-    return said.withheld == (found[0] if found and tellable(found[1], k) else None)
+    return said.withheld == (found[0] if found and may_publish_count(found[1], k) else None)
 
 
 def _form_faults(files: Sequence[Path], manifest: Manifest, layout: Csv, job: Job | None) -> tuple[list[str], list[str]]:

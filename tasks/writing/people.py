@@ -125,7 +125,7 @@ def write_people(path: Path, table: pa.Table) -> int:
     return len(table)
 
 
-class Part(FrozenModel):
+class KeptRecords(FrozenModel):
     """Records of a release with their classes, of one chunk or fragment.
 
     Attributes:
@@ -142,9 +142,9 @@ class Part(FrozenModel):
     sets: Artifact | None = None
 
     @classmethod
-    def of(cls, chunk: Chunk, members: Artifact) -> Self:
-        """Return the part of a chunk, given its table of classes."""
-        return cls(files=tuple((piece.file.digest, piece.rows) for piece in chunk.pieces), members=members)
+    def of_chunk(cls, chunk: Chunk, record_classes: Artifact) -> Self:
+        """Keep the records of a chunk, given the table of each record's class."""
+        return cls(files=tuple((piece.file.digest, piece.rows) for piece in chunk.pieces), members=record_classes)
 
     @property
     def in_fragment(self) -> bool:
@@ -159,7 +159,7 @@ def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], k
         path: The file to write.
         first: Offset that makes class numbers unique over all fragments.
         classes: Shape (n,), negative for records that are not released.
-        kept: n rows of digests, as ``contents_table`` of ``tasks.counting.contents`` has them.
+        kept: n rows of digests, as ``record_digest_table`` of ``tasks.counting.contents`` has them.
     """
     numbers = np.where(classes < 0, np.int64(-1), classes.astype(np.int64) + first)
     others = {name: kept[name] for name in kept.column_names}

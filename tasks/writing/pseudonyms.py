@@ -39,7 +39,7 @@ def prefect_stores_secrets(job: Job) -> bool:
 
 
 def key_fingerprints(job: Job) -> dict[str, str]:
-    """Return the fingerprint of each treated column's key or vault, by column; raise for unusable ones.
+    """Return the fingerprint of each treated column's key or vault; raise ``PseudonymError`` if unusable.
 
     Columns that need none are left out. A fingerprint does not reveal the key.
     """
@@ -61,7 +61,7 @@ def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
     return fingerprint(read_key(job, secret))
 
 
-def with_keys(job: Job, source: ChunkedSource) -> ChunkedSource:
+def with_key_fingerprints(job: Job, source: ChunkedSource) -> ChunkedSource:
     """Return the source with fingerprints of the job's keys and vaults; raise for unusable ones."""
     return source.model_copy(update={"keys": key_fingerprints(job)}) if job.columns.pseudonyms else source
 
@@ -81,7 +81,7 @@ def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
             issue_tokens(job, path, _values(source, names), spill)
         except RefusedError as error:
             raise PseudonymError.refused([f"{listed(names)}: {error}"]) from None
-    return with_keys(job, source)
+    return with_key_fingerprints(job, source)
 
 
 def _values(source: ChunkedSource, names: Sequence[str]) -> Iterator[pa.Array]:
@@ -229,7 +229,7 @@ def _vault(job: Job, source: ChunkedSource, column: str, secret: Secret) -> Path
 
 
 def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:
-    """Return the original of each pseudonym as text, None where there is none; raise for unfit columns.
+    """Return the original of each pseudonym, None where there is none; raise ``PseudonymError`` if unfit.
 
     Args:
         job: Gives the column's treatment and the location of key or vault.
@@ -292,7 +292,7 @@ def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], lis
 def write_originals(
     job: Job, path: Path, pseudonyms: Sequence[str], originals: Sequence[str | None], subjects: Sequence[str] | None
 ) -> None:
-    """Create a private CSV file of pseudonyms and originals; raise if it exists or is in the target.
+    """Create a private CSV of pseudonyms and originals; raise ``PseudonymError`` if it may not be there.
 
     It never lies in the target of the job, which is handed on, and never replaces a file.
     """

@@ -27,7 +27,7 @@ from schemas.reading.model import FrozenModel
 from schemas.release.manifest import MASK
 from tasks.counting.coding import CellCoder, DomainTable
 from tasks.engine.runs import Run
-from tasks.engine.steps import each, results_of_each
+from tasks.engine.steps import results_of_each, run_for_items
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.keys import fingerprint_of
@@ -37,7 +37,7 @@ from tasks.writing.people import (
     NO_PERSONS,
     AdditionalColumns,
     Assigned,
-    Part,
+    KeptRecords,
     WrittenPersons,
     people_settings,
     write_members,
@@ -306,7 +306,7 @@ class FileGathering:
         # Equal records stand in one file, however many there are: in which of several would be told by the order of the source.
         records = count_file_records(paths, place)
         if (needed := records * BYTES_OF_VALUE * (1 + len(source.payload))) > memory:
-            raise ValuesError.many_alike(records, needed)
+            raise ValuesError.too_many_equal_records(records, needed)
         return write_output_file(path, self.rewriting.labels, source, paths, place)
 
 
@@ -328,10 +328,10 @@ def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], WrittenPersons]
     """
     given = replace(given, source=with_shared_values(run, given))
     places = [ChunkPosition(chunk=chunk, number=number) for number, chunk in enumerate(given.source.chunks)]
-    runs = each(run, RUNS, given, places)
+    runs = run_for_items(run, RUNS, given, places)
     members = results_of_each(run, MEMBERS, given, places)
-    run.members = [Part.of(place.chunk, kept) for place, kept in zip(places, members, strict=True)]
-    files = each(run, FILES, FileGathering.of(run, given, runs), range(given.file_count))
+    run.members = [KeptRecords.of_chunk(place.chunk, kept) for place, kept in zip(places, members, strict=True)]
+    files = run_for_items(run, FILES, FileGathering.of(run, given, runs), range(given.file_count))
     if not run.job.columns.person:
         return files, NO_PERSONS
     return files, WrittenPersons(tuple(results_of_each(run, PEOPLE, given, places)), (given.recoding.classes,))

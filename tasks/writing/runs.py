@@ -268,16 +268,16 @@ def count_file_records(runs: Sequence[Path], number: int) -> int:
         )
 
 
-def read_file_records(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
+def read_file_records(runs: Sequence[Path], number: int, column_count: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
     """Read the records of one output file from all runs: classes, shape (n,), and payload columns.
 
     Args:
         runs: The runs.
         number: Of the file.
-        columns: Of the payload.
+        column_count: Of the payload.
     """
     with opened_runs(runs) as opened:
-        return file_records_from(opened, number, columns)
+        return file_records_from(opened, number, column_count)
 
 
 @contextmanager
@@ -287,7 +287,9 @@ def opened_runs(runs: Sequence[Path]) -> Iterator[list[ipc.RecordBatchFileReader
         yield [ipc.open_file(stack.enter_context(pa.memory_map(str(path)))) for path in runs]
 
 
-def file_records_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
+def file_records_from(
+    opened: Sequence[ipc.RecordBatchFileReader], number: int, column_count: int
+) -> tuple[NDArray[np.int32], list[pa.Array]]:
     """Read the records of one output file from open runs: classes, shape (n,), and payload columns."""
     found: list[tuple[pa.RecordBatch, list[object]]] = []
     for run in opened:
@@ -298,10 +300,10 @@ def file_records_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, 
         parts = [part for part in (_repeated_once(run.get_batch(place), notes) for place in places) if part[0].num_rows]
         found += parts or [(pa.RecordBatch.from_pylist([], schema=schema), notes)]
     # One column at a time is put together, and held no longer in parts: all of them would be there twice.
-    waiting = deque([[(part.column(place), notes[place]) for part, notes in found] for place in range(columns + 1)])
+    waiting = deque([[(part.column(place), notes[place]) for part, notes in found] for place in range(column_count + 1)])
     del found, parts
     classes = np.concatenate([part.to_numpy() for part, _ in waiting.popleft()]).astype(np.int32, copy=False)
-    return classes, [_payload(waiting.popleft()) for _ in range(columns)]
+    return classes, [_payload(waiting.popleft()) for _ in range(column_count)]
 
 
 def _repeated_once(part: pa.RecordBatch, notes: Sequence[object]) -> tuple[pa.RecordBatch, list[object]]:

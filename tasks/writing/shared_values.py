@@ -25,7 +25,7 @@ from tasks.source.published_columns import (
     fewest_people,
     make_value_table,
     people_of_value,
-    people_together,
+    people_with_values,
     rows_of_people,
     shared_columns,
 )
@@ -57,7 +57,7 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
         make_value_table(connection, _released(given, names, job), len(names))
         for number, name in enumerate(names):
             known = read_published_values(Path(publish[name][0]))
-            gone = values_of_few(connection, number, known, job.privacy.k, persons=bool(job.columns.person))
+            gone = values_of_few(connection, number, known, job.privacy.k, count_persons=bool(job.columns.person))
             if len(gone):
                 key = SHARED_STEP.key(publish[name][1], [str(one) for one in gone.to_pylist()])
                 made = run.store.make(SHARED_STEP.name, key, ".arrow", known.without(gone).write)
@@ -85,7 +85,7 @@ def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[
 
 
 def values_of_few(
-    connection: duckdb.DuckDBPyConnection, column: int, published_values: PublishedValues, k: int, *, persons: bool
+    connection: duckdb.DuckDBPyConnection, column: int, published_values: PublishedValues, k: int, *, count_persons: bool
 ) -> pa.Array:
     """Return the published values to replace, because fewer than k released people share each.
 
@@ -96,10 +96,10 @@ def values_of_few(
         column: Position of the column there.
         published_values: The column's published values.
         k: People who share a value, at least.
-        persons: Whether persons are counted, and not records.
+        count_persons: Whether persons are counted, and not records.
     """
     kind = published_values.others_published_as.type
-    found = people_of_value(connection, column, persons=persons)
+    found = people_of_value(connection, column, count_persons=count_persons)
     values, people = as_typed(found["value"].combine_chunks(), kind), np.asarray(found["people"].combine_chunks())
     rest = np.asarray(
         pc.is_in(values, published_values.others_published_as)
@@ -108,7 +108,7 @@ def values_of_few(
     )
     gone = (people < k) & ~rest
     while (gone | rest).any():
-        together, records = people_together(connection, column, values.filter(pa.array(gone | rest)), persons=persons)
+        together, records = people_with_values(connection, column, values.filter(pa.array(gone | rest)), count_persons=count_persons)
         left = ~gone & ~rest
         if not records or together >= k or not left.any():
             break

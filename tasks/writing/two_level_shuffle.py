@@ -20,7 +20,7 @@ from pyarrow import ipc
 
 from schemas.reading.model import FrozenModel
 from tasks.engine.runs import Run
-from tasks.engine.steps import count_remote_workers, each_alone
+from tasks.engine.steps import count_remote_workers, run_for_each_item
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.runs import CODED, FILES, file_records_from, opened_runs
@@ -45,21 +45,21 @@ class ShuffleParts(NamedTuple):
         return self.runs[number // self.files], number % self.files
 
 
-def shuffle_runs(run: Run, runs: Sequence[Artifact], files: int, columns: int) -> ShuffleParts:
+def shuffle_runs(run: Run, runs: Sequence[Artifact], file_count: int, column_count: int) -> ShuffleParts:
     """Divide runs into shuffle parts where there are many runs and remote workers; else return all runs.
 
     Args:
         run: The run.
         runs: Files of ``write_run``.
-        files: How many files the release is laid out over.
-        columns: Of the payload.
+        file_count: How many files the release is laid out over.
+        column_count: Of the payload.
     """
-    if files < 2 or len(runs) <= LEAST_RUNS or not count_remote_workers():
-        return ShuffleParts((tuple(runs),), max(files, 1))
-    width, size = math.isqrt(files - 1) + 1, math.isqrt(len(runs) - 1) + 1
-    ranges = tuple(range(first, min(first + width, files)) for first in range(0, files, width))
+    if file_count < 2 or len(runs) <= LEAST_RUNS or not count_remote_workers():
+        return ShuffleParts((tuple(runs),), max(file_count, 1))
+    width, size = math.isqrt(file_count - 1) + 1, math.isqrt(len(runs) - 1) + 1
+    ranges = tuple(range(first, min(first + width, file_count)) for first in range(0, file_count, width))
     groups = [runs[first : first + size] for first in range(0, len(runs), size)]
-    made = each_alone(run, SHUFFLE_PARTS, PartRanges(ranges, columns, run.store), groups)
+    made = run_for_each_item(run, SHUFFLE_PARTS, PartRanges(ranges, column_count, run.store), groups)
     return ShuffleParts(tuple(zip(*(group.shuffle_parts for group in made), strict=True)), width)
 
 
@@ -98,12 +98,12 @@ SHUFFLE_PARTS = FilesStep(
 """The records of the runs of some neighbouring chunks, apart by shuffle part."""
 
 
-def write_shuffle_part(path: Path, runs: Sequence[Path], numbers: range, columns: int) -> int:
+def write_shuffle_part(path: Path, runs: Sequence[Path], numbers: range, column_count: int) -> int:
     """Write the records of some output files from several runs as one run; return their number."""
     rows, writer = 0, None
     with opened_runs(runs) as opened, pa.OSFile(str(path), "wb") as sink:
         for number in numbers:
-            classes, payload = file_records_from(opened, number, columns)
+            classes, payload = file_records_from(opened, number, column_count)
             batch = _plain(classes, payload, len(numbers))
             writer = writer or ipc.new_file(sink, batch.schema, options=ipc.IpcWriteOptions(compression="lz4"))
             writer.write_batch(batch)

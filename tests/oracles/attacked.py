@@ -143,7 +143,7 @@ def by_cuts(
         sensitive=codes.astype(np.int32)[:, None].copy(), unit=people.unit,
     )  # fmt: skip
     # The product refuses records that break the promise as one class, and that no cut has parted.
-    broken = made.classes == 1 and Criteria(promise, {"x": codes}, {"x": whole}, people.unit).fails(made.of_rows())[0]
+    broken = made.classes == 1 and Criteria(promise, {"x": codes}, {"x": whole}, people.unit).failing(made.of_rows())[0]
     return [] if broken else by_class(made.of_rows())
 
 
@@ -180,5 +180,5 @@ def by_records(people: People, values: Values, method: str, *, nearest: bool = F
         every = np.arange(len(values))
         classes = handle_outliers(points, cut(every, np.zeros(len(values), np.int32)), OutlierStep(people.k, 0.5), cut, unit).classes
     criteria = Criteria(promise, {"x": codes}, {"x": whole}, unit)
-    made = merge_failing(points, classes, criteria.fails)[0] if nearest else merge_unsafe_classes(points, classes, criteria)[0]
-    return by_class(without_failing(made, criteria.fails))
+    made = merge_failing(points, classes, criteria.failing)[0] if nearest else merge_unsafe_classes(points, classes, criteria)[0]
+    return by_class(without_failing(made, criteria.failing))

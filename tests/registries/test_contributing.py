@@ -121,9 +121,9 @@ def test_the_privacy_model_is_monotone(shown: Shown, classes: list[list[int]], m
     model = shown("Add a privacy model").MostFrequent("disease", most)
     owners, values = np.nonzero(counts)
     spread = Spread(owners.astype(np.int64), values, counts[owners, values], counts.sum(axis=0))
-    failing = model.fails(counts.sum(axis=1), {"disease": spread})
+    failing = model.failing(counts.sum(axis=1), {"disease": spread})
     assert failing.tolist() == [Fraction(int(row.max()), int(row.sum())) > most for row in counts]
     union = spread.union(~failing)
     if len(union.counts):
-        assert not model.relaxed.fails(np.array([union.counts.sum()]), {"disease": union}).any()
-        assert not model.fails(np.array([union.counts.sum()]), {"disease": union}).any()
+        assert not model.relaxed.failing(np.array([union.counts.sum()]), {"disease": union}).any()
+        assert not model.failing(np.array([union.counts.sum()]), {"disease": union}).any()

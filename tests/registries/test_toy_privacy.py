@@ -56,7 +56,7 @@ class Common:
     column: str
     most: Decimal
 
-    def fails(self, counts: np.ndarray[Any, np.dtype[np.int64]], spreads: Spreads | None = None) -> Failing:
+    def failing(self, counts: np.ndarray[Any, np.dtype[np.int64]], spreads: Spreads | None = None) -> Failing:
         assert spreads is not None
         spread = spreads[self.column]
         greatest = np.zeros(len(counts), np.int64)
@@ -75,7 +75,7 @@ class Largest:
     column: str
     t: float
 
-    def fails(self, counts: np.ndarray[Any, np.dtype[np.int64]], spreads: Spreads | None = None) -> Failing:
+    def failing(self, counts: np.ndarray[Any, np.dtype[np.int64]], spreads: Spreads | None = None) -> Failing:
         assert spreads is not None
         spread = spreads[self.column]
         shares = np.zeros((len(counts), len(spread.source_counts)))

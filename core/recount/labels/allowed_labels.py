@@ -78,8 +78,8 @@ def bins_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
     return lambda label: _allowed_bin(spec, label, exact=qid.exact)
 
 
-def beginnings_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Return the rule for labels of prefixes: at most as many characters as the finest level keeps.
+def prefixes_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Return the rule for prefix labels: at most as many characters as the finest level keeps.
 
     All characters are permitted only with ``exact``, and no sparse prefix is.
     """
@@ -167,7 +167,7 @@ def _decimal(number: Bound) -> Decimal:
 
 
 def _allowed_prefix(spec: PrefixHierarchy, label: str, *, exact: bool) -> bool:
-    if spec.beginnings and label == "0" * len(spec.beginnings[0]):
+    if spec.sparse_values and label == "0" * len(spec.sparse_values[0]):
         return True
     kept = label.rstrip(spec.mask)
-    return len(kept) <= spec.prefix[0] and (exact or len(kept) < len(label)) and not label.startswith(spec.beginnings)
+    return len(kept) <= spec.prefix[0] and (exact or len(kept) < len(label)) and not label.startswith(spec.sparse_values)

@@ -134,7 +134,7 @@ def _with_null(level: GroupLevel, present: NDArray[np.bool_], own: str | None) -
     return GroupLevel(groups, labels)
 
 
-def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Levels:
+def levels_of_prefixes(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Levels:
     """Return the levels of a prefix hierarchy, which mask a text after its first characters.
 
     The first level is left out where no text is longer than its prefix.
@@ -143,8 +143,8 @@ def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, fol
     kept = list(spec.prefix)
     if not spec.hides and kept[0] >= max(map(len, texts), default=0):
         kept = kept[1:]
-    group = "0" * len(spec.beginnings[0]) if spec.beginnings else ""
-    sparse = (*spec.beginnings, group) if group else ()
+    group = "0" * len(spec.sparse_values[0]) if spec.sparse_values else ""
+    sparse = (*spec.sparse_values, group) if group else ()
 
     def masked(count: int) -> GroupLevel:
         return level_of(group if text.startswith(sparse) else text[:count].ljust(len(text), spec.mask) for text in texts)

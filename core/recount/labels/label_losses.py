@@ -53,8 +53,8 @@ NO_NUMBERS = ("nan", "inf", "-inf")
 """Values of floats that have no place on a grid."""
 
 
-def number_reader(kind: pa.DataType) -> Ends:
-    """Return the function that reads the values of a number, date or time type, and calendar units."""
+def bounds_reader(kind: pa.DataType) -> Ends:
+    """Return the function that reads a number, date, time or calendar unit as its low and high end."""
     if pt.is_date(kind):
         return _day_ends
     if pt.is_timestamp(kind):
@@ -135,7 +135,7 @@ class ColumnLoss:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LabelForm:
     """The type, hierarchy and form by which the labels of a quasi-identifier are read.
 
     Attributes:
@@ -155,26 +155,26 @@ class Reading:
     sets: bool = False
 
 
-def column_loss(reading: Reading, labels: Sequence[str | None], records: NDArray[np.int64]) -> ColumnLoss:
-    """Return the information loss of a column from its labels and their record counts.
+def column_loss(label_form: LabelForm, labels: Sequence[str | None], record_counts: NDArray[np.int64]) -> ColumnLoss:
+    """Return a column's information loss, summed over records, from labels and their record counts.
 
     Args:
-        reading: How they are read.
+        label_form: How they are read.
         labels: The different labels as text, None for a null.
-        records: Shape (labels,), records with each.
+        record_counts: Shape (labels,), records with each.
     """
-    named, beside = _without_null(reading, labels)
+    named, beside = _without_null(label_form, labels)
     share = Fraction(1, max(sum(label is not None for label in labels), 1))
-    one = Fraction(1, _size(reading, labels, beside)) if reading.rows else share
-    price = _pricer(reading, named, share, one)
+    one = Fraction(1, _size(label_form, labels, beside)) if label_form.rows else share
+    price = _pricer(label_form, named, share, one)
     prices = [_priced(label, with_null, price, one) for label, with_null in zip(named, beside, strict=True)]
-    counts = records.tolist()
+    counts = record_counts.tolist()
     penalty = fsum(float(cost) * many for cost, many in zip(prices, counts, strict=True))
     leaves = fsum(float(max(cost, one)) * many for cost, many in zip(prices, counts, strict=True))
-    return ColumnLoss(penalty, leaves, _is_scale(reading.kind))
+    return ColumnLoss(penalty, leaves, _is_scale(label_form.kind))
 
 
-def exact_column_loss(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
+def exact_column_loss(reading: LabelForm, records: NDArray[np.int64]) -> ColumnLoss:
     """Return the loss of a column published as it is: no penalty, but one leaf of all per record.
 
     ``records`` has shape (values,).
@@ -194,7 +194,7 @@ def _priced(label: str | None, with_null: bool, price: Price, one: Fraction) -> 
     return min(max(cost, one) + one, Fraction(1)) if with_null else cost
 
 
-def _without_null(reading: Reading, labels: Sequence[str | None]) -> tuple[list[str | None], list[bool]]:
+def _without_null(reading: LabelForm, labels: Sequence[str | None]) -> tuple[list[str | None], list[bool]]:
     """Return labels without the null in ``{…, null}``, and whether each label had one."""
     names = frozenset(name for row in reading.rows for name in row)
 
@@ -210,7 +210,7 @@ def _without_null(reading: Reading, labels: Sequence[str | None]) -> tuple[list[
     return named, [one != other for one, other in zip(named, labels, strict=True)]
 
 
-def _size(reading: Reading, labels: Sequence[str | None], beside: Sequence[bool]) -> int:
+def _size(reading: LabelForm, labels: Sequence[str | None], beside: Sequence[bool]) -> int:
     """Return the number of listed values, plus one if a label covers the null."""
     return len(reading.rows) + (any(beside) or None in labels)
 
@@ -219,7 +219,7 @@ def _is_scale(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp))
 
 
-def _pricer(reading: Reading, labels: Sequence[str | None], share: Fraction, one: Fraction) -> Price:
+def _pricer(reading: LabelForm, labels: Sequence[str | None], share: Fraction, one: Fraction) -> Price:
     """Return the function that computes the penalty of a label, other than ``*`` and the null in a set.
 
     Args:
@@ -245,7 +245,7 @@ def _is_set(label: str) -> bool:
     return label.startswith("{") and label.endswith("}") and ", " in label
 
 
-def _of_names(reading: Reading, share: Fraction) -> Price:
+def _of_names(reading: LabelForm, share: Fraction) -> Price:
     """Return the penalty function for labels without a readable hierarchy.
 
     A value of a column of sets costs nothing; any other label costs one over the number of labels.
@@ -253,8 +253,8 @@ def _of_names(reading: Reading, share: Fraction) -> Price:
     return (lambda label: Fraction(0)) if reading.sets else (lambda label: share)
 
 
-def _of_ranges(reading: Reading, labels: Sequence[str], share: Fraction) -> Price:
-    number = number_reader(reading.kind)
+def _of_ranges(reading: LabelForm, labels: Sequence[str], share: Fraction) -> Price:
+    number = bounds_reader(reading.kind)
     found = {label: range_of(label, number) for label in labels}
     ends = [end for pair in found.values() if pair for end in pair if end is not None]
     low, high = (min(ends), max(ends)) if ends else (0, 0)
@@ -277,7 +277,7 @@ def _ratio(part: Number, whole: Number) -> Fraction:
     return min(max(Fraction(part) / Fraction(whole), Fraction(0)), Fraction(1)) if whole else Fraction(0)
 
 
-def _of_groups(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
+def _of_groups(reading: LabelForm, labels: Sequence[str], one: Fraction) -> Price:
     """Return the penalty function for listed groups.
 
     Labels are read at the finest level that has all of them or, where they are of several levels, as the largest group of that name.
@@ -286,7 +286,7 @@ def _of_groups(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
     levels = _levels(reading)
     finest = next((level for level, groups in enumerate(levels) if all(label in groups for label in labels)), None)
     here = levels[1:] if finest is None else levels[finest : finest + 1]
-    number = number_reader(reading.kind) if _is_scale(reading.kind) else None
+    number = bounds_reader(reading.kind) if _is_scale(reading.kind) else None
     if number and (lengths := _lengths(here, labels, number)):
         return lambda label: lengths.get(label, Fraction(0))
 
@@ -299,7 +299,7 @@ def _of_groups(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
     return price
 
 
-def _levels(reading: Reading) -> list[dict[str, list[str]]]:
+def _levels(reading: LabelForm) -> list[dict[str, list[str]]]:
     """Return the listed values of each group by its name, level by level."""
     levels: list[dict[str, list[str]]] = [{} for _ in reading.rows[0]]
     for row in reading.rows:
@@ -326,7 +326,7 @@ def _lengths(levels: Sequence[Mapping[str, Sequence[str]]], labels: Sequence[str
     return {label: _ratio(high - low, length) for label, (low, high) in reaches.items()}
 
 
-def _of_sets(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
+def _of_sets(reading: LabelForm, labels: Sequence[str], one: Fraction) -> Price:
     """Return the penalty function for sets of values such as ``{a, b}``.
 
     A set costs its values over all listed values or, without a list, over all values that labels name.
@@ -354,7 +354,7 @@ def _members(label: str, values: frozenset[str]) -> list[str]:
     return found
 
 
-def _of_beginnings(reading: Reading, labels: Sequence[str]) -> Price:
+def _of_beginnings(reading: LabelForm, labels: Sequence[str]) -> Price:
     """Return the penalty function for common prefixes such as ``12***``: the share of labels below them.
 
     A label without a mask is a value.

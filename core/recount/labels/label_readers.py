@@ -51,7 +51,7 @@ class LabelAxis:
     integer_keys: NDArray[np.integer[Any]] | None = None
 
 
-def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> LabelAxis:
+def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, prefixes: bool) -> LabelAxis:
     """Order the values of a quasi-identifier so that its labels cover neighbours.
 
     Args:
@@ -59,9 +59,9 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
         values: Shape (m,), distinct, ascending, without null.
         folder: Where the job file lies.
         ranges: Whether labels are ranges of numbers or dates whatever the hierarchy is, as some methods write them.
-        beginnings: Whether labels are common beginnings whatever the hierarchy is.
+        prefixes: Whether labels are common beginnings whatever the hierarchy is.
     """
-    if beginnings:
+    if prefixes:
         return _by_text(values)
     if ranges and (scale := value_scale(values)):
         return _ascending(scale, values)
@@ -142,13 +142,13 @@ def _by_text(values: pa.Array) -> LabelAxis:
     return LabelAxis(_sorted_by([(text,) for text in texts]), exact, (beginning,), _pieces(texts))
 
 
-def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
+def axis_of_prefixes(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
     """Order codes by length and text, for labels such as ``12***`` and ``000``.
 
     Codes with a sparse prefix come first.
     """
-    length = len(spec.beginnings[0]) if spec.beginnings else 0
-    sparse = (*spec.beginnings, "0" * length) if length else ()
+    length = len(spec.sparse_values[0]) if spec.sparse_values else 0
+    sparse = (*spec.sparse_values, "0" * length) if length else ()
     keys = [(not text.startswith(sparse), len(text), text) for text, *_ in value_texts(values)]
     ordered = sorted(keys)
     hidden = bisect_left(ordered, (True, 0, ""))

@@ -59,8 +59,8 @@ class Spans:
             members = np.arange(self.low[label], self.high[label])
         return np.append(members, self.null) if label in self.nulls else members
 
-    def owners(self, size: int) -> NDArray[np.int32] | None:
-        """Return the label of each of ``size`` positions, -1 for none; None if a position may have several."""
+    def label_of_positions(self, position_count: int) -> NDArray[np.int32] | None:
+        """Return the label of each position, -1 for none; None if labels are sets, cover nulls or overlap."""
         if self.sets or len(self.nulls):
             return None
         some = np.flatnonzero(self.high > self.low)
@@ -71,7 +71,7 @@ class Spans:
         # What lies before each label belongs to none, and what lies after the last one.
         edges = np.stack([self.low[order], self.high[order]], axis=1).ravel()
         labels = np.stack([np.full(len(order), -1), order], axis=1).ravel()
-        return np.repeat(np.append(labels, -1).astype(np.int32), np.diff(edges, prepend=0, append=size))
+        return np.repeat(np.append(labels, -1).astype(np.int32), np.diff(edges, prepend=0, append=position_count))
 
     @property
     def positions_in_sets(self) -> int:
@@ -143,7 +143,7 @@ def _unquoted(member: str) -> str:
     return found[1] if (found := _QUOTED.fullmatch(member)) else member
 
 
-def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool, levels: bool) -> list[str | None]:
+def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, includes_high: bool, is_one_level: bool) -> list[str | None]:
     """Return pairs of bounds as text labels such as ``[20 - 29]``.
 
     An open pair is a null or ``*``. Where all labels are of one level, and others are not open, it is a null; else it is taken for ``*``,
@@ -151,15 +151,15 @@ def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool,
 
     Args:
         pairs: The texts of the low and the high bound, None where one is open.
-        closed: Whether a high bound above the low one belongs to the range.
-        levels: Whether all labels are of one level.
+        includes_high: Whether a high bound above the low one belongs to the range.
+        is_one_level: Whether all labels are of one level.
     """
-    nothing = None if levels and any(low is not None or high is not None for low, high in pairs) else MASK
+    nothing = None if is_one_level and any(low is not None or high is not None for low, high in pairs) else MASK
 
     def label(low: str | None, high: str | None) -> str | None:
         if low is None or high is None:
-            return nothing if low == high else f">= {low}" if high is None else f"{'<=' if closed else '<'} {high}"
-        return low if low == high else f"[{low} - {high}{']' if closed else ')'}"
+            return nothing if low == high else f">= {low}" if high is None else f"{'<=' if includes_high else '<'} {high}"
+        return low if low == high else f"[{low} - {high}{']' if includes_high else ')'}"
 
     return [label(low, high) for low, high in pairs]
 

@@ -59,7 +59,7 @@ def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], work_names
 
 
 def decoded(content: bytes, work_names: WorkNames) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Decode the function and the arguments of a call; raise if it is no function or step of ours."""
+    """Decode function and arguments of a call; raise ``InternalError`` for a function that is not ours."""
     name, said = json.loads(content)
     function = _named(name)
     if not isinstance(function, FunctionType | Step) or function.__module__ != name[0]:

@@ -20,7 +20,7 @@ from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
 from tasks.engine.remote.call_queues import CallQueue, queue_of, remove_local_copies
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
-from tasks.store.files import owner_only
+from tasks.store.files import restrict_new_files
 from tasks.store.work import BucketWork
 from tasks.store.work_folder import FolderWork
 
@@ -71,7 +71,7 @@ class ProcessCalls(RemoteCalls):
 
 
 def _begin() -> None:
-    owner_only()
+    restrict_new_files()
     # The pool's own pipes stay open in its other processes: without this they would outlive a run that was killed.
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -14,8 +14,8 @@ from schemas.errors.base import counted, listed
 from schemas.errors.tables import RelationError
 from schemas.relational.tables_job import TablesJob
 from tasks.engine.runs import Run
-from tasks.engine.steps import one
-from tasks.relational.making.reading import CarriedTable, TableSource, keys_of
+from tasks.engine.steps import run_for_item
+from tasks.relational.making.reading import EncodedTable, TableSource, keys_of
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Store
@@ -33,7 +33,7 @@ class TableSet:
 
     run: Run
     job: TablesJob
-    tables: Mapping[str, CarriedTable]
+    tables: Mapping[str, EncodedTable]
 
     @property
     def store(self) -> Store:
@@ -99,16 +99,18 @@ def _check(given: TableSet, _: None, path: Path) -> int:
         for name, table in given.tables.items():
             spec, relation = given.job.tables[name], table.relation(given.store)
             if spec.key:
-                [(lacking, repeated)] = connection.execute(key_counts_sql(relation, [table.place(one) for one in spec.key])).fetchall()
+                [(lacking, repeated)] = connection.execute(
+                    key_counts_sql(relation, [table.encoded_name(one) for one in spec.key])
+                ).fetchall()
                 found.append({"table": name, "key": spec.key, "nulls": lacking, "repeats": repeated})
             for other, columns in spec.referring.items():
                 theirs = given.tables[other]
-                places = [theirs.place(one) for one in given.job.tables[other].key]
-                statement = orphans_sql(relation, [table.place(one) for one in columns], theirs.relation(given.store), places)
+                places = [theirs.encoded_name(one) for one in given.job.tables[other].key]
+                statement = orphans_sql(relation, [table.encoded_name(one) for one in columns], theirs.relation(given.store), places)
                 [(orphans,)] = connection.execute(statement).fetchall()
                 found.append({"table": name, "columns": columns, "refers": other, "orphans": orphans})
             if spec.references:
-                references = [[table.place(one) for one in columns] for columns in spec.referring.values()]
+                references = [[table.encoded_name(one) for one in columns] for columns in spec.referring.values()]
                 [(nobody,)] = connection.execute(rows_without_reference_sql(relation, references)).fetchall()
                 found.append({"table": name, "nobody": nobody})
     path.write_text(json.dumps(found))
@@ -124,7 +126,7 @@ def relation_faults(given: TableSet) -> tuple[list[str], bool]:
 
     References can be followed only if it does.
     """
-    made = one(given.run, RELATED, given, None, "keys and references")
+    made = run_for_item(given.run, RELATED, given, None, "keys and references")
     found = json.loads(given.store.path(made).read_text())
     return list(_sentences(found, refuse=given.job.orphans == "refuse")), not any(one_found.get("repeats") for one_found in found)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from core.relational.alignment import NOBODY, LevelTables, aligned_rows, level_tables_of, levels_of_groups
 from core.relational.kernels import NOWHERE
 from schemas.errors.tables import HistoryError
-from tasks.engine.steps import one
+from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_classes, search_settings
 from tasks.relational.making.person_classes import LEFT_OUT, WAYS, class_persons, code_ranks
 from tasks.relational.making.profiles import HistoryTables
@@ -89,7 +89,7 @@ def _unit_groups(given: HistoryTables, item: Matching) -> tuple[NDArray[np.uint3
 
 def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> tuple[NDArray[np.uint32], int]:
     """Align the rows of a table, one parent table after the other; return groups and their number."""
-    numbers, ranks, below = given.numbers(item.table), code_ranks(given, item.table), rows_right_below(given, item.table)
+    numbers, ranks, below = given.numbers(item.table), code_ranks(given, item.table), child_row_counts(given, item.table)
     found, count = np.full(numbers.shape[1], NOBODY, np.uint32), 0
     for depth, above in enumerate(given.chain(item.table)):
         sets_above = read_groups(given, item.above[above])
@@ -106,8 +106,8 @@ def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> t
     return found, count
 
 
-def rows_right_below(given: HistoryTables, table: str) -> NDArray[np.int64]:
-    """Count the rows that hang directly from each row of a table, shape (rows,)."""
+def child_row_counts(given: HistoryTables, table: str) -> NDArray[np.int64]:
+    """Count the child rows of each row of a table, shape (rows,)."""
     found = np.zeros(given.tables[table].rows, np.int64)
     for other in given.job.tree.tables_below(table):
         numbers = given.numbers(other)
@@ -135,7 +135,7 @@ def match_rows(given: HistoryTables, classes: Artifact) -> dict[str, Artifact]:
     found: dict[str, Artifact] = {}
     for table in given.job.tree.tables:
         above = {name: found[name] for name in given.chain(table)}
-        found[table] = one(given.run, MATCHED, given, Matching(table, classes, above), f"match rows of {table}")
+        found[table] = run_for_item(given.run, MATCHED, given, Matching(table, classes, above), f"match rows of {table}")
     return found
 
 
@@ -310,13 +310,13 @@ def choose_classes(given: HistoryTables) -> ChosenClasses:
     for way in WAYS:
         classes = class_persons(given, way)
         matched = MatchedTables(classes, match_rows(given, classes))
-        made = one(given.run, JUDGED, given, matched, f"loss of classes, {way}")
+        made = run_for_item(given.run, JUDGED, given, matched, f"loss of classes, {way}")
         found.append((ClassesOutcome.model_validate_json(given.store.path(made).read_text()), matched))
     passing = [one_way for one_way in found if one_way[0].fault is None]
     if not passing:
         raise _refusal(given, [outcome.fault for outcome, _ in found])
     outcome, matched = min(passing, key=lambda one_way: (one_way[0].loss, one_way[0].failing))
-    published = one(given.run, PUBLISHED_CLASSES, given, (matched, outcome.left_out), "persons of the chosen classes")
+    published = run_for_item(given.run, PUBLISHED_CLASSES, given, (matched, outcome.left_out), "persons of the chosen classes")
     if given.persons - published.rows > (most := floor(Fraction(given.job.suppression.limit) * given.persons)):
         raise HistoryError.values_fail_classes(most)
     if not published.rows:

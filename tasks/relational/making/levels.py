@@ -21,7 +21,7 @@ from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from schemas.job.job import privacy_content
 from schemas.reading.model import FrozenModel
-from tasks.engine.steps import one
+from tasks.engine.steps import run_for_item
 from tasks.relational.making.profiles import (
     BranchNode,
     HistoryTables,
@@ -108,7 +108,7 @@ class NodeCosts:
         priced, found = objective_of(self.given.job.objective), []
         assert isinstance(priced, Pricing)
         assert priced.groups is not None
-        for axis in self.given.axes:
+        for axis in self.given.lattice_axes:
             hierarchy, domain = self.given.hierarchy(axis), self.given.codings[axis.table].domains[axis.place]
             levels = range(hierarchy.levels)
             found.append([priced.groups(hierarchy, domain, level)[hierarchy.groups[level]] for level in levels])
@@ -119,7 +119,7 @@ class NodeCosts:
         """The loss of each level of each axis if no person is suppressed."""
         return [
             np.array([float(np.dot(penalty, self._records(axis, len(penalty)))) for penalty in levels])
-            for axis, levels in zip(self.given.axes, self.penalties, strict=True)
+            for axis, levels in zip(self.given.lattice_axes, self.penalties, strict=True)
         ]
 
     def _records(self, axis: ProfileAxis, size: int) -> NDArray[np.int64]:
@@ -153,8 +153,8 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:
-    """Return the lattice of the levels of all tables; raise if it has too many nodes."""
-    lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.axes])
+    """Return the lattice of the levels of all tables; raise ``HistoryError`` if it has too many nodes."""
+    lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.lattice_axes])
     if lattice.nodes > LARGEST:
         raise HistoryError.too_many_nodes(lattice.nodes, LARGEST)
     return lattice
@@ -212,7 +212,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
 
 
 def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which histories are shared by fewer than k persons or break a promise, shape (histories,)."""
+    """Return a mask of the histories that fewer than k persons share or that break a promise."""
     failing = sizes < k
     for promise in promises:
         failing = failing | promise.failing(classes, sizes)
@@ -243,8 +243,8 @@ LEVELS = FileStep(
 """The best node of all tables at which no more than so many persons fail."""
 
 
-def keeps_promises(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which persons have a history that keeps k and all promises, shape (persons,)."""
+def persons_keeping_promises(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return a mask of the persons whose history keeps k and all promises, shape (persons,)."""
     classes, sizes = class_of_each(numbers)
     return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
 
@@ -256,5 +256,5 @@ def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
         given: The tables.
         most: Persons who may fail.
     """
-    made = one(given.run, LEVELS, given, most, "search levels of all tables")
+    made = run_for_item(given.run, LEVELS, given, most, "search levels of all tables")
     return TablesOutcome.model_validate_json(given.store.path(made).read_text())

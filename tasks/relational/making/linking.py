@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from core.relational.kernels import NOWHERE
 from schemas.errors.base import counted
 from schemas.errors.tables import RelationError
-from tasks.engine.steps import one
+from tasks.engine.steps import run_for_item
 from tasks.relational.making.checks import TableSet, relation_faults
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
@@ -53,8 +53,8 @@ def linked_sql(given: Linking, table: str, salt: str) -> str:
     referring = {chain.index(other): columns for other, columns in spec.referring.items()}
     joins, whole = [], {}
     for depth, columns in referring.items():
-        mine, other = [own.place(column) for column in columns], chain[depth]
-        theirs = [given.tables[other].place(column) for column in given.job.tables[other].key]
+        mine, other = [own.encoded_name(column) for column in columns], chain[depth]
+        theirs = [given.tables[other].encoded_name(column) for column in given.job.tables[other].key]
         same = " AND ".join(f"m.{here} = r{depth}.{there}" for here, there in zip(mine, theirs, strict=True))
         carried = ", ".join(["row", "status", *theirs, *(f"a{place}" for place in range(depth))])
         joins.append(f"LEFT JOIN (SELECT {carried} FROM {given.rows_of(other)}) AS r{depth} ON {same}")
@@ -143,7 +143,7 @@ def _linked(given: TableSet) -> Linking:
     """Join the rows of all tables to their persons, parents first; raise if references disagree."""
     linking = Linking(given.run, given.job, given.tables, {})
     for table in given.job.tree.tables[1:]:
-        linking.linked[table] = one(given.run, LINKED, linking, table, f"rows of {table}")
+        linking.linked[table] = run_for_item(given.run, LINKED, linking, table, f"rows of {table}")
     return linking
 
 

@@ -16,7 +16,7 @@ from core.relational.person_axes import leaf_ranks, rank_profiles, row_count_axi
 from core.relational.person_cuts import PersonAxis, cut_persons
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
-from tasks.engine.steps import one
+from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import NodeCosts, failing_classes, history_numbers, search_settings
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables
@@ -76,7 +76,7 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
         k: The fewest persons of a class.
         most: Persons who may be left out.
     """
-    top = tuple(given.hierarchy(axis).top for axis in given.axes)
+    top = tuple(given.hierarchy(axis).top for axis in given.lattice_axes)
     shapes, sizes = class_of_each(history_numbers(given, top))
     # Numbers of histories are of a secret; the first person of each says in which order they come.
     order = np.argsort(shapes, kind="stable")
@@ -122,9 +122,9 @@ def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: i
     return classes
 
 
-def numbered_classes(classes: list[NDArray[np.int64]], persons: int) -> NDArray[np.int32]:
+def numbered_classes(classes: list[NDArray[np.int64]], person_count: int) -> NDArray[np.int32]:
     """Return each person's class number, or ``LEFT_OUT``, from the members of classes, shape (persons,)."""
-    found = np.full(persons, LEFT_OUT, np.int32)
+    found = np.full(person_count, LEFT_OUT, np.int32)
     if classes:
         found[np.concatenate(classes)] = np.repeat(np.arange(len(classes), dtype=np.int32), list(map(len, classes)))
     return found
@@ -142,7 +142,7 @@ PERSON_CLASSES = FileStep(
 
 
 def class_persons(given: HistoryTables, way: Way) -> Artifact:
-    """Cut persons into classes of k by the axes of a ``Way``, or raise; return their artefact."""
+    """Cut persons into classes of k by a ``Way``; return their artefact, or raise ``HistoryError``."""
     if given.persons < given.job.privacy.k:
         raise HistoryError.too_few(given.job.privacy.k, given.persons)
     axes = [len(given.tables[table].qids) for table in given.job.tree.tables]
@@ -150,5 +150,5 @@ def class_persons(given: HistoryTables, way: Way) -> Artifact:
     needed = BYTES_OF_AXIS * given.persons * (axes[0] + sum(1 + 3 * below for below in axes[1:]))
     needed += BYTES_OF_AXIS * max((many * (1 + qids) for many, qids in zip(rows[1:], axes[1:], strict=True)), default=0)
     if needed > given.job.memory:
-        raise HistoryError.memory(given.persons, needed)
-    return one(given.run, PERSON_CLASSES, given, way, f"classes of persons, {way}")
+        raise HistoryError.memory_too_small_for_persons(given.persons, needed)
+    return run_for_item(given.run, PERSON_CLASSES, given, way, f"classes of persons, {way}")

@@ -17,7 +17,7 @@ from core.relational.histories import Profile, number_profiles
 from core.relational.kernels import Lanes, add_rows
 from schemas.errors.tables import HistoryError
 from tasks.counting.coding import Coding
-from tasks.engine.steps import one
+from tasks.engine.steps import run_for_item
 from tasks.relational.making.linking import ALIGNED, Linking
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -48,13 +48,13 @@ class HistoryTables(Linking):
     codings: dict[str, Coding]
 
     @cached_property
-    def axes(self) -> tuple[ProfileAxis, ...]:
-        """All quasi-identifiers, in the order of the job."""
+    def lattice_axes(self) -> tuple[ProfileAxis, ...]:
+        """Axes of the joint lattice: one per quasi-identifier of each table, in the order of the job."""
         return tuple(ProfileAxis(table, place) for table in self.job.tables for place in range(len(self.tables[table].qids)))
 
     def axes_of(self, tables: Sequence[str]) -> list[int]:
         """Return the positions of the quasi-identifiers of some tables."""
-        return [position for position, axis in enumerate(self.axes) if axis.table in tables]
+        return [position for position, axis in enumerate(self.lattice_axes) if axis.table in tables]
 
     def hierarchy(self, axis: ProfileAxis) -> Hierarchy:
         """Return the hierarchy of a quasi-identifier."""
@@ -166,7 +166,7 @@ def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
     numbers = given.numbers(unit)
     parts = [Profile(np.zeros(given.persons, np.uint32), 1)]
     for position in given.axes_of([unit]):
-        axis = given.axes[position]
+        axis = given.lattice_axes[position]
         hierarchy = given.hierarchy(axis)
         groups = hierarchy.groups[node[position]]
         parts.append(Profile(groups[numbers[3 + axis.place]], len(hierarchy.labels[node[position]])))
@@ -179,7 +179,7 @@ def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
 
 
 def align_rows(linking: Linking) -> HistoryTables:
-    """Write the rows of all tables as numbers and load the hierarchies; raise if memory is too small."""
+    """Write all rows as numbers and load the hierarchies; raise ``HistoryError`` if memory is too small."""
     unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
     needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
     needed += 16 * max(
@@ -187,7 +187,7 @@ def align_rows(linking: Linking) -> HistoryTables:
         default=0,
     )
     if needed > linking.job.memory:
-        raise HistoryError.memory(unit.rows, needed)
-    aligned = {table: one(linking.run, ALIGNED, linking, table, f"rows of {table} as numbers") for table in tree.tables}
+        raise HistoryError.memory_too_small_for_persons(unit.rows, needed)
+    aligned = {table: run_for_item(linking.run, ALIGNED, linking, table, f"rows of {table} as numbers") for table in tree.tables}
     codings = {name: coding for name, table in linking.tables.items() if (coding := table.coding(linking.store))}
     return HistoryTables(linking.run, linking.job, linking.tables, linking.linked, aligned, codings)

@@ -54,7 +54,7 @@ def person_of(given: Linking, table: str) -> str:
 
 
 def values_with_persons(
-    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, rows: str
+    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, row_relation: str
 ) -> Iterator[tuple[pa.Array, Digests]]:
     """Yield the values of a column, in batches, with the digests of their persons.
 
@@ -62,10 +62,10 @@ def values_with_persons(
         connection: The database.
         given: The tables.
         column: Which column.
-        rows: What is read after FROM, in which ``m`` are rows of its table.
+        row_relation: What is read after FROM, in which ``m`` are rows of its table.
     """
     kind, person = source_column_type(given, column), person_of(given, column.table)
-    statement = f"SELECT m.{encoded_column(given, column)} AS value, m.{person} AS person FROM {rows}"
+    statement = f"SELECT m.{encoded_column(given, column)} AS value, m.{person} AS person FROM {row_relation}"
     # What reads from a connection is read out before something else is asked of it.
     for batch in connection.cursor().sql(statement).to_arrow_reader(BATCH_ROWS):
         yield batch.column(0).cast(kind), digests_of([batch.column(1)], batch.num_rows)
@@ -79,7 +79,7 @@ def _decide(given: Linking, column: WayColumn, path: Path) -> int:
         # A table without rows has no batch.
         nothing = pa.nulls(0, kind), digests_of([pa.nulls(0, pa.int64())], 0)
         make_value_table(connection, (([one], persons) for one, persons in (nothing, *values)), 1)
-        counted = count_values(connection, 0, kind, k, persons=True, every=is_mean(way))
+        counted = count_values(connection, 0, kind, k, count_persons=True, every=is_mean(way))
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > given.job.memory:
         raise SourceError.too_many_values(column.column, len(counted.values), needed)
@@ -111,26 +111,26 @@ def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
 
 
 def without_values_of_few(
-    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, published_values: PublishedValues, rows: str
+    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, published_values: PublishedValues, row_relation: str
 ) -> PublishedValues:
-    """Replace published values of fewer than k persons of ``rows``; also write the table ``released``.
+    """Replace published values of fewer than k persons of the rows; also write the table ``released``.
 
     Args:
         connection: Has what the rows are joined to.
         given: The tables.
         column: Which column.
         published_values: What is published of its values.
-        rows: The rows that are published, as of ``values_with_persons``.
+        row_relation: The rows that are published, as of ``values_with_persons``.
     """
     kind, person = source_column_type(given, column), person_of(given, column.table)
-    pairs = f"SELECT m.{encoded_column(given, column)} AS value, m.{person} AS person FROM {rows}"
+    pairs = f"SELECT m.{encoded_column(given, column)} AS value, m.{person} AS person FROM {row_relation}"
     connection.execute(f"CREATE OR REPLACE TABLE released AS {pairs}")
     # Another connection to the same database reads on while this one writes.
     read = connection.cursor().sql("FROM released").to_arrow_reader(BATCH_ROWS)
     held = ((published_values.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
     nothing = published_values.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
     make_value_table(connection, (([values], digests_of([whose], len(whose))) for values, whose in (nothing, *held)), 1)
-    return published_values.without(values_of_few(connection, 0, published_values, given.job.privacy.k, persons=True))
+    return published_values.without(values_of_few(connection, 0, published_values, given.job.privacy.k, count_persons=True))
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:

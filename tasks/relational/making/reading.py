@@ -19,7 +19,7 @@ from tasks.counting.coding import CellCoder, Coding, load_coding
 from tasks.counting.domains import ChunkReading, axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.runs import Run, locked_run, policy_in_force
-from tasks.engine.steps import each
+from tasks.engine.steps import run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import fixed_extract
 from tasks.source.reading import read_chunk
@@ -27,7 +27,7 @@ from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import check_folders_disjoint
-from tasks.writing.pseudonyms import with_keys
+from tasks.writing.pseudonyms import with_key_fingerprints
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
             continue
         if name == job.tree.unit and lasting_key(job):
             # A key that cannot be used is told of before hours are spent.
-            source = with_keys(persons_job(job), source)
+            source = with_key_fingerprints(persons_job(job), source)
         tables[name] = TableSource(name, of_table, own, source, linking)
     if faults:
         raise SourceError.of_tables({name: str(error) for name, error in faults.items()})
@@ -107,7 +107,7 @@ class RowReading(ChunkReading):
         """The quasi-identifiers, in job order."""
         return [qid.name for qid in self.job.columns.quasi_identifiers]
 
-    def carried_schema(self) -> pa.Schema:
+    def encoded_schema(self) -> pa.Schema:
         """Return the Arrow schema of encoded rows.
 
         ``q0`` … are codes of quasi-identifiers, ``s0`` … of sensitive columns that a model looks at, ``c0`` … key and references, ``p0`` …
@@ -122,7 +122,7 @@ class RowReading(ChunkReading):
 
 def _carry(given: RowReading, chunk: Chunk, path: Path) -> int:
     """Write the rows of a chunk in their order: quasi-identifiers as codes, other columns as read."""
-    coders, schema, rows = _coders(given), given.carried_schema(), 0
+    coders, schema, rows = _coders(given), given.encoded_schema(), 0
     others = [*given.linking, *given.payload]
     # Keys hardly repeat, and codes are short: a dictionary of them costs more than it saves.
     with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
@@ -152,13 +152,13 @@ CARRIED = FileStep(
     "carried",
     make=_carry,
     reads=lambda given, chunk: [chunk.key, given.domain.sha256 if given.domain else None],
-    settings=lambda given: [axis_names(given.job), given.linking, given.payload, given.carried_schema().to_string()],
+    settings=lambda given: [axis_names(given.job), given.linking, given.payload, given.encoded_schema().to_string()],
 )
 """The rows of a chunk as codes, with key, references and what is published as it is."""
 
 
 @dataclass(frozen=True)
-class CarriedTable:
+class EncodedTable:
     """A table whose rows are encoded.
 
     Attributes:
@@ -185,7 +185,7 @@ class CarriedTable:
         """Return domains and hierarchies; None if the table has no quasi-identifier."""
         return load_coding(self.table.job, self.domain, store) if self.domain else None
 
-    def place(self, column: str) -> str:
+    def encoded_name(self, column: str) -> str:
         """Return the name of a key or reference column in the encoded rows."""
         return f"c{self.table.linking.index(column)}"
 
@@ -200,12 +200,12 @@ class CarriedTable:
         return f"({' UNION ALL '.join(parts)})"
 
 
-def carry_rows(table: TableSource) -> CarriedTable:
+def encode_rows(table: TableSource) -> EncodedTable:
     """Count the domains of a table and encode its rows, chunk by chunk."""
     run, source = table.run, table.source
     domain = merge_domains(run, source, count_domains(run, source)) if axis_names(table.job) else None
     given = RowReading(table.job, source.columns, run.store, domain, table.linking, tuple(source.payload))
-    return CarriedTable(table, domain, tuple(each(run, CARRIED, given, source.chunks)))
+    return EncodedTable(table, domain, tuple(run_for_items(run, CARRIED, given, source.chunks)))
 
 
 def keys_of(chunks: Sequence[Artifact]) -> list[str]:

@@ -18,13 +18,13 @@ from core.relational.histories import class_of_each, combine_profiles, number_pr
 from core.relational.kernels import NOWHERE, digests_of_numbers, digests_of_rows
 from core.relational.withholding import FailingRows, rows_to_withhold
 from schemas.errors.tables import HistoryError
-from tasks.engine.steps import one
+from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import (
     TablesOutcome,
     failing_classes,
     history_numbers,
-    keeps_promises,
     kept_by_known_rows,
+    persons_keeping_promises,
     search_levels,
     search_settings,
 )
@@ -61,7 +61,7 @@ def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
         kept = kept_by_known_rows(given, node, known)
     elif not chosen.withholds:
         numbers = history_numbers(given, node)
-        kept = suppress_broken_promises(given, keeps_promises(given, numbers), withheld, class_of_each(numbers)[0])
+        kept = suppress_broken_promises(given, persons_keeping_promises(given, numbers), withheld, class_of_each(numbers)[0])
     else:
         kept, withheld = _saved(given, node)
     return write_published(given, kept, withheld, path)
@@ -85,7 +85,7 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
     is_shared = sizes >= k
     kept = is_shared[classes]
     if kept.all():
-        return suppress_broken_promises(given, keeps_promises(given, history_numbers(given, node)), {}, classes), {}
+        return suppress_broken_promises(given, persons_keeping_promises(given, history_numbers(given, node)), {}, classes), {}
     persons, (where, failing) = np.flatnonzero(~kept), _failing_rows(given, node, kept)
     of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
     histories = _histories_of_all(given, node, of_unit)
@@ -178,7 +178,7 @@ TRIES = (1.0, 0.5, 0.25, 0.125, 0.0)
 
 
 def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
-    """Choose the levels, and withhold the fewest rows that keep failing persons; raise if too many fail.
+    """Choose levels, and withhold the fewest rows of failing persons; raise ``HistoryError`` for too many.
 
     The limit is of persons who are left out in the end. Where rows may be withheld more persons may fail before, as many more as rows may
     be; if too many of them are left out then, levels are chosen at which fewer fail. Where few rows are known, none is withheld.
@@ -190,11 +190,11 @@ def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
     has_rows = bool(given.job.tree.branches)
     for part in TRIES if share and has_rows and given.job.privacy.known_rows is None else ():
         outcome = search_levels(given, most + floor(Fraction(part) * Fraction(share) * given.persons))
-        published = one(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=True), "rows to withhold")
+        published = run_for_item(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=True), "rows to withhold")
         if given.persons - published.rows <= most:
             return outcome, published
     outcome = search_levels(given, most)
-    published = one(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=False), "persons of the best node")
+    published = run_for_item(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=False), "persons of the best node")
     if given.persons - published.rows > most:
         raise HistoryError.values_fail(most)
     if not published.rows:

@@ -25,7 +25,7 @@ from core.hierarchies.levels import as_text
 from schemas.job.identifiers import Identifier
 from schemas.relational.table_jobs import lasting_key, persons_job
 from tasks.engine.peak_memory import release_memory
-from tasks.engine.steps import one
+from tasks.engine.steps import run_for_item
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.published_values import (
@@ -118,7 +118,7 @@ class ReleasedTables(HistoryTables):
             depth = chain.index(other)
             joins.append(f"LEFT JOIN {self.keys_of_rows(other)} AS n{depth} ON m.a{depth} = n{depth}.row")
             published |= {column: f"n{depth}.k{place}" for place, column in enumerate(columns)}
-        text = ", ".join(f"length(m.{place}::VARCHAR), m.{place}::VARCHAR" for place in map(own.place, spec.key))
+        text = ", ".join(f"length(m.{place}::VARCHAR), m.{place}::VARCHAR" for place in map(own.encoded_name, spec.key))
         for column in spec.key:
             salt = literal(f"{self.salt} {table} {column}")
             published.setdefault(column, f"substr(sha256(concat_ws(chr(31), {salt}, {text})), 1, {DIGITS})")
@@ -161,7 +161,7 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
     return f"SELECT m.row, {columns} FROM {given.rows_of(table)} AS m {' '.join(joins)} ORDER BY {order}"
 
 
-def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
+def released_sql(given: ReleasedTables, table: str, row_relation: str) -> str:
     """Return the SQL for a table as published, sorted, with the places of its keys.
 
     It needs tables ``kept`` and ``labels_0`` …. Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of
@@ -171,7 +171,7 @@ def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
     Args:
         given: The tables.
         table: Which one.
-        rows: The relation of its rows, with published values.
+        row_relation: The relation of its rows, with published values.
     """
     own, spec = given.tables[table], given.job.tables[table]
     joins = [
@@ -195,7 +195,7 @@ def released_sql(given: ReleasedTables, table: str, rows: str) -> str:
     places = [f"{one} AS r{number}" for number, one in enumerate(order)]
     shown = [f"{one} AS c{number}" for number, one in enumerate(columns)]
     order += [] if spec.key else [f"c{number}" for number in range(len(columns))]
-    return f"SELECT {', '.join([*places, *shown])} FROM {rows} AS m {' '.join(joins)} ORDER BY {', '.join(order)}"
+    return f"SELECT {', '.join([*places, *shown])} FROM {row_relation} AS m {' '.join(joins)} ORDER BY {', '.join(order)}"
 
 
 def _published_rows(given: ReleasedTables, table: str) -> str:
@@ -335,7 +335,7 @@ def _write_keys(given: ReleasedTables, table: str, path: Path) -> int:
 def lasting_keys(connection: duckdb.DuckDBPyConnection, given: ReleasedTables, table: str, lasting: Identifier) -> pa.Table:
     """Return ``row`` and ``k0``: the pseudonym of each row's key, shared by releases with the same secret."""
     own = given.tables[table]
-    rows = connection.sql(f"SELECT row, {own.place(lasting.name)} AS key FROM {given.rows_of(table)} ORDER BY row").to_arrow_table()
+    rows = connection.sql(f"SELECT row, {own.encoded_name(lasting.name)} AS key FROM {given.rows_of(table)} ORDER BY row").to_arrow_table()
     values = rows["key"].combine_chunks().cast(working_type(own.table.source.columns.field(lasting.name).type))
     return pa.table({"row": rows["row"], "k0": pseudonyms_of_key(persons_job(given.job), own.table.source, lasting, values)})
 
@@ -382,10 +382,10 @@ def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
     for table in given.job.tree.tables:
         shared = shared_columns_of(given, table)
         given.values[table] = {
-            name: one(given.run, SHARED_WAYS if column in shared else WAYS, given, column, f"values of {table}")
+            name: run_for_item(given.run, SHARED_WAYS if column in shared else WAYS, given, column, f"values of {table}")
             for name in published_ways(given, table)
             for column in [WayColumn(table, name)]
         }
         if given.job.tables[table].key:
-            given.keys[table] = one(given.run, KEYS, given, table, f"keys of {table}")
-    return {table: one(given.run, TABLES, given, table, f"write {table}") for table in given.job.tables}
+            given.keys[table] = run_for_item(given.run, KEYS, given, table, f"keys of {table}")
+    return {table: run_for_item(given.run, TABLES, given, table, f"write {table}") for table in given.job.tables}

@@ -159,7 +159,7 @@ def test_everybody_counts_once_for_each_of_their_values(table: tuple[Records, Ro
     assert found == sorted((group, value, count) for group, mine in counted.items() if group != -1 for value, count in mine.items())
     assert whole.tolist() == [values_of(somebody, [0] * size, codes.tolist())[0][value] for value in range(domain.size)]
     criteria = Criteria(Promise(k, (model,)), {"s": codes}, {"s": whole}, unit)
-    assert not (criteria.fails(classes) < smaller_than(k, unit)(classes)).any()
+    assert not (criteria.failing(classes) < smaller_than(k, unit)(classes)).any()
 
 
 def test_k_persons_of_whom_one_has_all_the_values_are_diverse_and_not_even() -> None:
@@ -170,7 +170,7 @@ def test_k_persons_of_whom_one_has_all_the_values_are_diverse_and_not_even() -> 
     assert whole.tolist() == [3, 1, 1]
 
     def fails(model) -> bool:  # type: ignore[no-untyped-def]
-        return bool(Criteria(Promise(3, (model,)), {"s": codes}, {"s": whole}, unit).fails(classes)[0])
+        return bool(Criteria(Promise(3, (model,)), {"s": codes}, {"s": whole}, unit).failing(classes)[0])
 
     assert not fails(DistinctDiversity("s", 3))
     assert fails(EntropyDiversity("s", 2.9))

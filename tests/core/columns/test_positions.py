@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns import positions
-from core.columns.numbers import is_null
+from core.columns.numbers import null_mask
 from core.columns.positions import as_dictionary, position_finder
 from tests.laws import tried
 from tests.oracles.columns import OTHERS, TYPES, values_of
@@ -75,7 +75,7 @@ def test_a_column_of_few_numbers_is_a_dictionary_of_the_same_values(dtype: pa.Da
         assert coded.dictionary.null_count == 0
         assert len(set(coded.dictionary.to_pylist())) == len(coded.dictionary)
     assert coded.to_pylist() == column.to_pylist()
-    assert is_null(coded).tolist() == is_null(column).tolist()
+    assert null_mask(coded).tolist() == null_mask(column).tolist()
 
 
 def test_floats_whose_bits_end_in_zeros_and_more_values_than_few_are_told_apart() -> None:

@@ -94,7 +94,7 @@ IDENTITIES = [RecordMatching(*flags, 1, (0,)) for flags in product([False, True]
 def test_at_risk_is_who_shares_both_classes_with_fewer_than_k(
     persons: bool, identity: RecordMatching, both: tuple[list[Row], list[Row]], k: int
 ) -> None:
-    found = {part: (records, risk) for part, records, risk, _ in asked(joint_classes_sql(k, persons=persons), *both, identity)}
+    found = {part: (records, risk) for part, records, risk, _ in asked(joint_classes_sql(k, count_persons=persons), *both, identity)}
     sides = seen(both[0], "mine", identity), seen(both[1], "theirs", identity)
     assert {part: found.get(part, (0, 0)) for part in PARTS} == told_together(*sides, k, persons=persons, again=identity.persons)
 
@@ -107,12 +107,12 @@ def test_joint_classes_with_too_few_values_are_those_that_a_look_at_every_record
         loaded(database, *both)
         database.execute(joined_records_sql(identity))
         database.execute(sets_table_sql())
-        database.execute(numbered_classes_sql([0], persons=persons))
+        database.execute(numbered_classes_sql([0], count_persons=persons))
         classes = database.execute(sizes_sql([0])).fetchall()
-        values = Counter(number for number, value, _ in database.execute(joint_values_sql(0, persons=persons)).fetchall() if value)
+        values = Counter(number for number, value, _ in database.execute(joint_values_sql(0, count_persons=persons)).fetchall() if value)
         failing = pa.table({"number": pa.array([number for number in range(len(classes)) if values[number] < least], pa.int64())})
         database.register(FAILING, failing)
-        [(found,)] = database.execute(values_at_risk_sql(persons=persons)).fetchall()
+        [(found,)] = database.execute(values_at_risk_sql(count_persons=persons)).fetchall()
     sides = seen(both[0], "mine", identity), seen(both[1], "theirs", identity)
     assert found == without_values(*sides, least, persons=persons, again=identity.persons)
 
@@ -144,7 +144,7 @@ def test_likeness_counts_records_of_files_that_only_one_has(both: tuple[list[Row
 def test_five_people_who_came_are_left_when_the_others_are_taken_out() -> None:
     before = [Row(number, number // 10, False, 0) for number in range(100)]
     came = [Row(1000 + number, number, False, 0) for number in range(5)]
-    found = asked(joint_classes_sql(10, persons=False), [*before, *came], before, RecordMatching(contents=True, persons=False))
+    found = asked(joint_classes_sql(10, count_persons=False), [*before, *came], before, RecordMatching(contents=True, persons=False))
     assert sorted(found) == [("added", 5, 5, 0), ("shared", 100, 0, 0)]
 
 
@@ -152,6 +152,6 @@ def test_five_people_who_came_are_left_when_the_others_are_taken_out() -> None:
 def test_one_person_of_whom_another_value_is_published_left_and_came(untreated: bool) -> None:
     before = [Row(number, number // 10, False, number + 1, 7, 1) for number in range(100)]
     after = [*before[1:], before[0]._replace(untreated=8) if untreated else before[0]._replace(content=1000, value=2)]
-    found = asked(joint_classes_sql(10, persons=True), after, before, RecordMatching(True, True, True, 1, (0,)))
+    found = asked(joint_classes_sql(10, count_persons=True), after, before, RecordMatching(True, True, True, 1, (0,)))
     # A changed untreated value leaves the sensitive one to link both classes by; whose sensitive value changed has no class with others.
     assert sorted(found) == [("added", 1, 1, 1), ("removed", 1, 1, 1), ("shared", 100, 0 if untreated else 10, 0)]

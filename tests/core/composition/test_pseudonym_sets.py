@@ -43,7 +43,7 @@ def folded(connection: duckdb.DuckDBPyConnection, old: Rows, new: Rows, *, again
     connection.execute(f"DROP TABLE IF EXISTS {FOLDED}")
     written(connection, OLD, KNOWN, old)
     written(connection, NEW, KNOWN, new)
-    connection.execute(all_releases_sql(again=again))
+    connection.execute(all_releases_sql(is_published_again=again))
     return connection.execute(f"SELECT key, owner, everything, labels, before, mine FROM {FOLDED} ORDER BY key").fetchall()
 
 

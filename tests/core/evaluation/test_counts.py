@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.evaluation.accuracy import BANDS, associations, band_shares, bands_of, draw_counts, estimated_counts, features_of
+from core.evaluation.accuracy import BANDS, band_shares, bands_of, cramers_v_of_pairs, draw_counts, estimated_counts, features_of
 from core.evaluation.utility import Meaning, exact_meaning
 from tests.laws import tried
 
@@ -43,8 +43,8 @@ def test_a_record_counts_by_the_share_of_what_it_may_be(
 def test_what_is_withheld_hangs_together_with_nothing() -> None:
     codes, star = np.arange(600) % 6, Meaning(np.zeros(6, int), np.arange(6), 6, np.ones(1))
     raw = band_shares(exact_meaning(6), np.arange(6))
-    [whole] = associations([codes, codes], [raw, raw]).values()
-    [none] = associations([codes, np.zeros(600, int)], [raw, band_shares(star, np.arange(6))]).values()
+    [whole] = cramers_v_of_pairs([codes, codes], [raw, raw]).values()
+    [none] = cramers_v_of_pairs([codes, np.zeros(600, int)], [raw, band_shares(star, np.arange(6))]).values()
     assert (whole, none) == (pytest.approx(1), pytest.approx(0))
 
 

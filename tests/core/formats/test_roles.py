@@ -97,11 +97,11 @@ def test_numbers_of_nearly_every_record_are_measures_if_they_look_like_them() ->
     assert (numbered.role, numbered.question) == ("identifier", "names")
     for shape in ({"even": 0.1}, {"even": 0.5, "negative": True}, {"even": 0.5, "top": 0.2}):
         measured = propose_role(ColumnProfile("x9", "integer", 2000, 1990, **shape))  # type: ignore[arg-type]
-        assert (measured.role, measured.publish, measured.question) == ("sensitive", "shared", "outside")
+        assert (measured.role, measured.publish_setting, measured.question) == ("sensitive", "shared", "outside")
 
 
 def test_what_is_unsure_is_asked_and_what_is_published_as_values_is_shared() -> None:
     for name in ("x1", "age", "income", "updated_at", "email", "id", "perwt"):
         one = propose_role(ColumnProfile(name, "integer", 2000, 300, even=0.5))
         assert (one.question is None) == (one.confidence >= 0.7)
-        assert (one.publish == "shared") == (one.role in {"sensitive", "insensitive", "weight"})
+        assert (one.publish_setting == "shared") == (one.role in {"sensitive", "insensitive", "weight"})

@@ -82,7 +82,7 @@ def test_greedy_classes_are_those_of_the_rule_written_out(drawn: tuple[Table, tu
 
 def published(table: Table, ways: tuple[str | None, ...], classes: NDArray[np.int32]) -> int:
     """What all labels cost, in the whole numbers of prices."""
-    told = label_prices(labels_of(table, ways), published=1, class_value_weight=0)[0]
+    told = label_prices(labels_of(table, ways), label_weight=1, class_value_weight=0)[0]
     records, _ = blocked(table, ways)
     made = build_classes(records, told, classes.copy(), 1)
     return int((made.prices * made.sizes).sum())

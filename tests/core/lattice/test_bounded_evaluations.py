@@ -73,7 +73,7 @@ def between(low: Steps, high: Steps) -> list[Steps]:
 
 
 def admitted(nodes: Evaluations, steps: Steps) -> bool:
-    return nodes.see(steps).loss.suppressed <= nodes.most_suppressed
+    return nodes.evaluate(steps).loss.suppressed <= nodes.most_suppressed
 
 
 @given(st.data(), OBJECTIVES)
@@ -83,7 +83,7 @@ def test_no_passing_node_of_a_region_has_a_value_below_the_bound(data: st.DataOb
     low, high = region(data.draw, nodes)
     assume(nodes.passes(high))
     bound = nodes.bound(low, high)
-    assert all(nodes.see(steps).value >= bound for steps in between(low, high) if admitted(nodes, steps))
+    assert all(nodes.evaluate(steps).value >= bound for steps in between(low, high) if admitted(nodes, steps))
 
 
 @given(st.data(), OBJECTIVES)
@@ -104,20 +104,20 @@ def test_a_region_that_is_beaten_holds_no_better_node(data: st.DataObject, objec
     nodes = evaluations(data.draw, objective)
     seen = data.draw(st.lists(st.tuples(*(st.integers(0, top) for top in nodes.top)), max_size=3))
     for steps in seen:
-        nodes.see(steps)
+        nodes.evaluate(steps)
     low, high = region(data.draw, nodes)
     assume(nodes.passes(high))
-    beaten, best = nodes.beaten(nodes.bound(low, high), low, high), nodes.best
+    beaten, best = nodes.cannot_improve(nodes.bound(low, high), low, high), nodes.best
     if beaten:
         assert best is not None
-        assert not any(nodes.rank(steps, nodes.see(steps)) < best for steps in between(low, high) if admitted(nodes, steps))
+        assert not any(nodes.rank(steps, nodes.evaluate(steps)) < best for steps in between(low, high) if admitted(nodes, steps))
 
 
 @given(st.data(), OBJECTIVES)
 @tried(100)
 def test_the_best_is_kept_and_levels_that_merge_nothing_are_never_better(data: st.DataObject, objective: str) -> None:
     nodes = evaluations(data.draw, objective)
-    ranks = [nodes.rank(steps, nodes.see(steps)) for steps in between(nodes.bottom, nodes.top) if admitted(nodes, steps)]
+    ranks = [nodes.rank(steps, nodes.evaluate(steps)) for steps in between(nodes.bottom, nodes.top) if admitted(nodes, steps)]
     assert nodes.best == min(ranks, default=None)
     for hierarchy, levels in zip(nodes.hierarchies, nodes.levels, strict=True):
         for level in set(range(hierarchy.levels)) - set(levels):
@@ -130,11 +130,11 @@ def test_no_more_nodes_are_rolled_up_than_the_effort_allows(data: st.DataObject,
     nodes = evaluations(data.draw, "dm_star", effort)
     every = between(nodes.bottom, nodes.top)
     for steps in every[:effort]:
-        nodes.see(steps)
+        nodes.evaluate(steps)
     assert nodes.spent == min(effort, len(every))
     for steps in every[effort : effort + 1]:
         with pytest.raises(SpentError):
-            nodes.see(steps)
+            nodes.evaluate(steps)
 
 
 def table(rows: Sequence[Row]) -> Example:
@@ -154,13 +154,13 @@ def with_secret(rows: Sequence[Row], model: Promise, most: int, objective: str) 
 def test_a_large_class_that_is_suppressed_is_within_the_bound(objective: str, value: int) -> None:
     model = Promise(2, (DistinctDiversity("qid 1", 2),))
     nodes = with_secret([(0, 7)] * 6 + [(1, 7), (1, 7), (1, 8), (1, 8)], model, 6, objective)
-    assert nodes.see(nodes.bottom).value == value
+    assert nodes.evaluate(nodes.bottom).value == value
     assert nodes.bound(nodes.bottom, nodes.bottom) <= value
 
 
 def test_a_coarser_node_that_suppresses_too_many_cuts_no_finer_one_where_the_model_is_not_monotone() -> None:
     nodes = with_secret([(0, 7), (0, 8)] + [(1, 7)] * 10, Promise(2, (EntropyDiversity("qid 1", 2),)), 10, "dm_star")
-    assert (nodes.see(nodes.bottom).loss.suppressed, nodes.see(nodes.top).loss.suppressed) == (10, 12)
+    assert (nodes.evaluate(nodes.bottom).loss.suppressed, nodes.evaluate(nodes.top).loss.suppressed) == (10, 12)
     assert nodes.passes(nodes.top)
     assert nodes.best is not None
     assert nodes.steps == nodes.bottom
@@ -172,19 +172,19 @@ def test_a_tie_is_beaten_only_where_no_node_of_the_region_is_more_precise() -> N
     example = Example(rows, domains, (built({"widths": [2, 100]}, domains[0]), built({"widths": [100]}, domains[1])))
     nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, Promise(2), 0, "dm_star", UNLIMITED)
     # (1, 0) publishes the same classes as (1, 1) and is more precise; (0, 0) and (0, 1) fail, with a bound as high as that value.
-    nodes.see((1, 1))
+    nodes.evaluate((1, 1))
     assert nodes.bound((0, 0), (1, 1)) == nodes.bound((0, 1), (1, 1)) == nodes.value
-    assert not nodes.beaten(nodes.bound((0, 0), (1, 1)), (0, 0), (1, 1))
-    nodes.see((1, 0))
-    assert not nodes.beaten(nodes.bound((0, 0), (1, 1)), (0, 0), (1, 1))
-    assert nodes.beaten(nodes.bound((0, 1), (1, 1)), (0, 1), (1, 1))
+    assert not nodes.cannot_improve(nodes.bound((0, 0), (1, 1)), (0, 0), (1, 1))
+    nodes.evaluate((1, 0))
+    assert not nodes.cannot_improve(nodes.bound((0, 0), (1, 1)), (0, 0), (1, 1))
+    assert nodes.cannot_improve(nodes.bound((0, 1), (1, 1)), (0, 1), (1, 1))
 
 
 def test_what_is_suppressed_is_counted_in_full_where_as_many_records_as_allowed_surely_are() -> None:
     """The other class has two values, which is all that is sure of it, and too little entropy."""
     rows = [(0, 7)] * 4 + [(0, 8), (1, 7)]
     nodes = with_secret(rows, Promise(1, (EntropyDiversity("qid 1", 2),)), 1, "dm_star")
-    seen = nodes.see(nodes.bottom)
+    seen = nodes.evaluate(nodes.bottom)
     assert (seen.least, seen.loss.suppressed) == (1, 6)
     assert nodes.best is None
 
@@ -196,9 +196,9 @@ def test_nodes_that_are_forgotten_are_rolled_up_again_to_the_same() -> None:
     with patch(BOUNDED_EVALUATIONS_KEPT_NODES, 4):
         nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, Promise(2), 0, "dm_star", UNLIMITED)
         every = between(nodes.bottom, nodes.top)
-        seen = [nodes.see(steps) for steps in every]
-        assert nodes.see(every[-1]) is seen[-1]
-        assert (nodes.see(every[0]), nodes.spent) == (seen[0], len(every) + 1)
+        seen = [nodes.evaluate(steps) for steps in every]
+        assert nodes.evaluate(every[-1]) is seen[-1]
+        assert (nodes.evaluate(every[0]), nodes.spent) == (seen[0], len(every) + 1)
 
 
 @pytest.mark.parametrize(("objective", "value"), [("dm_star", 4**2 + 6**2), ("dm_all", 4**2 + 6**2), ("c_avg", 4)])
@@ -210,6 +210,6 @@ def test_a_large_class_of_one_person_is_within_the_bound(objective: str, value: 
     nodes = Evaluations(
         people.example.histogram((0,)), people.example.hierarchies, Promise(2), 6, objective, UNLIMITED, persons=people.persons((0,))
     )
-    seen = nodes.see(nodes.bottom)
+    seen = nodes.evaluate(nodes.bottom)
     assert (seen.value, seen.loss.suppressed) == (value, 6)
     assert nodes.bound(nodes.bottom, nodes.bottom) <= value

@@ -21,7 +21,7 @@ from core.histograms.record_rollups import RecordRollUps
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import SuppressionPenalties
-from core.lattice.objectives import LevelPrices, covered, named_objective_value, prices_of
+from core.lattice.objectives import LevelPrices, domain_shares, named_objective_value, prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
@@ -284,7 +284,7 @@ def test_a_crowd_never_counts_more_cells_than_there_are_and_misses_few(data: st.
     shared = LinearCounting(finest.node, node, example.hierarchies, most, shares)
     for share in range(shares):
         if share:
-            shared.turn()
+            shared.start_next_share()
         shared.add(bundles, codes)
     assert shared.at_least == counting_bitmap.at_least
     roomy = LinearCounting(finest.node, node, example.hierarchies, 1 << 16)
@@ -316,7 +316,7 @@ def test_no_bound_of_prices_is_above_their_sum_also_below_nothing() -> None:
 def test_a_group_covers_its_share_of_the_distinct_values_and_a_single_one_nothing() -> None:
     domain = observed("qid", [1, 1, 1, 2, 3, 4, 5, 6, 7, 8], pa.int64())
     hierarchy = built({"widths": [2, 4]}, domain)
-    assert [covered(hierarchy, domain, level).tolist() for level in range(3)] == [
+    assert [domain_shares(hierarchy, domain, level).tolist() for level in range(3)] == [
         [0.0] * 8,
         [0.0, 2 / 8, 2 / 8, 2 / 8, 0.0],
         [3 / 8, 4 / 8, 0.0],
@@ -326,7 +326,7 @@ def test_a_group_covers_its_share_of_the_distinct_values_and_a_single_one_nothin
 def test_suppressing_costs_what_a_group_does_not_cost_yet_and_nothing_for_a_sensitive_value() -> None:
     domains = tuple(observed(name, list(range(8)), pa.int64()) for name in ("qid", "secret"))
     axes = built({"widths": [2, 4]}, domains[0]), exact_hierarchy(domains[1])
-    prices = prices_of("gcp_covered", axes[:1], domains[:1], others=1)
+    prices = prices_of("gcp_covered", axes[:1], domains[:1], sensitive_axis_count=1)
     assert prices is not None
     lost = Cells((0, 0), np.array([[0, 1], [1, 2], [5, 5]], np.uint32), np.array([1, 3, 2]))
     added = SuppressionPenalties(prices, axes, finer=True).of(lost, (2, 0))

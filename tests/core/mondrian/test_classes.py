@@ -61,13 +61,13 @@ def test_every_published_class_keeps_the_model_of_persons(records: list[tuple[in
         sizes = np.array([counted[number][value] for value in values.tolist()], np.int64)
         spread = Spread(np.zeros(len(values), np.int64), values, sizes, np.array([whole[value] for value in range(3)], np.int64))
         assert len(persons) >= 2
-        assert not model.fails(np.array([len(persons)]), {"s": spread})[0]
+        assert not model.failing(np.array([len(persons)]), {"s": spread})[0]
 
 
 @pytest.mark.parametrize(("model", "kept"), list(zip(MODELS, [True, False, False, False], strict=True)))
 def test_presence_alone_is_kept_by_unions(model: PrivacyModel, kept: bool) -> None:
-    assert Promise(3, (model,)).closed is kept
-    assert Promise(3).closed
+    assert Promise(3, (model,)).is_closed_under_union is kept
+    assert Promise(3).is_closed_under_union
 
 
 @pytest.mark.slow

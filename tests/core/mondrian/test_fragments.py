@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.fragments import LEAF, CutTree, Group, cut_tree_by_mondrian, cut_tree_by_quantiles, merge_thin, sampled
+from core.mondrian.fragments import LEAF, CutTree, Group, cut_tree_by_mondrian, cut_tree_by_quantiles, merge_thin, sample_mask
 from core.mondrian.partition import Rules
 from core.mondrian.ranks import axis_of
 from core.mondrian.recoding import Cutting
@@ -201,18 +201,18 @@ def _uniform(values: list[int]) -> tuple[Any, Any]:
 @given(st.lists(st.integers(0, 1 << 60), min_size=1), st.integers(0, 5), st.floats(0, 1), st.floats(0, 1))
 def test_a_sample_depends_on_records_alone_and_grows_with_its_share(values: list[int], seed: int, one: float, other: float) -> None:
     cells = np.array(values)
-    small, large = (sampled((cells,), share, seed) for share in sorted((one, other)))
+    small, large = (sample_mask((cells,), share, seed) for share in sorted((one, other)))
     assert not (small & ~large).any()
-    assert np.array_equal(sampled((cells[::-1],), one, seed)[::-1], sampled((cells,), one, seed))
-    assert sampled((cells, cells), 1.0, seed).all()
-    assert not sampled((cells, cells), 0.0, seed).any()
+    assert np.array_equal(sample_mask((cells[::-1],), one, seed)[::-1], sample_mask((cells,), one, seed))
+    assert sample_mask((cells, cells), 1.0, seed).all()
+    assert not sample_mask((cells, cells), 0.0, seed).any()
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3])
 def test_a_sample_has_about_its_share(share: float) -> None:
-    drawn = sampled((np.arange(100_000), np.arange(100_000) % 7), share, 1)
+    drawn = sample_mask((np.arange(100_000), np.arange(100_000) % 7), share, 1)
     assert abs(drawn.mean() - share) < 5 * (share / 100_000) ** 0.5
-    assert not np.array_equal(drawn, sampled((np.arange(100_000), np.arange(100_000) % 7), share, 2))
+    assert not np.array_equal(drawn, sample_mask((np.arange(100_000), np.arange(100_000) % 7), share, 2))
 
 
 @given(examples(), st.lists(st.booleans(), min_size=1), st.integers(1, 6), st.sampled_from(["quantile", "multidimensional"]))

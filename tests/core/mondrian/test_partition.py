@@ -87,7 +87,7 @@ def expected(table: Table, k: int, score: Score, mode: Mode, kept: tuple[Privacy
         counts = np.bincount([sensitive[number] for number in node], minlength=4)
         values = np.flatnonzero(counts)
         spread = Spread(np.zeros(len(values), np.int64), values, counts[values], whole)
-        return not any(one.fails(np.array([len(node)]), {"s": spread})[0] for one in kept)
+        return not any(one.failing(np.array([len(node)]), {"s": spread})[0] for one in kept)
 
     return Mondrian(columns, k, score, mode, accepts)
 

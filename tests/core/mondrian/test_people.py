@@ -69,7 +69,7 @@ def plain(table: Table, whose: Whose, k: int, score: Score, mode: Mode, kept: tu
         counts = values_of(mine, [0] * len(node), [sensitive[number] for number in node])[0]
         values = np.array(sorted(counts), np.int64)
         spread = Spread(np.zeros(len(values), np.int64), values, np.array([counts[value] for value in values.tolist()], np.int64), whole)
-        return not any(one.fails(np.array([len(set(mine) - {None})]), {"s": spread})[0] for one in kept)
+        return not any(one.failing(np.array([len(set(mine) - {None})]), {"s": spread})[0] for one in kept)
 
     return Mondrian(columns, k, score, mode, accepts, whose)
 

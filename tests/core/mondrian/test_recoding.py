@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from core.mondrian.recoding import publish
+from core.mondrian.recoding import label_partition
 from tests.core.mondrian.test_fragments import cutting_of, records_of
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
@@ -18,4 +18,4 @@ def test_a_record_costs_its_classs_share_of_the_distinct_values_if_it_has_severa
     domain = observed("x", values, pa.int64())
     example = Example([(value,) for value in values], (domain,), (built({"widths": [2]}, domain),))
     cutting, codes, weights = cutting_of(example, k), records_of(example), np.ones(6, np.int64)
-    assert publish(cutting, codes, weights, cutting.cut(codes, weights)).losses["ncp_distinct"] == pytest.approx(cost)
+    assert label_partition(cutting, codes, weights, cutting.cut(codes, weights)).losses["ncp_distinct"] == pytest.approx(cost)

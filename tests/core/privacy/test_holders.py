@@ -72,7 +72,7 @@ def test_the_conditions_are_those_that_are_written_down(inside: list[Person], ou
     outside = [*outside, [0, 1]]
     counts, spreads, whole = table(inside, outside)
     [condition] = conditions(Promise(1, (model_of(asked),)).of_people({"x": whole}, len(inside + outside)))
-    assert condition.fails(counts, spreads)[0] == too_many_hold(pairs(inside, asked), pairs(inside + outside, asked), asked, always=True)
+    assert condition.failing(counts, spreads)[0] == too_many_hold(pairs(inside, asked), pairs(inside + outside, asked), asked, always=True)
 
 
 @tried(300)
@@ -82,7 +82,7 @@ def test_where_everybody_has_one_value_the_models_imply_them(inside: list[Person
     # In a whole in which others have several values, the shares of t are of pairs; there the law is of people with one value each.
     outside = [one[:1] for one in outside]
     counts, spreads, _ = table(inside, outside)
-    if not model_of(asked).fails(counts, spreads)[0]:
+    if not model_of(asked).failing(counts, spreads)[0]:
         assert not too_many_hold(pairs(inside, asked), pairs(inside + outside, asked), asked, always=True)
 
 
@@ -92,7 +92,7 @@ def test_classes_of_people_with_one_value_each_are_refused_by_them_only_where_th
 ) -> None:
     counts, spreads, whole = table(inside, [*outside, [0, 1]])
     [condition] = conditions(Promise(1, (model_of(asked),)).of_people({"x": whole}, len(inside) + len(outside) + 1))
-    assert model_of(asked).fails(counts, spreads)[0] or not condition.fails(counts, spreads)[0]
+    assert model_of(asked).failing(counts, spreads)[0] or not condition.failing(counts, spreads)[0]
 
 
 @given(OF_ONE, st.sampled_from(ASKED))
@@ -107,8 +107,8 @@ def test_a_value_that_everybody_holds_breaks_every_model(asked: dict[str, Any]) 
     inside, others = [[0, 1]] * 10, [[value] for value in range(VALUES)] * 10
     counts, spreads, whole = table(inside, others)
     promise = Promise(1, (model_of(asked),)).of_people({"x": whole}, 70)
-    assert promise.fails(counts, spreads)[0]
-    assert model_of(asked).fails(counts, spreads)[0] or promise.column_broken_by_holders(counts, spreads) == "x"
+    assert promise.failing(counts, spreads)[0]
+    assert model_of(asked).failing(counts, spreads)[0] or promise.column_broken_by_holders(counts, spreads) == "x"
 
 
 @pytest.mark.parametrize("whole", [np.array([9, 5, 4, 2, 1, 6]), np.array([9, 0, 0, 0, 0, 20])], ids=["all values", "one and nulls"])
@@ -169,7 +169,7 @@ def test_nothing_is_known_of_a_union_by_its_parts() -> None:
     promise = Promise(1, (DistinctDiversity("x", 2),)).of_people({"x": whole}, 8)
     halves = Spread(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([4, 4, 4, 4]), whole)
     assert Counter(zip(people, values, strict=True)).total() == 16
-    assert promise.fails(np.array([8, 8]), {"x": halves}).tolist() == [False, False]
-    assert promise.fails(np.array([8]), {"x": halves.union(np.array([True, True]))}).tolist() == [True]
+    assert promise.failing(np.array([8, 8]), {"x": halves}).tolist() == [False, False]
+    assert promise.failing(np.array([8]), {"x": halves.union(np.array([True, True]))}).tolist() == [True]
     assert promise.relaxed != promise
-    assert not promise.closed
+    assert not promise.is_closed_under_union

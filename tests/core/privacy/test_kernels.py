@@ -35,7 +35,7 @@ def kept_by_kernels(model: PrivacyModel, counts: list[int], whole: list[int]) ->
 def kept_by_models(model: PrivacyModel, counts: list[int], whole: list[int]) -> bool:
     present = np.flatnonzero(counts)
     spread = Spread(np.zeros(len(present), np.int64), present, np.array(counts, np.int64)[present], np.array(whole, np.int64))
-    return not model.fails(np.array([sum(counts)], np.int64), {"x": spread})[0]
+    return not model.failing(np.array([sum(counts)], np.int64), {"x": spread})[0]
 
 
 @given(MODELS, COUNTS, COUNTS)

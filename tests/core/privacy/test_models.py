@@ -38,7 +38,7 @@ def spread_of(classes: Sequence[Sequence[int]]) -> Spread:
 
 
 def fails(model: PrivacyModel, classes: Sequence[Sequence[int]], spread: Spread) -> list[bool]:
-    return model.fails(np.array([len(values) for values in classes], np.int64), {"x": spread}).tolist()
+    return model.failing(np.array([len(values) for values in classes], np.int64), {"x": spread}).tolist()
 
 
 def closeness(distance: str, t: float) -> Closeness:
@@ -57,15 +57,15 @@ MODELS = (
 
 @given(COUNTS, st.integers(1, 60))
 def test_exactly_the_classes_below_k_fail(counts: list[int], k: int) -> None:
-    assert Promise(k).fails(np.array(counts, np.int64)).tolist() == [count < k for count in counts]
+    assert Promise(k).failing(np.array(counts, np.int64)).tolist() == [count < k for count in counts]
 
 
 def test_a_class_of_exactly_k_records_is_safe() -> None:
-    assert Promise(5).fails(np.array([4, 5, 6])).tolist() == [True, False, False]
+    assert Promise(5).failing(np.array([4, 5, 6])).tolist() == [True, False, False]
 
 
 def test_no_class_is_no_fault() -> None:
-    assert Promise(5).fails(np.empty(0, np.int64)).tolist() == []
+    assert Promise(5).failing(np.empty(0, np.int64)).tolist() == []
 
 
 @given(TABLES, st.integers(1, 5))
@@ -162,7 +162,7 @@ def test_a_promise_fails_what_k_or_any_of_its_models_fails(
     either = [one or other for one, other in zip(fails(first, classes, spread), fails(second, classes, spread), strict=True)]
     either = [one or len(values) < k for one, values in zip(either, classes, strict=True)]
     counts = np.array([len(values) for values in classes], np.int64)
-    assert Promise(k, (first, second)).fails(counts, {"x": spread}).tolist() == either
+    assert Promise(k, (first, second)).failing(counts, {"x": spread}).tolist() == either
 
 
 def test_values_are_as_far_apart_as_their_places_in_the_domain_a_null_last() -> None:

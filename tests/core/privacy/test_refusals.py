@@ -13,7 +13,7 @@ from core.mondrian.partition import Rules
 from core.privacy.holders import fewest_too_many
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
-from core.privacy.refusals import least_values, refusal_discloses, refusals_disclose
+from core.privacy.refusals import disclosing_refusals, least_values, refusal_discloses
 from tests.oracles.minimality import discloses
 
 NULL = 0
@@ -42,7 +42,7 @@ def told_both_ways(
         there = sorted((null if value is None else value, count) for value, count in held.items() if count)
         values, counts = np.array([value for value, _ in there]), np.array([count for _, count in there])
         spread = Spread(np.zeros(len(there), np.int64), values, counts, whole)
-        return bool(rules.promise.fails(np.array([counts.sum()]), {"s": spread})[0])
+        return bool(rules.promise.failing(np.array([counts.sum()]), {"s": spread})[0])
 
     def fewest(count: int, value: Any) -> int:
         return int(fewest_too_many(count, NULL if value is None else value, 0, -1 if null is None else null, demands.holder_bounds))
@@ -118,7 +118,7 @@ def test_refusals_of_several_classes_are_those_of_each_by_itself() -> None:
     owners = np.repeat(np.arange(len(classes)), [len(codes) for codes, _, _ in classes])
     codes, totals = (np.concatenate([one[place] for one in classes]) for place in range(2))
     sizes = np.array([one[2] for one in classes])
-    assert refusals_disclose(owners, codes, totals, sizes, sizes, 0, rules.demands).tolist() == alone
+    assert disclosing_refusals(owners, codes, totals, sizes, sizes, 0, rules.demands).tolist() == alone
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_where_labels_are_disjoint_every_record_without_a_source_is_found(edges:
     released, source = data.draw(st.lists(st.integers(0, len(spans.low) - 1), max_size=8)), data.draw(RECORDS)
     lacking = len(released) - matched([covers_of(spans, label) for label in released], source)
     assert unmatched_records(spans, counts([released], len(spans.low)), counts([source], SIZE)) == lacking
-    owners = spans.owners(SIZE)
+    owners = spans.label_of_positions(SIZE)
     assert owners is not None
     assert owners.tolist() == [
         next((label for label in range(len(spans.low)) if place in covers_of(spans, label)), -1) for place in range(SIZE)
@@ -82,7 +82,7 @@ def test_where_labels_are_disjoint_every_record_without_a_source_is_found(edges:
 @given(labelled())
 def test_labels_that_overlap_own_nothing(spans: Spans) -> None:
     held = Counter(place for label in range(len(spans.low)) for place in range(spans.low[label], spans.high[label]))
-    assert (spans.owners(SIZE) is None) == (bool(spans.sets) or len(spans.nulls) > 0 or max(held.values(), default=0) > 1)
+    assert (spans.label_of_positions(SIZE) is None) == (bool(spans.sets) or len(spans.nulls) > 0 or max(held.values(), default=0) > 1)
 
 
 @pytest.mark.parametrize(

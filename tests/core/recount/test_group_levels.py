@@ -188,6 +188,6 @@ def test_a_group_covers_all_of_its_values_in_whatever_order_these_come(values: l
     """In the order of groups a value of each comes first and one last, and others between them."""
     tree = {"tree": {"P": {"Q": ["b", "z"], "R": ["a"]}, "M": {"N": ["y", "c"]}}}
     held = {"P": {"a", "b", "z"}, "Q": {"b", "z"}, "R": {"a"}, "M": {"c", "y"}, "N": {"c", "y"}, "z": {"z"}}
-    axis = label_axis(quasi_identifier(tree), pa.array(values), Path(), ranges=False, beginnings=False)
+    axis = label_axis(quasi_identifier(tree), pa.array(values), Path(), ranges=False, prefixes=False)
     spans, places = read_labels(axis, list(held)), dict(zip(axis.positions.tolist(), values, strict=True))
     assert {label: {places[place] for place in spans.covered(number).tolist()} for number, label in enumerate(held)} == held

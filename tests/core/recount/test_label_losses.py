@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.labels.label_losses import Reading, column_loss, exact_column_loss
+from core.recount.labels.label_losses import LabelForm, column_loss, exact_column_loss
 
 ROWS = (("nurse", "care", "*"), ("doctor", "care", "*"), ("midwife", "care", "*"), ("smith", "craft", "*"), ("baker", "craft", "*"))
-LISTED = Reading(pa.string(), ROWS)
+LISTED = LabelForm(pa.string(), ROWS)
 
 
-def mean(reading: Reading, labels: Sequence[str | None], records: Sequence[int] = ()) -> float:
+def mean(reading: LabelForm, labels: Sequence[str | None], records: Sequence[int] = ()) -> float:
     """Return the mean penalty of records with some labels, one with each unless it is said otherwise."""
     counts = np.array(records or [1] * len(labels), np.int64)
     return column_loss(reading, labels, counts).penalty / int(counts.sum())
@@ -78,43 +78,43 @@ def test_a_listed_group_costs_its_share_of_what_is_listed(labels: list[str | Non
     ids=str,
 )
 def test_a_range_costs_its_length_over_that_of_the_published_grid(kind: pa.DataType, labels: list[str], costs: list[float]) -> None:
-    assert mean(Reading(kind, ranges=True), labels) == pytest.approx(sum(costs) / len(costs))
+    assert mean(LabelForm(kind, ranges=True), labels) == pytest.approx(sum(costs) / len(costs))
 
 
 def test_groups_of_numbers_cost_the_length_of_what_is_listed() -> None:
     rows = (("1", "low", "*"), ("2", "low", "*"), ("5", "high", "*"), ("9", "high", "*"))
-    assert mean(Reading(pa.int64(), rows), ["low", "high"]) == pytest.approx((1 / 8 + 4 / 8) / 2)
+    assert mean(LabelForm(pa.int64(), rows), ["low", "high"]) == pytest.approx((1 / 8 + 4 / 8) / 2)
 
 
 def test_a_group_of_several_levels_is_read_at_the_finest_that_has_all_labels_but_the_withheld() -> None:
     rows = (("a", "care", "care", "*"), ("b", "care", "care", "*"), ("c", "craft", "care", "*"), ("d", "craft", "care", "*"))
-    assert mean(Reading(pa.string(), rows), ["care", "craft", "*"]) == pytest.approx((2 / 4 + 2 / 4 + 1) / 3)
-    assert mean(Reading(pa.string(), rows), ["care"]) == pytest.approx(2 / 4)
+    assert mean(LabelForm(pa.string(), rows), ["care", "craft", "*"]) == pytest.approx((2 / 4 + 2 / 4 + 1) / 3)
+    assert mean(LabelForm(pa.string(), rows), ["care"]) == pytest.approx(2 / 4)
 
 
 def test_a_number_is_a_value_however_it_is_listed_and_costs_nothing_beside_groups_of_what_is_no_number() -> None:
     rows = (("1.0", "some", "*"), ("nan", "some", "*"), ("2.0", "few", "*"), ("3.0", "few", "*"))
-    assert mean(Reading(pa.float64(), rows), ["some", "2.00"]) == pytest.approx((2 / 4 + 0) / 2)
+    assert mean(LabelForm(pa.float64(), rows), ["some", "2.00"]) == pytest.approx((2 / 4 + 0) / 2)
 
 
 def test_a_beginning_costs_the_labels_below_it() -> None:
-    reading = Reading(pa.string(), mask="*")
+    reading = LabelForm(pa.string(), mask="*")
     assert mean(reading, ["12***", "13***", "2****"]) == pytest.approx(1 / 3)
     assert mean(reading, ["1****", "12345", "13***"]) == pytest.approx((2 / 2 + 0 + 1 / 2) / 3)
-    assert mean(Reading(pa.string(), mask="*", sparse="000"), ["000", "12345"]) == pytest.approx(1 / 4)
+    assert mean(LabelForm(pa.string(), mask="*", sparse="000"), ["000", "12345"]) == pytest.approx(1 / 4)
 
 
 @pytest.mark.parametrize(
-    "reading", [LISTED, Reading(pa.string(), mask="*"), Reading(pa.int64(), ranges=True), Reading(pa.string())], ids=str
+    "reading", [LISTED, LabelForm(pa.string(), mask="*"), LabelForm(pa.int64(), ranges=True), LabelForm(pa.string())], ids=str
 )
-def test_a_column_that_is_withheld_costs_all(reading: Reading) -> None:
+def test_a_column_that_is_withheld_costs_all(reading: LabelForm) -> None:
     assert mean(reading, ["*"]) == 1
     assert mean(reading, ["*", None]) == 0.5
 
 
 def test_of_an_unknown_kind_a_label_costs_its_share_of_the_labels() -> None:
-    assert mean(Reading(pa.string()), ["odd", "even"]) == 0.5
-    assert mean(Reading(pa.string()), ["odd"]) == 1
+    assert mean(LabelForm(pa.string()), ["odd", "even"]) == 0.5
+    assert mean(LabelForm(pa.string()), ["odd"]) == 1
 
 
 def test_what_is_published_as_it_is_costs_nothing() -> None:
@@ -131,19 +131,19 @@ def test_losses_lie_between_none_and_all_and_are_those_of_the_hull(found: list[t
     counts = [many for _, many in found]
     length = max(high for (_, high), _ in found) - min(low for (low, _), _ in found)
     plain = sum(many * (high - low) / length if length else 0 for (low, high), many in found) / sum(counts)
-    assert mean(Reading(pa.int64(), ranges=True), labels, counts) == pytest.approx(plain)
+    assert mean(LabelForm(pa.int64(), ranges=True), labels, counts) == pytest.approx(plain)
     assert 0 <= plain <= 1
 
 
 def test_of_one_published_value_each_record_covers_all() -> None:
-    assert exact_column_loss(Reading(pa.string()), np.array([4], np.int64)).leaves == 4
-    assert exact_column_loss(Reading(pa.string()), np.array([], np.int64)).leaves == 0
+    assert exact_column_loss(LabelForm(pa.string()), np.array([4], np.int64)).leaves == 4
+    assert exact_column_loss(LabelForm(pa.string()), np.array([], np.int64)).leaves == 0
 
 
 @pytest.mark.parametrize(("label", "members"), [("{head, nurse, smith}", 2), ("{head, smith}", 2), ("{smith, head, nurse, head}", 3)])
 def test_a_value_with_a_comma_is_one_member_of_a_set(label: str, members: int) -> None:
     rows = (*ROWS, ("head, nurse", "care", "*"), ("head", "care", "*"))
-    assert mean(Reading(pa.string(), rows), [label]) == pytest.approx(members / 7)
+    assert mean(LabelForm(pa.string(), rows), [label]) == pytest.approx(members / 7)
 
 
 def test_a_value_as_it_is_costs_one_of_those_that_are_listed_where_leaves_are_counted() -> None:
@@ -156,7 +156,7 @@ def test_a_value_as_it_is_costs_one_of_those_that_are_listed_where_leaves_are_co
 @pytest.mark.parametrize(("ranges", "cost"), [(True, (2 / 8 + 0 + 3 / 8) / 3), (False, (1 + 0 + 1) / 4 / 3)])
 def test_numbers_in_ranges_cost_their_length_though_their_values_are_listed(ranges: bool, cost: float) -> None:
     rows = tuple((str(number), "some", "*") for number in (1, 3, 6, 9))
-    assert mean(Reading(pa.int64(), rows, ranges), ["[1 - 3]", "3", "[6 - 9]"]) == pytest.approx(cost)
+    assert mean(LabelForm(pa.int64(), rows, ranges), ["[1 - 3]", "3", "[6 - 9]"]) == pytest.approx(cost)
 
 
 @pytest.mark.parametrize(
@@ -165,21 +165,21 @@ def test_numbers_in_ranges_cost_their_length_though_their_values_are_listed(rang
 def test_of_values_with_commas_the_longest_that_is_listed_is_taken_and_others_one_by_one(label: str, members: int) -> None:
     rows = tuple((value, "*") for value in ("a", "b", "c, d", "c, d, e", "x", "y", "z", "f", "g", "a, b, c, q"))
     expected = {"{a, b, c, d}": 3}.get(label, members)
-    assert mean(Reading(pa.string(), rows), [label]) == pytest.approx(expected / len(rows))
+    assert mean(LabelForm(pa.string(), rows), [label]) == pytest.approx(expected / len(rows))
 
 
 @pytest.mark.parametrize(("sets", "cost"), [(True, 0), (False, Fraction(1, 5))])
 def test_of_a_column_without_a_list_a_set_costs_its_values_over_all_that_labels_name(sets: bool, cost: Fraction) -> None:
     labels = ["{a, b}", "c", "e", "f", "{a, d}"]
-    assert mean(Reading(pa.string(), sets=sets), labels) == pytest.approx(float(2 * Fraction(2, 6) + 3 * cost) / 5)
+    assert mean(LabelForm(pa.string(), sets=sets), labels) == pytest.approx(float(2 * Fraction(2, 6) + 3 * cost) / 5)
     # Of a value that has commas it is not known where it ends; no set costs more than all.
-    assert mean(Reading(pa.string(), sets=sets), ["{a, a, a}"]) == 1
+    assert mean(LabelForm(pa.string(), sets=sets), ["{a, a, a}"]) == 1
 
 
 def test_groups_beside_sets_are_read_at_the_finest_level_that_has_all_of_them() -> None:
     rows = (("a", "care", "care", "*"), ("b", "care", "care", "*"), ("c", "craft", "care", "*"), ("d", "craft", "care", "*"))
-    assert mean(Reading(pa.string(), rows), ["care", "craft", "{a, b}"]) == pytest.approx(2 / 4)
+    assert mean(LabelForm(pa.string(), rows), ["care", "craft", "{a, b}"]) == pytest.approx(2 / 4)
 
 
 def test_numbers_without_a_list_are_read_as_ranges() -> None:
-    assert mean(Reading(pa.int64()), ["[20 - 29]", "[30 - 39]"]) == pytest.approx(9 / 19)
+    assert mean(LabelForm(pa.int64()), ["[20 - 29]", "[30 - 39]"]) == pytest.approx(9 / 19)

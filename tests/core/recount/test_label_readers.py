@@ -60,7 +60,7 @@ def reading(
     spec: Mapping[str, Any], values: pa.Array, labels: Sequence[str | None], folder: Path = Path(), *, prefix: bool = False
 ) -> Spans:
     ranges = any(label is not None and label.startswith(("[", "{[")) for label in labels)
-    axis = label_axis(quasi_identifier(spec), values, folder, ranges=ranges, beginnings=prefix)
+    axis = label_axis(quasi_identifier(spec), values, folder, ranges=ranges, prefixes=prefix)
     assert sorted(axis.positions.tolist()) == list(range(len(values)))
     spans = read_labels(axis, labels)
     with patch.object(label_spans, "FEW", 0):
@@ -81,7 +81,7 @@ def every_level_is_read(spec: Mapping[str, Any], values: pa.Array, folder: Path 
             assert isinstance(widths, WidthsHierarchy)
             closed = is_closed(widths, values.type, ends)
             rounded = closed and not pa.types.is_integer(values.type)
-            labels = pair_labels(list(zip(*map(as_text, ends), strict=True)), closed=closed, levels=True)
+            labels = pair_labels(list(zip(*map(as_text, ends), strict=True)), includes_high=closed, is_one_level=True)
         spans = reading(spec, values, labels, folder)
         for label in range(len(labels)):
             held = set(np.flatnonzero(groups == label).tolist())
@@ -247,7 +247,7 @@ def test_no_two_sets_are_written_alike(kind: str, data: st.DataObject) -> None:
 
 def published(found: QidLabels) -> list[str | None]:
     columns = [as_text(column) for column in found.columns.values()]
-    return columns[0] if len(columns) == 1 else pair_labels(list(zip(*columns, strict=True)), closed=True, levels=False)
+    return columns[0] if len(columns) == 1 else pair_labels(list(zip(*columns, strict=True)), includes_high=True, is_one_level=False)
 
 
 @given(st.lists(ODD, min_size=1, max_size=6, unique=True), st.data())
@@ -296,7 +296,7 @@ def test_a_number_that_no_bin_can_hold_is_read_all_the_same() -> None:
     values = distinct([0.5, float("nan"), float("inf")])
     spec = {"tree": {"A": ["nan", "inf"], "B": ["0.5"]}}
     assert covered(reading(spec, values, ["A"]), 0) == [1, 2]
-    axis = label_axis(quasi_identifier(spec), values, Path(), ranges=True, beginnings=False)
+    axis = label_axis(quasi_identifier(spec), values, Path(), ranges=True, prefixes=False)
     assert axis.exact("nan") == (2, 3)
     assert axis.exact("inf") == (1, 2)
     assert covered(read_labels(axis, ["[0.5 - inf]"]), 0) == [0, 1]
@@ -317,7 +317,7 @@ def test_labels_of_whole_numbers_are_read_at_once_as_they_are_one_by_one(dtype: 
     limits = np.iinfo(WHOLE[dtype])
     values = st.integers(max(int(limits.min), -150), min(int(limits.max), 300)) | st.integers(int(limits.min), int(limits.max))
     known = distinct(data.draw(st.lists(values, min_size=1, max_size=12)), dtype)
-    axis = label_axis(quasi_identifier({"widths": [5]}), known, Path(), ranges=True, beginnings=False)
+    axis = label_axis(quasi_identifier({"widths": [5]}), known, Path(), ranges=True, prefixes=False)
     labels = data.draw(st.lists(st.none() | st.builds(str.format, st.sampled_from(FORMS), END, END), max_size=12))
     with patch.multiple(label_spans, FEW=0, AT_ONCE=data.draw(st.integers(1, 13))):
         assert same(read_labels(axis, labels), read_labels(replace(axis, integer_keys=None), labels))
@@ -420,7 +420,7 @@ def test_a_year_or_a_month_is_no_moment() -> None:
 
 def test_a_set_reaches_from_its_first_value_to_its_last_and_one_with_a_null_to_the_end() -> None:
     values, labels = pa.array(["a", "b", "c", "d"]), ["{a, c}", "{b, c}", "{d, null}", "{a, b, null}", "b", "none", None, "*"]
-    axis = label_axis(quasi_identifier({"tree": {"A": ["a", "b"], "B": ["c", "d"]}}), values, Path(), ranges=False, beginnings=False)
+    axis = label_axis(quasi_identifier({"tree": {"A": ["a", "b"], "B": ["c", "d"]}}), values, Path(), ranges=False, prefixes=False)
     spans = read_labels(axis, labels)
     assert (spans.low.tolist(), spans.high.tolist()) == ([0, 1, 3, 0, 1, 0, 4, 0], [3, 3, 4, 5, 2, 0, 5, 5])
     assert spans.ends.tolist() == [3, 3, 5, 5, 2, 0, 5, 5]

@@ -6,7 +6,7 @@ import duckdb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.histories import ReadTable, owner_view, persons_of_rows_sql, unit_owners_sql
+from core.recount.histories import ReadTable, persons_of_rows_sql, row_person_table, unit_persons_sql
 
 KEYS = st.none() | st.integers(0, 3)
 """Of persons and visits there are 0 and 1 alone; what is more finds nobody."""
@@ -34,10 +34,12 @@ def test_rows_are_of_the_person_whom_the_nearest_reference_finds_unless_one_find
             "visit": ReadTable("visit", "visit", (), ("id",), {"person": ("person",)}),
             "condition": ReadTable("condition", "condition", (), (), {"person": ("person",), "visit": ("visit",)}, ("place",)),
         }
-        connection.execute(unit_owners_sql(tables["person"]))
+        connection.execute(unit_persons_sql(tables["person"]))
         for name in ("visit", "condition"):
             connection.execute(persons_of_rows_sql(tables[name], tables))
-        numbers = dict(connection.execute(f"SELECT person, {tables['person'].at('id')} FROM {owner_view(tables['person'])}").fetchall())
+        numbers = dict(
+            connection.execute(f"SELECT person, {tables['person'].at('id')} FROM {row_person_table(tables['person'])}").fetchall()
+        )
         rows = tables["condition"]
-        found = connection.execute(f"SELECT person FROM {owner_view(rows)} ORDER BY {rows.at('place')}").fetchall()
+        found = connection.execute(f"SELECT person FROM {row_person_table(rows)} ORDER BY {rows.at('place')}").fetchall()
     assert [numbers.get(person) for (person,) in found] == [owner(*row) for row in conditions]

@@ -16,11 +16,11 @@ from core.recount.coverage import candidate_records_sql
 from core.recount.figures import nodes_by_height
 from core.recount.histories import (
     ReadTable,
-    below_view,
     choices_sql,
     history_values_sql,
-    owner_faults_sql,
-    owner_view,
+    row_person_faults_sql,
+    row_person_table,
+    row_text_table,
     source_value_persons_sql,
 )
 from core.recount.linked import LinkCount, malformed_pseudonym_groups, shared_sql
@@ -37,7 +37,7 @@ from core.recount.people import (
     unexpected_values_sql,
 )
 from core.recount.spreads import holder_classes_sql, one_value_sql
-from core.recount.together import together_sql
+from core.recount.together import combination_counts_sql
 from core.recount.truth import (
     DigestPart,
     excess_records_sql,
@@ -142,17 +142,19 @@ def test_holders_of_a_value_are_asked_for_where_somebody_has_several_values_alon
     table(connection, "single", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 2, 4), ("y", 1, 4), (None, 1, 4)])
     table(connection, "several", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 3, 4), ("y", 1, 4), (None, 1, 4), ("z", 0, 4)])
     everybody = "held = persons"
-    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "single", nulls=True)) == (0,)
-    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "several", nulls=True)) == (1,)
-    assert answer(connection, holder_classes_sql("pairs", "v", "held < persons", "several", nulls=True)) == (1,)
-    assert answer(connection, holder_classes_sql("pairs", "v", "value IS NULL", "several", nulls=False)) == (0,)
-    assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 1 AND everybody = 4 AND m = 3", "several", nulls=True)) == (1,)
+    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "single", counts_nulls=True)) == (0,)
+    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "several", counts_nulls=True)) == (1,)
+    assert answer(connection, holder_classes_sql("pairs", "v", "held < persons", "several", counts_nulls=True)) == (1,)
+    assert answer(connection, holder_classes_sql("pairs", "v", "value IS NULL", "several", counts_nulls=False)) == (0,)
+    assert answer(
+        connection, holder_classes_sql("pairs", "v", "everywhere = 1 AND everybody = 4 AND m = 3", "several", counts_nulls=True)
+    ) == (1,)
     nobody_knows = "value IS NULL AND everywhere = 1"
-    assert answer(connection, holder_classes_sql("pairs", "v", nobody_knows, "several", nulls=True)) == (1,), (
+    assert answer(connection, holder_classes_sql("pairs", "v", nobody_knows, "several", counts_nulls=True)) == (1,), (
         "a null is found as values are"
     )
     table(connection, "others", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 3, 4), ("z", 2, 4)])
-    assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 0", "others", nulls=True)) == (1,), (
+    assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 0", "others", counts_nulls=True)) == (1,), (
         "of a value that is nowhere"
     )
 
@@ -218,7 +220,7 @@ def test_records_of_nobody_and_of_no_class_are_read_as_such(connection: duckdb.D
     table(connection, "owner_0", "value BIGINT, number BIGINT", [(1, 0), (None, 1), (3, 2)])
     table(connection, "classes", "class BIGINT, number_0 BIGINT", [(10, 0), (11, 1)])
     table(connection, "persons", "name_0 BIGINT, person BIGINT", [(7, 1), (8, 2)])
-    connection.execute(source_persons_sql("source", ["q"], ["p"], ["v"], masked=masked))
+    connection.execute(source_persons_sql("source", ["q"], ["p"], ["v"], has_masked_records=masked))
     found = connection.execute("SELECT person, value_0, records FROM given WHERE class IN (10, 11) ORDER BY ALL").fetchall()
     assert found == [(0, "y", 1), (1, "x", 1), (1, "x", 2), (2, "x", 1)]
     beside = connection.execute("SELECT person, value_0, records FROM given WHERE class NOT IN (10, 11)").fetchall()
@@ -235,14 +237,16 @@ def test_pseudonyms_are_malformed_or_beside_stars_only_where_there_are_some(conn
 
 def test_rows_of_nobody_and_of_different_persons_and_the_most_of_one_are_counted(connection: duckdb.DuckDBPyConnection) -> None:
     visit = ReadTable("visit", "visit", (), ("id",), {})
-    table(connection, owner_view(visit), "person BIGINT, differs BOOLEAN", [(1, False), (1, True), (2, False), (None, False), (1, True)])
-    assert answer(connection, owner_faults_sql(visit)) == (1, 2, 3)
+    table(
+        connection, row_person_table(visit), "person BIGINT, differs BOOLEAN", [(1, False), (1, True), (2, False), (None, False), (1, True)]
+    )
+    assert answer(connection, row_person_faults_sql(visit)) == (1, 2, 3)
 
 
 def test_choices_of_rows_hold_a_row_as_often_as_somebody_has_it(connection: duckdb.DuckDBPyConnection) -> None:
     unit = ReadTable("person", "person", ("sex",), ("id",), {})
     table(connection, "person", "id BIGINT, sex VARCHAR", [(1, "F"), (2, "F"), (3, "F")])
-    table(connection, owner_view(unit), f"person BIGINT, {unit.at('id')} BIGINT", [(1, 1), (2, 2), (3, 3)])
+    table(connection, row_person_table(unit), f"person BIGINT, {unit.at('id')} BIGINT", [(1, 1), (2, 2), (3, 3)])
     # The first has a row twice and another one, the second the first of these once, the third nothing.
     items = [(1, 0, 5, 1, 1), (1, 0, 5, 2, 2), (1, 0, 6, 1, 3), (2, 0, 5, 1, 1)]
     table(connection, "items", "person BIGINT, place BIGINT, item BIGINT, time BIGINT, rank BIGINT", items)
@@ -263,9 +267,9 @@ def test_nobody_is_no_share_of_nobody() -> None:
 
 def test_a_value_that_a_person_has_in_several_rows_is_theirs_once(connection: duckdb.DuckDBPyConnection) -> None:
     unit, visit = ReadTable("person", "person", ("sex",), ("id",), {}), ReadTable("visit", "visit", (), ("visit_id",), {}, ("icd",))
-    table(connection, owner_view(unit), f"person BIGINT, {unit.at('id')} BIGINT", [(1, 10), (2, 20)])
-    table(connection, below_view(unit), f"text VARCHAR, {unit.at('id')} BIGINT", [("F, two rows", 10), ("M", 20)])
-    table(connection, owner_view(visit), f"person BIGINT, {visit.at('icd')} VARCHAR", [(1, "I10"), (1, "I10"), (2, "I10"), (2, None)])
+    table(connection, row_person_table(unit), f"person BIGINT, {unit.at('id')} BIGINT", [(1, 10), (2, 20)])
+    table(connection, row_text_table(unit), f"text VARCHAR, {unit.at('id')} BIGINT", [("F, two rows", 10), ("M", 20)])
+    table(connection, row_person_table(visit), f"person BIGINT, {visit.at('icd')} VARCHAR", [(1, "I10"), (1, "I10"), (2, "I10"), (2, None)])
     found = connection.execute(history_values_sql(visit, unit, "icd")).fetchall()
     assert Counter(found) == Counter([("F, two rows", 1, "I10"), ("M", 2, "I10"), ("M", 2, None)])
 
@@ -297,7 +301,7 @@ def test_a_null_is_held_by_as_many_of_the_source_as_have_none(connection: duckdb
     table(connection, "pairs", "combination BIGINT, person BIGINT, v VARCHAR", [(1, 1, "x"), (1, 2, None), (2, 2, None)])
     table(connection, "source", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 4, 4), (None, 2, 4)])
     asked = "value IS NULL AND everywhere = 2"
-    assert answer(connection, holder_classes_sql("pairs", "v", asked, "source", nulls=True)) == (2,)
+    assert answer(connection, holder_classes_sql("pairs", "v", asked, "source", counts_nulls=True)) == (2,)
 
 
 def test_a_class_has_one_value_where_all_hold_it_though_some_hold_another_too(connection: duckdb.DuckDBPyConnection) -> None:
@@ -311,8 +315,8 @@ def test_records_of_a_combination_that_k_share_are_not_rare(connection: duckdb.D
     rows = [(1, 1, 10, 10, 2), (1, 1, 11, 11, 1), (2, 2, 12, 12, 2), (3, 3, 13, 13, 1), (4, 4, 14, 14, 5)]
     table(connection, "counted", "alone BIGINT, further BIGINT, labelled BIGINT, further_labelled BIGINT, records BIGINT", rows)
     # Of three, of two, of one and of five records; with labels the three are two and one.
-    assert answer(connection, together_sql("counted", 3))[:3] == (1, 2 + 1, 2 + 1 + 2 + 1)
-    assert answer(connection, together_sql("counted", 2))[:3] == (1, 1, 1 + 1)
+    assert answer(connection, combination_counts_sql("counted", 3))[:3] == (1, 2 + 1, 2 + 1 + 2 + 1)
+    assert answer(connection, combination_counts_sql("counted", 2))[:3] == (1, 1, 1 + 1)
 
 
 def test_records_of_the_source_without_a_value_get_the_digest_of_their_label(connection: duckdb.DuckDBPyConnection) -> None:
@@ -334,7 +338,9 @@ def test_classes_have_the_number_of_each_label_a_missing_one_too(connection: duc
     table(connection, "release", "q VARCHAR, low BIGINT, high BIGINT", [("a", 1, 5), ("a", 1, 5), (None, 1, None), ("b", 6, 9)])
     table(connection, "of_q", "number BIGINT, label_0 VARCHAR", [(0, "a"), (1, None)])
     table(connection, "of_r", "number BIGINT, label_0 BIGINT, label_1 BIGINT", [(7, 1, 5), (8, 1, None), (9, 6, 9)])
-    connection.execute(classes_sql("release", [(["q"], "of_q"), (["low", "high"], "of_r")], ["q", "low", "high"], masked=masked))
+    connection.execute(
+        classes_sql("release", [(["q"], "of_q"), (["low", "high"], "of_r")], ["q", "low", "high"], has_masked_records=masked)
+    )
     found = connection.execute(
         "SELECT number_0, number_1, label_0, label_1, label_2, records FROM classes ORDER BY ALL NULLS LAST"
     ).fetchall()
@@ -346,7 +352,7 @@ def test_classes_have_the_number_of_each_label_a_missing_one_too(connection: duc
 def test_persons_of_each_value_are_counted_once_however_many_rows_they_have(connection: duckdb.DuckDBPyConnection) -> None:
     visit = ReadTable("visit", "visit", (), ("visit_id",), {}, ("icd",))
     rows = [(1, "x"), (1, "x"), (1, "y"), (2, "x"), (2, None), (3, None), (3, None), (None, "x"), (None, "z")]
-    table(connection, owner_view(visit), f"person BIGINT, {visit.at('icd')} VARCHAR", rows)
+    table(connection, row_person_table(visit), f"person BIGINT, {visit.at('icd')} VARCHAR", rows)
     assert Counter(connection.execute(source_value_persons_sql(visit, "icd")).fetchall()) == Counter(
         [("x", 2, 3), ("y", 1, 3), (None, 2, 3)]
     )
@@ -377,7 +383,7 @@ def test_records_whose_value_no_label_covers_are_of_no_class(connection: duckdb.
     table(connection, "owner_0", "value BIGINT, number BIGINT", [(1, 0)])
     table(connection, "classes", "class BIGINT, number_0 BIGINT", [(10, 0)])
     table(connection, "persons", "name_0 BIGINT, person BIGINT", [(7, 1)])
-    connection.execute(source_persons_sql("source", ["q"], ["p"], ["v"], masked=masked))
+    connection.execute(source_persons_sql("source", ["q"], ["p"], ["v"], has_masked_records=masked))
     found = connection.execute("SELECT class = 10, person, value_0, records FROM given").fetchall()
     beside = [(False, 1, "y", 1), (False, 0, "y", 1)] if masked else []
     assert Counter(found) == Counter([(True, 1, "x", 1), *beside])

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from core.recount.together import TogetherCount, contents_sql, together_claims, together_of_people_sql
+from core.recount.together import TogetherCount, combination_claims, contents_sql, person_combination_counts_sql
 from schemas.release.figures import KINDS, Together
 
 K = 3
@@ -31,7 +31,7 @@ def test_persons_are_counted_as_sets_of_them(seed: int) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE contents (combination UINTEGER, person UBIGINT, content UBIGINT, records BIGINT)")
         connection.executemany("INSERT INTO contents VALUES (?, ?, ?, 1)", rows)
-        [found] = connection.execute(together_of_people_sql("contents", K)).fetchall()
+        [found] = connection.execute(person_combination_counts_sql("contents", K)).fetchall()
     # A semi-join leaves out what has no combination.
     within = [people for (combination, _), people in cells.items() if combination is not None and len(people) < K]
     assert found[:3] == tuple(len(set[int]().union(*groups)) for groups in (alone, below, within))
@@ -58,7 +58,7 @@ def test_what_a_manifest_says_of_columns_together_is_held_against_what_was_count
 
     def faults(said: Together | None, found: TogetherCount | None = counted, unit: str = "record") -> int:
         manifest: Any = SimpleNamespace(privacy={"k": K}, together=lambda kind: said if kind == first else None)
-        return len(together_claims(manifest, dict.fromkeys(others, counted) | ({first: found} if found else {}), unit, 40))
+        return len(combination_claims(manifest, dict.fromkeys(others, counted) | ({first: found} if found else {}), unit, 40))
 
     # One who is alone is told as fewer than k.
     true = Together(unique_records=K, below_k=7, with_classes=9, unit="record", all=40)

@@ -27,7 +27,7 @@ K = st.integers(1, 40)
 
 def loss(counts: list[int], k: int) -> Any:
     array = np.array(counts, np.int64)
-    return loss_of(array, Promise(k).fails(array))
+    return loss_of(array, Promise(k).failing(array))
 
 
 def test_losses_of_a_worked_example() -> None:
@@ -180,9 +180,9 @@ def test_a_column_of_one_value_is_general_only_where_it_hides_a_null(nulls: int,
 
 def test_the_certainty_penalty_is_the_mean_over_records_with_1_for_a_suppressed_one() -> None:
     hierarchy = built({"widths": [5]}, AGES)
-    found = certainty_penalty(hierarchy, AGES, 1, np.array([0, 1, 0], np.uint8), np.array([6, 5, 4]), suppressed=5)
+    found = certainty_penalty(hierarchy, AGES, 1, np.array([0, 1, 0], np.uint8), np.array([6, 5, 4]), suppressed_records=5)
     assert found == pytest.approx((10 * 0.4 + 5 * 0 + 5 * 1) / 20)
-    everything_lost = certainty_penalty(hierarchy, AGES, 1, np.empty(0, np.uint8), np.empty(0, np.int64), suppressed=5)
+    everything_lost = certainty_penalty(hierarchy, AGES, 1, np.empty(0, np.uint8), np.empty(0, np.int64), suppressed_records=5)
     assert everything_lost == 1
 
 

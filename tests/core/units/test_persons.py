@@ -108,7 +108,7 @@ def test_coarser_cells_count_the_same_people(
 def test_who_was_there_before_is_nobody_new(records: list[tuple[int | None, int]], classes: list[int]) -> None:
     """Cells of class -2 come before all others, -1 is not asked for."""
     owners = np.array(classes)
-    found = persons_of(records, 2).besides(owners == -2, np.maximum(owners, -1), 5)
+    found = persons_of(records, 2).persons_not_before(owners == -2, np.maximum(owners, -1), 5)
     before = {person for person, cell in records if owners[cell] == -2}
     for one in range(5):
         mine = {person for person, cell in records if owners[cell] == one}

@@ -224,7 +224,7 @@ def test_two_safe_classes_can_make_an_unsafe_one_so_nothing_is_tagged_by_entropy
         present = np.flatnonzero(counts)
         spread = Spread(present // 2, present % 2, counts[present], np.array([10, 5]))
         size = int(classes.max()) + 1
-        return EntropyDiversity("value", 2).fails(persons.count(classes, size), {"value": spread}).tolist()
+        return EntropyDiversity("value", 2).failing(persons.count(classes, size), {"value": spread}).tolist()
 
     assert fails(halves) == [False, False]
     assert fails(halves * 0) == [True]

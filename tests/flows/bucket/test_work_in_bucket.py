@@ -17,7 +17,7 @@ from schemas.errors.base import JobError, StorageError
 from schemas.errors.folders import WorkError
 from schemas.job.job import load_job
 from tasks.store import place
-from tasks.store.lease import Clock, take
+from tasks.store.lease import Clock, take_lease
 from tasks.store.place import Bucket
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import JOB, digests, people, people_job, released
@@ -72,7 +72,7 @@ def job_in(folder: Path, prefix: str, **parts: Any) -> Path:
 def expire(prefix: str) -> None:
     """Let the lease of a dead run run out: somebody with a clock that flies takes it and lets it go."""
     time = [0.0]
-    take(Bucket(f"s3://bucket/{prefix}"), Clock(lambda: time[0], lambda seconds: time.__setitem__(0, time[0] + seconds))).release()
+    take_lease(Bucket(f"s3://bucket/{prefix}"), Clock(lambda: time[0], lambda seconds: time.__setitem__(0, time[0] + seconds))).release()
 
 
 def left_here() -> list[Path]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tasks.store.lease import Clock, take
+from tasks.store.lease import Clock, take_lease
 from tasks.store.place import Bucket
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import CSV_TYPES, JOB, PUBLISHED, digests, people, people_job, write_csv
@@ -194,4 +194,4 @@ def is_hidden() -> bool:
 def expire(prefix: str) -> None:
     """Let the lease of a dead run run out: somebody with a clock that flies takes it and lets it go."""
     time = [0.0]
-    take(Bucket(f"s3://bucket/{prefix}"), Clock(lambda: time[0], lambda seconds: time.__setitem__(0, time[0] + seconds))).release()
+    take_lease(Bucket(f"s3://bucket/{prefix}"), Clock(lambda: time[0], lambda seconds: time.__setitem__(0, time[0] + seconds))).release()

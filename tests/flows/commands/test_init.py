@@ -286,10 +286,10 @@ def test_proposed_ranks_nest(distinct: int) -> None:
 def test_what_is_published_as_values_is_shared_and_an_identifiers_name_counts_but_where_it_only_says_whether_there_is_one(
     name: str, kind: Kind, values: int, distinct: int
 ) -> None:
-    assert propose_role(ColumnProfile(name, kind, values, distinct)).publish in {None, "shared"}
+    assert propose_role(ColumnProfile(name, kind, values, distinct)).publish_setting in {None, "shared"}
     named = propose_role(ColumnProfile(f"{name} email", kind, values, distinct))
     flag = kind == "boolean" or (distinct <= 3 and named.profile.mean_records >= 20)
-    assert named.publish is None or flag
+    assert named.publish_setting is None or flag
 
 
 @pytest.mark.ci

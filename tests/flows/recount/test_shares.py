@@ -121,13 +121,13 @@ def shares_of(
     anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, folder: Path, change: Callable[[str, list[Any]], list[Any]]
 ) -> pytest.ExceptionInfo[VerificationError]:
     """Run a job whose tasks of a recount give back something else than they made."""
-    each = RecountTasks.each
+    each = RecountTasks.map_calls
 
-    def changed(self: RecountTasks, function: Any, label: str, arguments: Any, *, keyed: bool = True) -> Any:
-        return change(label, each(self, function, label, arguments, keyed=keyed))
+    def changed(self: RecountTasks, function: Any, label: str, arguments: Any, *, pass_key: bool = True) -> Any:
+        return change(label, each(self, function, label, arguments, pass_key=pass_key))
 
     monkeypatch.setattr(recounts, "_most", lambda _written: 3)
-    monkeypatch.setattr(RecountTasks, "each", changed)
+    monkeypatch.setattr(RecountTasks, "map_calls", changed)
     with pytest.raises(VerificationError) as refused:
         anonymise(people_job(folder, people(300), files=3), "rows_per_file=60", "threads=3")
     assert not list((folder / "releases").glob("people-*"))
@@ -211,14 +211,14 @@ def test_one_share_is_the_whole() -> None:
 def test_each_part_is_read_a_few_times_however_many_columns_there_are(
     anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, intervals: str
 ) -> None:
-    readings, each = list[tuple[str, int]](), RecountTasks.each
+    readings, each = list[tuple[str, int]](), RecountTasks.map_calls
 
-    def counted(self: RecountTasks, function: Any, label: str, arguments: Any, *, keyed: bool = True) -> Any:
+    def counted(self: RecountTasks, function: Any, label: str, arguments: Any, *, pass_key: bool = True) -> Any:
         readings.append((label, max(len(one[2]) for one in arguments) if label.startswith("count ") else 0))
-        return each(self, function, label, arguments, keyed=keyed)
+        return each(self, function, label, arguments, pass_key=pass_key)
 
     monkeypatch.setattr(recounts, "_most", lambda _written: 3)
-    monkeypatch.setattr(RecountTasks, "each", counted)
+    monkeypatch.setattr(RecountTasks, "map_calls", counted)
     anonymise(people_job(tmp_path, people(300), files=3, intervals=intervals), "rows_per_file=60", "threads=3")
     qids = len(JOB["columns"]["quasi_identifiers"])
     of_release, of_source = ([asked for label, asked in readings if label == f"count {side}"] for side in ("release", "source"))

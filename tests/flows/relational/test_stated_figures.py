@@ -92,10 +92,10 @@ def test_published_columns_that_no_job_asks_for_are_no_figures_of_the_files(
 ) -> None:
     _, job, _, verified = released
     assert verified.recount is not None
-    assert tables_stated_faults(verified.manifest, verified.recount, job, known=True) == []
+    assert tables_stated_faults(verified.manifest, verified.recount, job, sources_were_read=True) == []
     value, _ = STATED["published"]
     said = replaced(verified.manifest, "published", value)
-    assert any("figures of published columns" in one for one in tables_stated_faults(said, verified.recount, job, known=True))
+    assert any("figures of published columns" in one for one in tables_stated_faults(said, verified.recount, job, sources_were_read=True))
 
 
 def test_fewer_than_k_persons_left_out_are_held_against_the_limit_by_the_source(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import flows.skald
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
 from tasks.source import pinned as reading
-from tasks.source.listing import matching, object_at, scan_address
-from tasks.source.pinned import pinned
+from tasks.source.listing import matching, parse_scan_address, scan_address
+from tasks.source.pinned import open_as_listed
 from tests.conftest import Anonymise
 from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_csv, write_job
 from tests.servers import objects, s3_bucket
@@ -52,17 +52,17 @@ def test_every_read_of_an_object_is_of_the_one_that_was_listed(asked: Path, tmp_
     monkeypatch.setattr(reading, "SMALL", 0)
     put("pinned/a.parquet", parquet(tmp_path))
     [(address, stat)] = matching("s3://source/pinned/*.parquet").items()
-    assert object_at(scan_address(address, stat)) == (address, stat)
-    with pinned(address, stat) as file:
+    assert parse_scan_address(scan_address(address, stat)) == (address, stat)
+    with open_as_listed(address, stat) as file:
         assert file.read() == (tmp_path / "a.parquet").read_bytes()
     monkeypatch.setattr(reading, "BLOCK", 0)
-    with pinned(address, stat) as file, pq.ParquetFile(file) as opened:
+    with open_as_listed(address, stat) as file, pq.ParquetFile(file) as opened:
         assert opened.read_row_group(1).equals(TABLE.slice(100, 100))
     assert all(gets(asked, "pinned/a.parquet"))
-    with pytest.raises(SourceError, match="changed while it was being read"), pinned(address, stat) as file:
+    with pytest.raises(SourceError, match="changed while it was being read"), open_as_listed(address, stat) as file:
         put("pinned/a.parquet", parquet(tmp_path, OTHER))
         pq.ParquetFile(file).read()
-    with pytest.raises(SourceError, match="changed while it was being read"), pinned(address, stat):
+    with pytest.raises(SourceError, match="changed while it was being read"), open_as_listed(address, stat):
         pass
 
 

@@ -109,7 +109,7 @@ def post(client: TestClient, studio: Studio, keys: SessionKeys) -> Post:
     """Return what sends a form as the page would and gives the page that follows."""
 
     def send(action: str, **form: object) -> str:
-        given = {"stamp": studio.opened().stamp, "page": "/columns", **form}
+        given = {"stamp": studio.read_job_file().stamp, "page": "/columns", **form}
         answer = client.post(f"/do/{action}", data=given, headers={"origin": keys.origin})
         assert answer.status_code == 303, answer.text
         return client.get(answer.headers["location"]).text

@@ -82,11 +82,11 @@ def forms_of(action: str, town: str, job: Path) -> list[dict[str, str]]:
 @pytest.mark.ci
 @pytest.mark.parametrize("action", ACTIONS)
 def test_no_form_brings_out_a_value_of_one_person(action: str, client: TestClient, studio: Studio, keys: SessionKeys, job: Path) -> None:
-    opened = studio.job(studio.opened())
+    opened = studio.job(studio.read_job_file())
     town = digest_of_rows(rows_of_listed_hierarchy(opened, "town", opened.columns.quasi_identifiers[0].hierarchy))
     before = job.read_text()
     for form in forms_of(action, town, job):
-        given = {"stamp": studio.opened().stamp, "page": "/run", **form}
+        given = {"stamp": studio.read_job_file().stamp, "page": "/run", **form}
         answer = client.post(f"/do/{action}", data=given, headers={"origin": keys.origin})
         client.get(answer.headers["location"])
         job.write_text(before)
@@ -102,13 +102,13 @@ def test_a_value_that_was_shown_would_be_found(studio: Studio, monkeypatch: pyte
 
 def test_the_text_of_the_job_hides_values_and_gets_them_back(client: TestClient, studio: Studio, keys: SessionKeys, job: Path) -> None:
     before = job.read_text()
-    shown = studio.shown_text(studio.opened())
+    shown = studio.shown_text(studio.read_job_file())
     assert "‹hidden 1›: [‹hidden 2›]" in free_of_canaries(shown) and "[Alder, Birch]" in shown
     edited = shown.replace("k: 6", "k: 9").replace("\n", "\r\n")
     client.post("/do/text", data={"text": edited, "view": studio.stamp_of(shown)}, headers={"origin": keys.origin})
     assert job.read_text() == before.replace("k: 6", "k: 9")
     # A sign that stands for nothing is no value.
-    shown = studio.shown_text(studio.opened())
+    shown = studio.shown_text(studio.read_job_file())
     wrong = shown.replace("‹hidden 2›", "‹hidden 7›")
     client.post("/do/text", data={"text": wrong, "view": studio.stamp_of(shown)}, headers={"origin": keys.origin})
     assert job.read_text() == before.replace("k: 6", "k: 9")
@@ -120,11 +120,11 @@ def test_a_text_that_cannot_be_read_shows_nothing_of_a_tree(client: TestClient, 
 
 
 def test_rare_values_move_without_being_seen(post: Post, studio: Studio, job: Path) -> None:
-    opened = studio.job(studio.opened())
+    opened = studio.job(studio.read_job_file())
     digest = digest_of_rows(rows_of_listed_hierarchy(opened, "town", opened.columns.quasi_identifiers[0].hierarchy))
     page = post("move", column="town", list=digest, rare="3", to="2")
     assert "The job file" in page
-    moved = studio.job(studio.opened()).columns.quasi_identifiers[0].hierarchy
+    moved = studio.job(studio.read_job_file()).columns.quasi_identifiers[0].hierarchy
     assert ("Canaryville", "South", "*") in rows_of_listed_hierarchy(opened, "town", moved)
     # The file was not one of the studio's own, and stays.
     assert (job.parent / "town.csv").read_text().endswith("Canaryville;Canaryville;*\n")
@@ -143,9 +143,9 @@ def test_a_floor_of_the_policy_is_a_floor_of_what_is_shown(studio: Studio, job: 
     policy = job.parent / "policy.yaml"
     policy.write_text("version: 1\nprivacy: {k: 50}\n")
     monkeypatch.setenv("SKALD_POLICY", str(policy))
-    assert studio.least(studio.opened().job) == 50
+    assert studio.least(studio.read_job_file().job) == 50
     policy.write_text("version: 1\nprivacy: {k: fifty}\n")
-    assert studio.least(studio.opened().job) > 10**9
+    assert studio.least(studio.read_job_file().job) > 10**9
 
 
 def test_no_change_of_the_page_passes_under_the_policy(post: Post, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def test_the_page_follows_the_file_and_the_file_the_page(client: TestClient, stu
     assert 'name="k" type="number" min="1" step="1" value="9"' in client.get("/choices").text
     post("choices", k="10", limit="0.05")
     assert "privacy: {k: 10}" in job.read_text()
-    shown = studio.shown_text(studio.opened())
+    shown = studio.shown_text(studio.read_job_file())
     post("text", text="version: 1\nname: [", view=studio.stamp_of(shown))
     assert "k: 10" in job.read_text()
 
@@ -85,15 +85,15 @@ def test_steps_of_a_hierarchy_are_edited(post: Post, job: Path) -> None:
 
 
 def test_a_list_of_the_job_moves_into_a_private_file(post: Post, studio: Studio, job: Path) -> None:
-    spec = studio.job(studio.opened()).columns.quasi_identifiers[1].hierarchy
-    rows = rows_of_listed_hierarchy(studio.job(studio.opened()), "born_in", spec)
+    spec = studio.job(studio.read_job_file()).columns.quasi_identifiers[1].hierarchy
+    rows = rows_of_listed_hierarchy(studio.job(studio.read_job_file()), "born_in", spec)
     lines = {row[0]: line for line, row in enumerate(rows)}
     post("move", column="born_in", list=digest_of_rows(rows), line=str(lines["Birch"]), to="new", label="Trees")
     assert 'hierarchy: {csv: "hierarchies/born_in.csv"}' in job.read_text()
     written = (job.parent / "hierarchies" / "born_in.csv").read_text()
     assert "Birch;Trees\n" in written and "Alder;North\n" in written
     rows = rows_of_listed_hierarchy(
-        studio.job(studio.opened()), "born_in", studio.job(studio.opened()).columns.quasi_identifiers[1].hierarchy
+        studio.job(studio.read_job_file()), "born_in", studio.job(studio.read_job_file()).columns.quasi_identifiers[1].hierarchy
     )
     again = {"list": digest_of_rows(rows), "line": str(lines["Alder"]), "to": "new"}
     assert "no other group has" in post("move", column="born_in", label="Trees", **again)

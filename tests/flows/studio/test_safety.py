@@ -28,7 +28,7 @@ def test_nobody_is_let_in_without_the_token(place: str, stranger: TestClient, ke
 @pytest.mark.ci
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_is_changed_without_the_token_or_from_elsewhere(form: str, client: TestClient, studio: Studio, keys: SessionKeys) -> None:
-    before = studio.opened().text
+    before = studio.read_job_file().text
     refused = [
         {},
         {"origin": "http://example.org"},
@@ -45,7 +45,7 @@ def test_nothing_is_changed_without_the_token_or_from_elsewhere(form: str, clien
     client.cookies.clear()
     assert client.post(form, headers={"origin": keys.origin}).status_code == 403
     assert client.get(form).status_code == 403
-    assert studio.opened().text == before and studio.works.current is None
+    assert studio.read_job_file().text == before and studio.works.current is None
 
 
 def test_a_name_that_was_bound_to_this_machine_is_not_ours(client: TestClient, keys: SessionKeys) -> None:
@@ -119,15 +119,15 @@ def test_only_what_pages_need_is_answered(client: TestClient, keys: SessionKeys)
 
 
 def test_a_change_of_a_file_that_changed_elsewhere_is_refused(studio: Studio, client: TestClient, keys: SessionKeys) -> None:
-    old = studio.opened().stamp
-    text = studio.opened().text.replace("k: 6", "k: 7")
+    old = studio.read_job_file().stamp
+    text = studio.read_job_file().text.replace("k: 6", "k: 7")
     assert studio.path is not None
     studio.path.write_text(text)
     client.post("/do/role", data={"stamp": old, "column": "note", "role": "sensitive"}, headers={"origin": keys.origin})
-    assert studio.opened().text == text
+    assert studio.read_job_file().text == text
     assert "changed elsewhere" in client.get("/columns").text
     # A change that is on its way when the file changes is refused too.
-    opened = studio.opened()
+    opened = studio.read_job_file()
     studio.path.write_text(text + "\n")
     with pytest.raises(StorageError):
         studio.save(opened, text)

@@ -129,7 +129,7 @@ def test_a_manifest_of_more_entries_than_any_is_not_taken_apart() -> None:
 
 @pytest.mark.ci
 def test_no_manifest_is_published_that_would_not_be_read(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "is_readable", lambda content: len(content) < 1_000)
+    monkeypatch.setattr(staging, "is_small_enough_to_parse", lambda content: len(content) < 1_000)
     with pytest.raises(LargeManifestError, match="nothing was published"):
         anonymise(people_job(tmp_path, people(200)))
     assert not list((tmp_path / "releases").glob("*/manifest.json"))

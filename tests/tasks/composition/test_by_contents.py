@@ -13,7 +13,7 @@ from schemas.job.job import Job
 from tasks.composition import by_contents
 from tasks.composition.by_contents import ComparedContents, Side, compare_by_contents
 from tasks.composition.joint_values import Promises
-from tasks.counting.contents import Digested
+from tasks.counting.contents import DigestedColumns
 from tasks.store.database import connect
 from tasks.store.store import Store
 from tests.jobs import job_of
@@ -33,7 +33,7 @@ class Compared:
     """What is asked of both sides, for releases of which nothing but columns is known."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: list[Digested] = []
+        self.asked: list[DigestedColumns] = []
         self._entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}})
         monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self._entry)
         self.places: list[Any] = []
@@ -48,12 +48,12 @@ class Compared:
         store = SimpleNamespace(is_complete=lambda _artifact: True)
         run = SimpleNamespace(job=job, store=store, spill="spill", domain=None)
 
-        def parts(by: Digested) -> list[Any]:
+        def parts(by: DigestedColumns) -> list[Any]:
             self.asked.append(by)
             return [PART]
 
         known: Any = SimpleNamespace(
-            run=run, kinds=KINDS, digested=Digested(("q", "s"), ("note",), ("s",)), parts=parts, count_in_files=len
+            run=run, kinds=KINDS, digested=DigestedColumns(("q", "s"), ("note",), ("s",)), parts=parts, count_in_files=len
         )
         earlier: Any = SimpleNamespace(release="people-1", work=None, linkage_key=("q",) if linked else (), persons=False, files="ff")
         self._entry.digested = (NAMES, untreated, kept)
@@ -67,7 +67,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
 
 def test_columns_that_both_publish_as_they_are_show_changes(compared: Compared) -> None:
     found = compared.with_theirs((("note", "text"), ("score", "real")), (("s", "text"),))
-    assert compared.asked == [Digested(("q", "s"), ("note", "score"), ("s",))]
+    assert compared.asked == [DigestedColumns(("q", "s"), ("note", "score"), ("s",))]
     assert (found.mine.untreated, found.theirs.untreated) == (True, True)
 
 
@@ -79,13 +79,13 @@ def test_of_untreated_columns_that_are_not_in_this_source_nobody_knows_the_diges
 
 def test_what_one_of_both_publishes_as_it_is_shows_no_change(compared: Compared) -> None:
     found = compared.with_theirs((("lost", "text"), ("score", "real")), ())
-    assert compared.asked == [Digested(("q", "s"), (), ("s",))]
+    assert compared.asked == [DigestedColumns(("q", "s"), (), ("s",))]
     assert (found.mine.untreated, found.theirs.untreated) == (False, False)
 
 
 def test_values_have_the_numbers_of_their_digests_on_either_side(compared: Compared) -> None:
     found = compared.with_theirs((), (("other", "text"), ("s", "text"), ("score", "real"), ("q", "real")), linked=False)
-    assert compared.asked == [Digested(("q", "s"), (), ("s", "score"))]
+    assert compared.asked == [DigestedColumns(("q", "s"), (), ("s", "score"))]
     assert compared.places[0] is compared.places[1]
     assert compared.places[2:] == ["spill"]
     assert found.promises.columns == ("s", "score", "other", "q")

@@ -17,7 +17,7 @@ from tasks.composition.joint_values import Promises
 from tasks.engine.remote.call_queues import FolderQueue
 from tasks.engine.remote.codec import decoded, encoded
 from tasks.store.store import Artifact, Store
-from tasks.writing.people import Part
+from tasks.writing.people import KeptRecords
 from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
 from tests.core.composition.test_joint_classes import Row
 from tests.jobs import job_of
@@ -64,7 +64,7 @@ def side(store: Store, files: dict[str, list[Row]], parts: list[tuple[tuple[str,
         rows = [row for name, _ in part for row in files[name]]
         members = kept(store, f"members {number}", rows, ["class", *digests] if fragments else ["class"])
         contents = None if fragments else kept(store, f"contents {number}", rows, digests)
-        made.append(Part(files=() if fragments else part, members=members, contents=contents))
+        made.append(KeptRecords(files=() if fragments else part, members=members, contents=contents))
     return Side(tuple(made), False, (0,))
 
 

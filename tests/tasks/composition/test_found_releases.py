@@ -18,7 +18,7 @@ from tasks.composition.release_history import STEP, Recoded, last_entry, read_en
 from tasks.counting.contents import Sketches
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.store.store import Artifact, Store
-from tasks.writing.people import Part, WrittenPersons
+from tasks.writing.people import KeptRecords, WrittenPersons
 from tests.core.recount.test_classes import manifest
 from tests.jobs import job_of
 from tests.tasks.composition.test_related_releases import registered
@@ -154,7 +154,7 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
     files = [SimpleNamespace(name=f"{digest}.csv", digest=digest, rows=rows) for digest, rows in (("a", 3), ("b", 4))]
     source: Any = SimpleNamespace(files=files, chunks=[SimpleNamespace(key=(("a", 0, 3),)), SimpleNamespace(key=(("b", 0, 4, "read"),))])
     persons = WrittenPersons((artifact("people"),), (artifact("labels"),))
-    parts = [Part(files=(("a", 3), ("b", 4)), members=artifact("members"), contents=artifact("contents"))]
+    parts = [KeptRecords(files=(("a", 3), ("b", 4)), members=artifact("members"), contents=artifact("contents"))]
     digested = [KEY, (("note", "text"),), (("s", "text"),)] if is_recoded else None
     said = manifest()
     write_entry(run, said, source, persons, parts, digested)

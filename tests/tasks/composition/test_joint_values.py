@@ -47,7 +47,7 @@ def at_risk(job: Job, promises: Promises, both: tuple[list[Row], list[Row]], fol
         loaded(database, *both)
         database.execute(joined_records_sql(BY_CONTENTS))
         database.execute(sets_table_sql())
-        return values_at_risk(database, job, promises, Store(folder), persons=False)
+        return values_at_risk(database, job, promises, Store(folder), count_persons=False)
 
 
 @pytest.mark.parametrize("mine", [None, {"distinct": 2}])

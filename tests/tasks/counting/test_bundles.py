@@ -68,7 +68,7 @@ def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, Rep
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run.store, "path", told)
-            patch.setattr(steps, "each_alone", lambda _run, step, given, items: step(replace(given, store=tasks), items))
+            patch.setattr(steps, "run_for_each_item", lambda _run, step, given, items: step(replace(given, store=tasks), items))
             sketches, repeats = (
                 KnownRecords(run, source).sketches((("age", "whole"), ("zip", "text"))),
                 find_repeating_identifiers(run, source),

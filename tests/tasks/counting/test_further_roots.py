@@ -57,7 +57,7 @@ def watched(run: Run) -> set[str]:
         return replace(given, store=others) if given.store is run.store else given
 
     run.store.path = path  # type: ignore[method-assign]
-    histograms.map_step, steps.each_alone = mapped, each_alone  # type: ignore[assignment]
+    histograms.map_step, steps.run_for_each_item = mapped, each_alone  # type: ignore[assignment]
     return read
 
 
@@ -66,7 +66,7 @@ def watched(run: Run) -> set[str]:
 def test_tasks_count_further_roots_and_the_search_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     path = job(tmp_path, method={"name": "skald", "roots": 100}, privacy={"k": 60}, suppression={"limit": 0.01})
     monkeypatch.setattr(histograms, "map_step", histograms.map_step)
-    monkeypatch.setattr(steps, "each_alone", steps.each_alone)
+    monkeypatch.setattr(steps, "run_for_each_item", steps.run_for_each_item)
     with room_for(cells, path):
         expected, digests, read = searched(path, "work=here")
         assert (len(expected.roots) > 1, "histograms" in read) == (True, True)

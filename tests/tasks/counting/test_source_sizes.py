@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.counting.source_sizes import _sizes_of, sizes_together
+from tasks.counting.source_sizes import _sizes_of, summed_sizes
 from tests.house.replaced import SOURCE_SIZES_BATCH, SOURCE_SIZES_SMALL
 
 
@@ -22,5 +22,5 @@ def test_sizes_of_rows_are_those_that_are_there(counts: list[int], small: int, b
         path = Path(folder) / "histogram.parquet"
         pq.write_table(pa.table({"cell_0": pa.array(range(len(counts)), pa.int64()), "count": pa.array(counts, pa.int64())}), path)
         with patch(SOURCE_SIZES_SMALL, small), patch(SOURCE_SIZES_BATCH, batch):
-            found = sizes_together(list(_sizes_of(path)))
+            found = summed_sizes(list(_sizes_of(path)))
     assert found.by_size == Counter(counts)

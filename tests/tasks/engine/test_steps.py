@@ -14,7 +14,7 @@ from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError
 from tasks.engine.calls import groups
 from tasks.engine.flows import SWITCH
 from tasks.engine.guard import guarded
-from tasks.engine.runners import choose_runner, chosen_runner
+from tasks.engine.runners import chosen_runner, set_runner
 from tests.conftest import CommandLine
 from tests.jobs import digests, people, people_job
 
@@ -60,7 +60,7 @@ def test_an_error_leaves_a_step_without_the_text_of_any_other(kind: str, expecte
 def test_an_address_means_dask(monkeypatch: pytest.MonkeyPatch, runner, scheduler: str | None, direct: bool, dask: bool) -> None:
     monkeypatch.setenv(RUNNER, "")
     monkeypatch.setenv(SCHEDULER, "")
-    choose_runner(runner, scheduler, direct=direct)
+    set_runner(runner, scheduler, direct=direct)
     assert (chosen_runner() == "dask") == dask
     assert os.environ[SCHEDULER] == (scheduler or "")
 
@@ -80,12 +80,12 @@ def test_options_that_exclude_each_other_are_refused(
     monkeypatch.setenv(RUNNER, "")
     monkeypatch.setenv(SCHEDULER, "")
     with pytest.raises(RunnerError, match=sentence):
-        choose_runner(runner, scheduler, direct=direct)
+        set_runner(runner, scheduler, direct=direct)
 
 
 def test_a_deployment_without_prefect_stays_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(RUNNER, "dask")
-    choose_runner(None, None, direct=True)
+    set_runner(None, None, direct=True)
     assert chosen_runner() == "threads"
 
 

@@ -155,7 +155,7 @@ def test_what_is_too_few_is_taken_up_as_finely_as_may_be_with_all_its_persons(
     assert first.members.count(first.cells.cells).tolist() == units.tolist()
     assert first.members.source_members.persons.cells == counted.cells.cells
     # Who is in a class of the node and among the rest too is one person.
-    kept = first.members.owned(np.where(first.few, -1, 0))
+    kept = first.members.relabelled_without_outside(np.where(first.few, -1, 0))
     together = joined_members([kept, type(kept)(left.members, np.zeros(left.cells.cells, np.int64))])
     assert together.count(1).tolist() == [len(set(WHOSE))]
     holders = [len({one for one, row in zip(WHOSE, ROWS, strict=True) if row[2] == value}) for value in "ab"]

@@ -22,7 +22,7 @@ from schemas.release.manifest import Manifest
 from tasks.lattice import replay
 from tasks.lattice.linked_people import LinkedPeople
 from tasks.lattice.promises import promise_of
-from tasks.lattice.recodings import has_map, keep_map
+from tasks.lattice.recodings import has_map, write_map
 from tasks.store.store import Store
 from tests.core.recount.test_classes import manifest
 from tests.jobs import job_of
@@ -66,7 +66,7 @@ def test_a_map_that_was_kept_is_there_for_its_search_alone(tmp_path: Path) -> No
     store, key = Store(tmp_path), "0" * 64
     columns = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [2]}}], "sensitive": ["disease"]}
     assert not has_map(store, key)
-    keep_map(Job.model_validate(job_of(columns=columns)), np.zeros((3,), np.int8), (1,), store, key)
+    write_map(Job.model_validate(job_of(columns=columns)), np.zeros((3,), np.int8), (1,), store, key)
     assert has_map(store, key)
     assert not has_map(store, "1" * 64)
 

@@ -70,10 +70,11 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
     best = SimpleNamespace(with_linked_loss=lambda before: taken if before is found else None, evaluated=8)
     store: Any = SimpleNamespace(make=lambda name, key, end, write: (name, key, end, write.func.__name__, write.args))
     steps = Steps(monkeypatch, recodings, {
-        "_kept": None, "load_histogram": "counted", "PersonsOfSource": "people", "check_persons": (7, 2), "persons_of": "their cells",
-        "promise_of": "promise", "promise_of_people": "promise of people", "has_given_node": given_node, "apply_given_node": found,
+        "_kept": None, "load_histogram": "counted", "PersonsOfSource": "people", "count_enough_persons": (7, 2),
+        "persons_of": "their cells", "promise_of": "promise",
+        "promise_of_people": "promise of people", "has_given_node": given_node, "apply_given_node": found,
         "find_best_node": found, "root_below": "counted below", "release_memory": None, "keeps_linked": linked != "none",
-        "best_linked_node": best, "recode_locally": made, "recode_node": made, "_outcome": Written(node=(1, 2)), "keep_map": None,
+        "best_linked_node": best, "recode_locally": made, "recode_node": made, "_outcome": Written(node=(1, 2)), "write_map": None,
         "write_recoding_of_cells": Written(recoding="kept"),
     })  # fmt: skip
     monkeypatch.setattr(recodings, "SEARCH", SimpleNamespace(key=lambda *given: given))
@@ -87,9 +88,10 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
     sought: Any = Sought(promise, 20, 3, people)
     members = None if linked != "none" else ("members", sought, "counted below", "sensitive")
     expected: dict[str, tuple[Any, ...]] = {
-        "_kept": (job, store, key), "load_histogram": (cells.histogram, coding, (0, 0), store), "check_persons": (job, people, "counted"),
-        "has_given_node": (job,), "root_below": (job, coding, found, "counted", cells.chunks), "release_memory": (), "keeps_linked": (job,),
-        "_outcome": (coding, "counted below", taken, made), "keep_map": (job, taken.statuses, (1, 2), store, key),
+        "_kept": (job, store, key), "load_histogram": (cells.histogram, coding, (0, 0), store),
+        "count_enough_persons": (job, people, "counted"), "has_given_node": (job,),
+        "root_below": (job, coding, found, "counted", cells.chunks), "release_memory": (), "keeps_linked": (job,),
+        "_outcome": (coding, "counted below", taken, made), "write_map": (job, taken.statuses, (1, 2), store, key),
         "write_recoding_of_cells": (store, key, "recoding", Written(node=(1, 2), people=(7, 2), linked=8 * (linked == "another"))),
     }  # fmt: skip
     if persons:
@@ -121,7 +123,7 @@ def test_a_worker_searches_where_it_takes_all_chunks_and_records_are_read_one_by
 ) -> None:
     job = SimpleNamespace(suppression=SimpleNamespace(is_local=local), replay=replay)
     run: Any = SimpleNamespace(job=job)
-    steps = Steps(monkeypatch, recodings, {"remote_takes_all_chunks": remote, "sums_of_chunks": "sums", "one": "artifacts"})
+    steps = Steps(monkeypatch, recodings, {"remote_takes_all_chunks": remote, "sums_of_chunks": "sums", "run_for_item": "artifacts"})
     monkeypatch.setattr(recodings, "DomainTable", SimpleNamespace(of=lambda *given: given))
     histogram: Any = "histogram"
     parts: list[Any] = ["part 0", "part 1"]
@@ -129,5 +131,5 @@ def test_a_worker_searches_where_it_takes_all_chunks_and_records_are_read_one_by
     assert recodings.search_lattice(run, domain, (0, 1), histogram, parts, pairs) == "artifacts"
     elsewhere = bool(pairs or local) and replay is None and remote
     cells = SearchedCells((0, 1), histogram, parts, pairs, None if elsewhere else "sums")
-    assert steps.given["one"] == (run, recodings.SEARCH, (run, domain), cells, "search", {"elsewhere": elsewhere})
+    assert steps.given["run_for_item"] == (run, recodings.SEARCH, (run, domain), cells, "search", {"elsewhere": elsewhere})
     assert steps.given.get("sums_of_chunks") == (None if elsewhere else (run, domain, parts))

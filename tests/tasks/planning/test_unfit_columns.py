@@ -78,7 +78,7 @@ def test_what_is_withheld_for_its_type_is_what_a_run_refuses_to_share(tmp_path: 
 @pytest.mark.parametrize(("name", "role"), [("patient_id", "identifier"), ("visit_id", "key"), ("value", "withheld"), ("age", "withheld")])
 def test_a_number_of_people_stays_an_identifier_whatever_its_type(name: str, role: str) -> None:
     proposal = propose_role(ColumnProfile(name, "other", 100, 0))
-    assert (proposal.role, proposal.publish, proposal.question) == (role, None, None)
+    assert (proposal.role, proposal.publish_setting, proposal.question) == (role, None, None)
     assert proposal.reason.endswith("of a type that can be neither coarsened nor shared")
 
 

@@ -23,7 +23,7 @@ from schemas.job.job import Job
 from tasks.recount import verdict
 from tasks.recount.original import Original
 from tasks.recount.rows import column_faults_of, read_column_faults
-from tasks.recount.spreads import count_spreads, spread_faults, uncounted_without_source
+from tasks.recount.spreads import count_spreads, model_faults, uncounted_without_source
 from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tests.core.recount.test_classes import recount
 from tests.house.steps import Steps
@@ -93,7 +93,7 @@ def test_of_each_promise_it_is_told_what_is_broken_or_why_it_is_not_known(person
     whole = by_people or not persons
     few, far = ShareSpread(1, 1_200, 1.0, broken_by_holders=3), ShareSpread(0, 1_200, inf)
     classes = ShareClasses(recount(), (few, far) if whole else (few,), {"u": 7, "s": 0})
-    faults, measured, unread = spread_faults(job, classes, by_people=by_people)
+    faults, measured, unread = model_faults(job, classes, by_people=by_people)
     assert unread == ([] if whole else ["s", "u"])
     assert measured == {"l": {"s": 1.0}} | ({"t": {"u": 0.0}} if whole else {})
     unexpected, broken, held = faults
@@ -102,7 +102,7 @@ def test_of_each_promise_it_is_told_what_is_broken_or_why_it_is_not_known(person
     assert held == "in 3 of 1,200 classes too many persons hold the same value of 's' to keep the l that the job promises"
     for nothing in (None, inf):
         kept = ShareClasses(recount(), tuple(ShareSpread(0, 9, nothing) for _ in classes.spreads))
-        assert spread_faults(job, kept, by_people=by_people)[:2] == ([], {kind: dict.fromkeys(of, 0.0) for kind, of in measured.items()})
+        assert model_faults(job, kept, by_people=by_people)[:2] == ([], {kind: dict.fromkeys(of, 0.0) for kind, of in measured.items()})
 
 
 @pytest.mark.parametrize("persons", [False, True])
@@ -110,7 +110,7 @@ def test_without_the_source_what_is_measured_from_it_is_no_fault_and_is_said_to_
     job = job_with({"entropy": 1.5}, persons=persons, t={"u": {"t": 0.5, "distance": "equal"}})
     few = ShareSpread(1, 1_200, 1.0)
     classes = ShareClasses(recount(), (few,), {})
-    faults, measured, unread = spread_faults(job, classes, by_people=True, with_source=False)
+    faults, measured, unread = model_faults(job, classes, by_people=True, with_source=False)
     assert (len(faults), measured, unread) == (1, {"l": {"s": 1.0}}, [])
     of_holders = "Whether too many persons hold one value of 's' was not counted: that is measured from the source."
     of_shares = "t-closeness of 'u' was not counted: it is measured from the source."
@@ -131,7 +131,7 @@ def test_a_promise_is_read_of_records_where_neither_how_often_nor_who_holds_a_va
     kind = replace(kind, held=kind.held if has_held else None, of_presence=of_presence)
     job: Any = SimpleNamespace(columns=SimpleNamespace(person=["who"]), privacy=SimpleNamespace(models=[(kind, column, spec)]))
     spreads = (ShareSpread(0, 9, 2.0),) if by_people or of_presence else ()
-    unread = spread_faults(job, ShareClasses(recount(), spreads), by_people=by_people)[2]
+    unread = model_faults(job, ShareClasses(recount(), spreads), by_people=by_people)[2]
     assert unread == ([] if by_people or known else ["s"])
 
 
@@ -195,9 +195,9 @@ def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records
     fitting: Any = (9, "fitting")
     additional = CrossClassCounts(linked, fitting)
     steps = Steps(monkeypatch, verdict, {
-        "spread_faults": (["of values"], {"l": {"s": 2.0}}, []), "_expect": None, "_hidden_faults": ["hidden"],
+        "model_faults": (["of values"], {"l": {"s": 2.0}}, []), "_expect": None, "_hidden_faults": ["hidden"],
         "endpoint_faults": ["of ends"], "_pseudonym_faults": ["of pseudonyms"], "columns_of_job": "columns",
-        "published_qids": "qids", "count_together": "of records",
+        "published_qids": "qids", "count_combinations": "of records",
         "combined_pairs": ({"insensitive": "pairs"}, ["together"]), "_truth": (of_source, verdict.Truth(["untrue"])), "_unproved": ["told"],
         "passed_columns": {"note": (1, 2, 3)}, "column_losses": {"q": "loss"}, "class_size_faults": ["of sizes"],
         "link_mismatch_faults": ["of links"],
@@ -213,7 +213,7 @@ def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records
     assert (found.measured, found.population, found.together) == ({"l": {"s": 2.0}}, (9, "fitting"), {"insensitive": "pairs"})
     assert steps.given["endpoint_faults"] == (of, "rows", source, 3)
     assert steps.given["_truth"] == (of, "rows", source, released, "claim")
-    assert steps.given["count_together"] == ("rows", "columns", "qids", 2)
+    assert steps.given["count_combinations"] == ("rows", "columns", "qids", 2)
     assert steps.given["combined_pairs"] == ("of records", {}, {"by_people": False})
-    assert steps.given["spread_faults"] == (of, classes, {"by_people": False, "with_source": with_source})
+    assert steps.given["model_faults"] == (of, classes, {"by_people": False, "with_source": with_source})
     assert steps.given.get("column_losses") == ((of, "rows", source) if with_source else None)

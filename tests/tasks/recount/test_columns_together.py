@@ -19,7 +19,7 @@ from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.figures import Kind
 from tasks.recount.people import COMBINATIONS, columns_of_job, count_together_of_people
 from tasks.recount.people_of_source import MANY, MOST_JOINED, OVERLAPPING, _unknown
-from tasks.recount.spreads import spread_faults
+from tasks.recount.spreads import model_faults
 from tests.jobs import job_of
 
 SSN: dict[str, Any] = {"name": "ssn", "treatment": {"hash": {"key": {"env": "KEY"}}}}
@@ -100,7 +100,7 @@ def test_each_model_is_said_to_be_broken_by_its_own_classes() -> None:
 
     def faults(*spreads: ShareSpread, unexpected: int = 0) -> tuple[list[str], Any, list[str]]:
         classes: Any = SimpleNamespace(unexpected={"disease": unexpected}, spreads=spreads)
-        return spread_faults(promised, classes, by_people=False)
+        return model_faults(promised, classes, by_people=False)
 
     good, near = ShareSpread(0, 9, 3.0), ShareSpread(0, 9, 0.25)
     assert faults(good, near) == ([], {"l": {"disease": 3.0}, "t": {"disease": 0.25}}, [])

@@ -13,7 +13,7 @@ from core.recount.labels.label_spans import Spans
 from schemas.job.job import Job
 from tasks.recount import rows
 from tasks.recount.published_labels import PublishedLabels
-from tasks.recount.rows import takes_much
+from tasks.recount.rows import exceeds_half_memory
 from tests.jobs import job_of
 
 
@@ -32,21 +32,21 @@ def test_the_bytes_of_labels_are_those_of_all_that_is_held_for_each_value() -> N
 def test_row_groups_that_all_threads_read_at_once_take_much_from_half_the_memory_on(
     threads: int, largest: int, columns: int, much: bool
 ) -> None:
-    assert takes_much(Job.model_validate(job_of(threads=threads)), largest, columns) is much
+    assert exceeds_half_memory(Job.model_validate(job_of(threads=threads)), largest, columns) is much
 
 
 def test_records_are_wide_by_the_largest_row_group_of_parquet_and_never_of_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job, asked = Job.model_validate(job_of()), list[tuple[int, int]]()
-    monkeypatch.setattr(rows, "takes_much", lambda of, largest, columns: of is job and not asked.append((largest, columns)))
+    monkeypatch.setattr(rows, "exceeds_half_memory", lambda of, largest, columns: of is job and not asked.append((largest, columns)))
     table = pa.table({"a": range(1_000), "b": [str(number) for number in range(1_000)], "c": [0] * 1_000})
     with pq.ParquetWriter(tmp_path / "0.parquet", table.schema) as writer:
         for first, size in ((0, 100), (100, 800), (900, 100)):
             writer.write_table(table.slice(first, size))
     footer = pq.read_metadata(tmp_path / "0.parquet")
-    assert rows.are_wide(job, [tmp_path / "0.parquet", tmp_path / "none.parquet"])
+    assert rows.have_wide_records(job, [tmp_path / "0.parquet", tmp_path / "none.parquet"])
     assert asked == [(footer.row_group(1).total_byte_size, 3)]
     (tmp_path / "0.csv").write_text("a\n1\n")
-    assert not rows.are_wide(job, [tmp_path / "0.csv"])
+    assert not rows.have_wide_records(job, [tmp_path / "0.csv"])
     pq.ParquetWriter(tmp_path / "empty.parquet", table.schema).close()
-    assert rows.are_wide(job, [tmp_path / "empty.parquet"])
+    assert rows.have_wide_records(job, [tmp_path / "empty.parquet"])
     assert asked[1:] == [(0, 3)]

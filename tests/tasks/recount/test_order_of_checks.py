@@ -38,7 +38,7 @@ def test_a_release_is_recounted_by_what_its_manifest_its_job_and_its_source_say(
     monkeypatch: pytest.MonkeyPatch, unproved: str, persons: bool, kept: bool, lacking: int, with_manifest: bool, with_source: bool
 ) -> None:
     of, found = SimpleNamespace(columns=SimpleNamespace(person=["who"] * persons), output=SimpleNamespace(delimiter=";")), recount()
-    manifest = SimpleNamespace(columns={"q": "VARCHAR"}) if with_manifest else None
+    manifest = SimpleNamespace(columns={"q": "VARCHAR"}, endpoints={"q": "shared"}) if with_manifest else None
     original, people = Source(relation="source", is_complete=True) if with_source else None, "people" if kept else None
     found_out = PeopleOfSource("found out", "because", lacking)
     steps = Steps(monkeypatch, recounts, {
@@ -58,7 +58,7 @@ def test_a_release_is_recounted_by_what_its_manifest_its_job_and_its_source_say(
     assert steps.given["layout_of"] == (FILES, {"q": "VARCHAR"} if manifest else {}, ";")
     assert steps.given["unproved_reason"] == (of, manifest, original)
     assert steps.given["temporary_folder_of"] == (of, "verify")
-    basis = RecountBasis(unproved, 7, claim, by.because)
+    basis = RecountBasis(unproved, 7, claim, by.because, ranged=manifest.endpoints if manifest else None)
     assert steps.given["recount"] == (of, FILES, SPILL, "'release'", source, "layout", by.files, basis)
     expected = (of, "'release'", FILES, "layout", unproved, source, claim, SPILL) if asked else None
     assert steps.given.get("_people_found_out") == expected
@@ -75,7 +75,7 @@ def test_what_the_recount_refuses_is_told_after_what_is_wrong_with_the_files(mon
         raise VerificationError("it", ["a class is too small"])
 
     Steps(monkeypatch, recounts, {
-        "data_files": FILES, "read_manifest": SimpleNamespace(columns={}), "file_faults": ["of files"], "unproved_reason": "",
+        "data_files": FILES, "read_manifest": SimpleNamespace(columns={}, endpoints={}), "file_faults": ["of files"], "unproved_reason": "",
         "temporary_folder_of": nullcontext(SPILL), "claim_of": None, "claimed_k": 5,
     })  # fmt: skip
     monkeypatch.setattr(recounts, "recount", refuse)
@@ -120,7 +120,7 @@ def test_equal_records_of_parquet_are_put_together_as_some_files_say_and_those_o
     of, files, merged, looked = job(), [Path(f"{number}{suffix}") for number in range(many)], list[Any](), list[Any]()
     rows = SimpleNamespace(merge_equal_records=merged.append)
     steps = Steps(monkeypatch, recounts, {
-        "written_rows": nullcontext(("connection", "release", [])), "register_objects": None, "are_wide": True, "RowsHere": rows,
+        "written_rows": nullcontext(("connection", "release", [])), "register_objects": None, "have_wide_records": True, "RowsHere": rows,
         "CountsHere": "counts", "recount_by": "found",
     })  # fmt: skip
     monkeypatch.setattr(recounts, "relation_of", lambda *given: looked.append(given) or f"relation of {given[1][0]}")

@@ -36,6 +36,20 @@ def test_ends_of_few_people_are_a_fault_unless_they_may_be_observed(ends: str, f
 
 
 @pytest.mark.parametrize(
+    ("ends", "manifest", "unchecked"),
+    [
+        ("shared", {"age": "shared"}, "'age'"), ("shared", {}, ""), ("shared", None, "'age' and 'q'"),
+        ("observed", {"age": "observed"}, ""),
+    ],
+)  # fmt: skip
+def test_only_columns_with_ranges_have_ends_that_were_not_checked(ends: str, manifest: Any, unchecked: str) -> None:
+    """The manifest names them: a text that has a hierarchy has no ranges, whatever the method makes of numbers."""
+    columns = {"quasi_identifiers": AGES["quasi_identifiers"] + TREE["quasi_identifiers"], "sensitive": []}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, method={"name": "mondrian"}, suppression=None, endpoints=ends))
+    assert verdict._unmeasured(job, None, {}, manifest) == [f"Where the ranges of {unchecked} end was not checked."] * bool(unchecked)
+
+
+@pytest.mark.parametrize(
     ("bounds", "faults"),
     [
         ([(None, 11), (12, None)], 0), ([(10, 11), (12, None)], 1), ([(10, 11), (13, 53)], 2), ([(None, 11), (13, 28), (29, None)], 2),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.recount.histories import ReadTable, owner_view
+from core.recount.histories import ReadTable, row_person_table
 from schemas.errors.base import VerificationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.recount.original import Original
@@ -198,8 +198,8 @@ def test_values_of_fewer_than_k_persons_are_counted_however_many_rows_they_have(
     read = ReadTable("person", "person", ("age",), ("person_id",), {}, ('"income"',))
     rows = [(1, "x"), (1, "x"), (1, "x"), (2, "x"), (3, "y"), (4, "y"), (5, "y")]
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE {owner_view(read)} (person BIGINT, {read.at(read.sensitive[0])} VARCHAR)")
-        connection.executemany(f"INSERT INTO {owner_view(read)} VALUES (?, ?)", rows)
+        connection.execute(f"CREATE TABLE {row_person_table(read)} (person BIGINT, {read.at(read.sensitive[0])} VARCHAR)")
+        connection.executemany(f"INSERT INTO {row_person_table(read)} VALUES (?, ?)", rows)
         faults = few_persons_faults(job, connection, {"person": read})
     values = "1 value" if few == 1 else f"{few} values"
     assert faults == ([f"column 'income' of 'person' publishes {values} of fewer than {k} persons"] if few else [])
@@ -263,7 +263,7 @@ def test_rows_of_the_sources_are_joined_to_their_persons_where_all_are_at_hand(t
         assert set(found) == (set() if missing else {"person", "visit", "condition"})
         for name, rows in (("person", 4), ("visit", 8), ("condition", 4)):
             if found:
-                statement = f"SELECT count(*), count(DISTINCT person) FROM {owner_view(found[name])}"
+                statement = f"SELECT count(*), count(DISTINCT person) FROM {row_person_table(found[name])}"
                 assert connection.execute(statement).fetchall() == [(rows, 4)]
     plain = load_tables_job(hospital_job(tmp_path, {}))
     with duckdb.connect() as connection:

@@ -14,7 +14,7 @@ from core.compiling import compiled
 from tasks.report import page as pages
 
 Made = Callable[[], str]
-FRONT = {"name": "patients", "records": 1_000, "k": 10, "unit": "record", "chosen": None, "qids": [], "nodes": []}
+FRONT = {"name": "patients", "records": 1_000, "k": 10, "unit": "record", "has_current_optimum": None, "qids": [], "nodes": []}
 CONTEXT = {"front": FRONT, "charts": [], "dark": ""}
 
 

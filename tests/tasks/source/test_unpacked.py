@@ -19,7 +19,7 @@ from tasks.source import unpacked as bounds
 from tasks.source.apart import unpacked_of
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.reading import read_chunk, read_footer
-from tasks.source.unpacked import MOST_VALUE, SHORT, Unpacked, pages_of, rows_of_long, unpacked
+from tasks.source.unpacked import MOST_VALUE, SHORT, Unpacked, long_value_lengths, pages_of, rows_of_long
 
 MEMORY = 512_000_000
 FORMS: list[dict[str, Any]] = [
@@ -35,7 +35,7 @@ FORMS: list[dict[str, Any]] = [
 
 def found_in(path: Path, memory: int = MEMORY) -> Unpacked:
     with pa.OSFile(str(path)) as opened:
-        return unpacked(opened, pq.read_metadata(path), path.name, memory)
+        return long_value_lengths(opened, pq.read_metadata(path), path.name, memory)
 
 
 @given(

@@ -17,7 +17,7 @@ from tasks.store import lease as leases
 from tasks.store import place
 from tasks.store import work as held_work
 from tasks.store.keys import Key
-from tasks.store.lease import Clock, Lease, take
+from tasks.store.lease import Clock, Lease, take_lease
 from tasks.store.place import Bucket
 from tasks.store.secret import seal
 from tasks.store.store import Store
@@ -87,65 +87,65 @@ def store_in(folder: Path, bucket: Bucket) -> Store:
 @pytest.mark.ci
 def test_of_two_runs_one_gets_the_lease_and_the_other_is_told(bucket: Bucket) -> None:
     time = Time()
-    held = take(bucket, time.clock, SECONDS)
-    time.meanwhile = held.check
+    held = take_lease(bucket, time.clock, SECONDS)
+    time.meanwhile = held.renew
     with pytest.raises(StorageError, match="Another run is at work in 's3://bucket"):
-        take(bucket, time.clock, SECONDS)
-    held.check()
+        take_lease(bucket, time.clock, SECONDS)
+    held.renew()
     held.release()
     time.meanwhile = lambda: pytest.fail("a lease that was let go is waited for")
-    assert take(bucket, time.clock, SECONDS).generation == held.generation + 1
+    assert take_lease(bucket, time.clock, SECONDS).generation == held.generation + 1
 
 
 def test_the_lease_of_a_dead_run_is_taken_over_and_it_can_do_nothing_any_more(bucket: Bucket) -> None:
     time = Time()
-    dead = take(bucket, time.clock, SECONDS)
-    heir = take(bucket, time.clock, SECONDS)
+    dead = take_lease(bucket, time.clock, SECONDS)
+    heir = take_lease(bucket, time.clock, SECONDS)
     assert time.now > SECONDS
     assert heir.generation == dead.generation + 1
     for _ in range(2):
         with pytest.raises(WorkError, match="did not renew its lease"):
-            dead.check()
+            dead.renew()
     assert not dead.renewed()
     dead.release()
-    heir.check()
+    heir.renew()
 
 
 def test_a_run_that_slept_past_its_lease_publishes_nothing_though_nobody_took_it(bucket: Bucket) -> None:
     time = Time()
-    lease = take(bucket, time.clock, SECONDS)
+    lease = take_lease(bucket, time.clock, SECONDS)
     time.now += SECONDS
     with pytest.raises(WorkError, match="did not renew"):
-        lease.check()
+        lease.renew()
 
 
 def test_a_run_whose_clock_stood_still_is_fenced_by_the_object_itself(bucket: Bucket) -> None:
     asleep, awake = Time(), Time()
-    sleeper = take(bucket, asleep.clock, SECONDS)
-    heir = take(bucket, awake.clock, SECONDS)
+    sleeper = take_lease(bucket, asleep.clock, SECONDS)
+    heir = take_lease(bucket, awake.clock, SECONDS)
     with pytest.raises(WorkError, match="did not renew"):
-        sleeper.check()
-    heir.check()
+        sleeper.renew()
+    heir.renew()
 
 
 def test_a_run_that_is_held_up_after_its_renewal_does_not_take_anothers_lease_for_its_own(bucket: Bucket) -> None:
     time = Time()
-    lease, found = take(bucket, time.clock, SECONDS), bucket.entry
+    lease, found = take_lease(bucket, time.clock, SECONDS), bucket.entry
 
     def slow(name: str) -> Any:
         # Between the put and the look at its tag another run waits, takes over and renews.
         bucket.entry = found  # type: ignore[method-assign]
         time.now += SECONDS
-        others.append(take(Bucket(bucket.location), Time(0.0).clock, SECONDS))
-        others[0].check()
+        others.append(take_lease(Bucket(bucket.location), Time(0.0).clock, SECONDS))
+        others[0].renew()
         return found(name)
 
     others: list[Lease] = []
     bucket.entry = slow  # type: ignore[method-assign]
     with pytest.raises(WorkError, match="did not renew its lease"):
-        lease.check()
+        lease.renew()
     lease.release()
-    others[0].check()
+    others[0].renew()
 
 
 def test_puts_whose_answers_are_lost_have_happened_and_are_ours(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,8 +157,8 @@ def test_puts_whose_answers_are_lost_have_happened_and_are_ours(bucket: Bucket, 
     assert one.replace("a", b"three", tag)
     assert one.replace("a", b"four", tag) is None
     assert bucket.read("a") == b"three"
-    lease = take(one, Time().clock, SECONDS)
-    lease.check()
+    lease = take_lease(one, Time().clock, SECONDS)
+    lease.renew()
     assert lease.renewed()
 
 
@@ -166,7 +166,7 @@ def test_a_damaged_lease_is_watched_like_any_other_and_taken_over(bucket: Bucket
     bucket.write(leases.NAME, b"{")
     time = Time()
     # More than the seconds since then can be runs.
-    assert take(bucket, time.clock, SECONDS).generation > 1_700_000_000
+    assert take_lease(bucket, time.clock, SECONDS).generation > 1_700_000_000
     assert time.now > SECONDS
 
 
@@ -252,7 +252,7 @@ def test_a_run_that_was_taken_over_changes_nothing_any_more(bucket: Bucket, tmp_
     job, other = job_in(bucket, tmp_path / "a"), job_in(bucket, tmp_path / "b")
     with pytest.raises(WorkError, match="did not renew"), work_in_bucket(job, bucket) as work:
         keep(work, "secret", "first")
-        fenced: Lease = take(bucket, Time().clock, SECONDS)
+        fenced: Lease = take_lease(bucket, Time().clock, SECONDS)
         fenced.release()
         with work_in_bucket(other, bucket) as heir:
             assert (heir.folder / "secret").read_text() == "first"
@@ -319,11 +319,11 @@ def test_a_run_that_waits_while_work_is_cleared_finds_mark_and_lease(
         keep(work, "secret", "secret")
 
     def clears_first(at: Bucket) -> Lease:
-        monkeypatch.setattr(held_work, "take", take)
+        monkeypatch.setattr(held_work, "take_lease", take_lease)
         clear_bucket(bucket)
-        return take(at)
+        return take_lease(at)
 
-    monkeypatch.setattr(held_work, "take", clears_first)
+    monkeypatch.setattr(held_work, "take_lease", clears_first)
     with work_in_bucket(job, bucket) as work:
         assert (bool(bucket.entry(MARK)), work.generation) == (True, 3)
         work.check()

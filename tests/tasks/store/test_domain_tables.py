@@ -69,7 +69,7 @@ def test_in_pieces_a_domain_table_reads_as_what_python_counts(
 @pytest.mark.parametrize("block", [2, 100])
 def test_persons_go_with_their_values(tmp_path: Path, block: int) -> None:
     axes = [Counted(pa.array([1, 2, 5, None]), pa.array([3, 1, 4, 2]).to_numpy(), pa.array([2, 1, 0, 0]).to_numpy())]
-    schema = domain_schema(["value_0"], persons=True)
+    schema = domain_schema(["value_0"], with_persons=True)
     store = Store(tmp_path)
     with patch(DOMAINS_BLOCK_ROWS, block):
         made = written(store, domain_blocks(axes, [pa.int64()]), schema)

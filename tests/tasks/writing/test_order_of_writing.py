@@ -58,9 +58,9 @@ def test_a_release_is_written_chunk_by_chunk_and_then_file_by_file(monkeypatch: 
     monkeypatch.setattr(rewriting, "replace", noted("replace", lambda *_: replaced))
     monkeypatch.setattr(rewriting, "with_shared_values", noted("with_shared_values", lambda *_: source))
     monkeypatch.setattr(rewriting, "ChunkPosition", lambda chunk, number: SimpleNamespace(chunk=chunk, number=number))
-    monkeypatch.setattr(rewriting, "Part", SimpleNamespace(of=lambda *mine: mine))
+    monkeypatch.setattr(rewriting, "KeptRecords", SimpleNamespace(of_chunk=lambda *mine: mine))
     monkeypatch.setattr(rewriting, "FileGathering", SimpleNamespace(of=noted("gathering", lambda *_: "gathering")))
-    monkeypatch.setattr(rewriting, "each", noted("each", lambda _, step, *__: ["run 0", "run 1"] if step == "RUNS" else ["files"]))
+    monkeypatch.setattr(rewriting, "run_for_items", noted("each", lambda _, step, *__: ["run 0", "run 1"] if step == "RUNS" else ["files"]))
     monkeypatch.setattr(rewriting, "results_of_each", noted("results", lambda _, step, *__: [f"{step} 0", f"{step} 1"]))
     for name in ("RUNS", "MEMBERS", "FILES", "PEOPLE"):
         monkeypatch.setattr(rewriting, name, name)

@@ -116,7 +116,7 @@ def test_there_are_about_as_many_shuffle_parts_as_each_has_files(monkeypatch: py
         assert [number for numbers in given.files for number in numbers] == list(range(files)), "each file is in one shuffle part"
         return [SimpleNamespace(shuffle_parts=tuple((*numbers, len(group)) for numbers in given.files)) for group in groups]
 
-    monkeypatch.setattr(two_level_shuffle, "each_alone", made)
+    monkeypatch.setattr(two_level_shuffle, "run_for_each_item", made)
     run: Any = SimpleNamespace(store="store")
     runs: Any = list(range(17))
     found = two_level_shuffle.shuffle_runs(run, runs, files, 1)
@@ -133,7 +133,7 @@ def test_few_files_or_runs_and_those_of_one_machine_are_gathered_at_once(
     monkeypatch: pytest.MonkeyPatch, files: int, runs: int, workers: int
 ) -> None:
     monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: workers)
-    monkeypatch.setattr(two_level_shuffle, "each_alone", None)
+    monkeypatch.setattr(two_level_shuffle, "run_for_each_item", None)
     every: Any = list(range(runs))
     found = two_level_shuffle.shuffle_runs(SimpleNamespace(store=None), every, files, 1)  # type: ignore[arg-type]
     assert found == ((tuple(every),), max(files, 1))
@@ -141,8 +141,11 @@ def test_few_files_or_runs_and_those_of_one_machine_are_gathered_at_once(
 
 
 def test_two_files_of_nine_runs_are_gathered_apart_where_there_are_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def laid(*given: Any) -> list[SimpleNamespace]:
+        return [SimpleNamespace(shuffle_parts=tuple(group)) for group in given[3]]
+
     monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: 1)
-    monkeypatch.setattr(two_level_shuffle, "each_alone", lambda *given: [SimpleNamespace(shuffle_parts=tuple(group)) for group in given[3]])
+    monkeypatch.setattr(two_level_shuffle, "run_for_each_item", laid)
     every: Any = list(range(9))
     found = two_level_shuffle.shuffle_runs(SimpleNamespace(store=None), every, 2, 1)  # type: ignore[arg-type]
     assert found == (((0, 3, 6), (1, 4, 7), (2, 5, 8)), 2)

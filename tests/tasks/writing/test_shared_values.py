@@ -47,7 +47,7 @@ def test_values_of_few_are_those_that_a_look_at_each_person_finds(rest: str | No
             column = pa.array([value for value, _ in held], text)
             make_value_table(database, [([column], np.array([owner for _, owner in held], np.uint64) if persons else None)], 1)
             k = int(drawn.integers(1, 5))
-            found = values_of_few(database, 0, known, k, persons=persons).to_pylist()
+            found = values_of_few(database, 0, known, k, count_persons=persons).to_pylist()
             assert len(found) == len(set(found))
             assert set(found) == gone_by_force(held, k, rest, persons=persons)
             seen.add(len(found))
