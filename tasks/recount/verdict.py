@@ -37,7 +37,7 @@ from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
-from tasks.recount.people import columns_of_job, combined_pairs, not_counted
+from tasks.recount.people import columns_of_job, combined_pairs, count_combinations, not_counted
 from tasks.recount.people_of_source import Fitting
 from tasks.recount.published_values import column_losses, passed_columns
 from tasks.recount.rows import ReleaseRows

@@ -46,7 +46,7 @@ def test_only_columns_with_ranges_have_ends_that_were_not_checked(ends: str, man
     """The manifest names them: a text that has a hierarchy has no ranges, whatever the method makes of numbers."""
     columns = {"quasi_identifiers": AGES["quasi_identifiers"] + TREE["quasi_identifiers"], "sensitive": []}
     job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, method={"name": "mondrian"}, suppression=None, endpoints=ends))
-    assert verdict._unmeasured(job, None, {}, manifest) == [f"Where the ranges of {unchecked} end was not checked."] * bool(unchecked)
+    assert verdict._unchecked(job, None, manifest) == [f"Where the ranges of {unchecked} end was not checked."] * bool(unchecked)
 
 
 @pytest.mark.parametrize(
