@@ -287,10 +287,12 @@ def make_data(
 
     Persons with visits and conditions (hospital), patients (medical), their visits, or poker hands (poker).
     """
-    from data.tables import maker
+    from data.tables import check_absent, maker
 
     try:
-        written = maker(name)(out, rows, files, seed)
+        make = maker(name)
+        check_absent(name, out)
+        written = make(out, rows, files, seed)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     Screen(highlight=False).print(f"{counted(rows, 'record')} in {counted(len(written), 'file')} in {out}")
