@@ -47,7 +47,7 @@ def maker(name: str) -> Maker:
 
 
 def check_absent(name: str, out: Path) -> None:
-    """Raise ValueError if the folder has files that would be written over or mix with those of the data set ``name``.
+    """Raise ValueError if the folder holds files that a new data set would replace or mix with.
 
     Raises:
         ValueError: there are such files.
