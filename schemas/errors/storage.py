@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import CONTINUES, SkaldError, SourceError, StorageError, counted, listed, shown_path
+from schemas.errors.base import CONTINUES, SkaldError, SourceError, StorageError, counted, listed, nearest, shown_path
 
 
 def _published(release: str) -> str:
@@ -125,6 +125,12 @@ class DatabaseError(SourceError):
         """
         code = f" (SQLSTATE {state})" if state else ""
         return cls(f"{kind} could not run the job's query{code}. Try it there, where the whole message can be read: it may hold data.")
+
+    @classmethod
+    def no_table(cls, file: str, table: str, known: Sequence[str]) -> DatabaseError:
+        """DuckDB file has no table or view that ``source.table`` names."""
+        there = f"it has {listed(known)}" if known else "it has none"
+        return cls(f"'{shown_path(file)}' has no table '{table}'{nearest(table, known)}; {there}. Correct source.table.")
 
     @classmethod
     def not_select(cls) -> DatabaseError:
