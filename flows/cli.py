@@ -185,7 +185,7 @@ def run(
         from flows.commands.running import flow_of
         from schemas.job.method import METHODS
 
-        with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars(loaded.method.name):
+        with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars():
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
     from flows.terminal.runs import print_published
@@ -194,11 +194,11 @@ def run(
 
 
 @contextmanager
-def _bars(method: str | None = None) -> Iterator[None]:
+def _bars() -> Iterator[None]:
     """Show progress bars on standard error while the block runs."""
     from flows.terminal.runs import progress_bars
 
-    with progress_bars(Console(stderr=True), method):
+    with progress_bars(Console(stderr=True)):
         yield
 
 

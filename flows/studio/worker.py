@@ -52,7 +52,7 @@ def work_once() -> None:
     channel = Channel()
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
-    from core.compiling.compiled import notified_once_compiling
+    from flows.compiling_notes import compiling_said
     from schemas.errors.base import SkaldError
     from tasks.engine.progress import hearing, listening
 
@@ -60,7 +60,7 @@ def work_once() -> None:
         with (
             listening(lambda step, done, total: channel.say(step=step, done=done, total=total)),
             hearing(lambda sentence: channel.say(note=sentence)),
-            notified_once_compiling(lambda: channel.say(note="Loops are compiled, once on this machine: up to a minute.")),
+            compiling_said(lambda sentence: channel.say(note=sentence)),
         ):
             channel.say(result=WORKS[asked["kind"]](asked))
     except KeyboardInterrupt:
