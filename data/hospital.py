@@ -25,6 +25,8 @@ FIRST_DAY, DAYS = np.datetime64("2023-01-01"), 730
 WARDS = ["cardiology", "emergency", "geriatrics", "maternity", "neurology", "oncology", "paediatrics", "surgery"]
 CODES = [f"{letter}{number:02d}" for letter in "ABCEFGIJKM" for number in range(0, 60, 4)]
 SEXES = ["female", "male"]
+TABLES = ("person", "visit", "condition")
+"""Folders of the tables."""
 
 
 def make_hospital(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
@@ -52,7 +54,7 @@ def make_hospital(out: Path, rows: int, files: int | None = None, seed: int = 0)
     persons = _persons(random, rows)
     visits = _visits(random, rows)
     written = []
-    for name, table in (("person", persons), ("visit", visits), ("condition", _conditions(random, rows, visits))):
+    for name, table in zip(TABLES, (persons, visits, _conditions(random, rows, visits)), strict=True):
         written += _write(out / name, table, files or max(-(-len(table) // 1_000_000), 1))
     return written
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from data.hospital import make_hospital
+from data.hospital import TABLES, make_hospital
 from data.medical import make_medical
 from data.poker import make_poker
 from data.visits import make_visits
-from schemas.errors.base import listed, nearest
+from schemas.errors.base import listed, nearest, shown_path
 
 # jobs/<name>.yaml, with the hierarchies that it names in jobs/hierarchies/
 JOBS = Path(__file__).parent / "jobs"
@@ -31,6 +31,8 @@ class Maker(Protocol):
 MAKERS: Mapping[str, Maker] = MappingProxyType(
     {"medical": make_medical, "poker": make_poker, "visits": make_visits, "hospital": make_hospital}
 )
+PATTERNS = MappingProxyType({name: (f"{name}-*.parquet",) for name in MAKERS} | {"hospital": tuple(f"{table}/*" for table in TABLES)})
+"""What is read as files of a data set, relative to its folder."""
 
 
 def maker(name: str) -> Maker:
@@ -42,3 +44,17 @@ def maker(name: str) -> Maker:
     if name not in MAKERS:
         raise ValueError(f"there is no data set '{name}'{nearest(name, MAKERS)}; there is {listed(MAKERS)}")
     return MAKERS[name]
+
+
+def check_absent(name: str, out: Path) -> None:
+    """Raise ValueError if the folder holds files that a new data set would replace or mix with.
+
+    Raises:
+        ValueError: there are such files.
+    """
+    there = [shown_path(str(path.relative_to(out))) for pattern in PATTERNS[name] for path in sorted(out.glob(pattern))]
+    if there:
+        stay = "exists and stays as it is; give --out another folder, or remove it"
+        if len(there) > 1:
+            stay = "exist and stay as they are; give --out another folder, or remove them"
+        raise ValueError(f"{listed(there, 3)} in '{out}' {stay}")

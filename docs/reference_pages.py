@@ -192,7 +192,7 @@ def commands_page() -> str:
     parts = [NOTE, "# Commands\n\n", EXITS]
     for name, command in _single(group):
         parts.append(f"## skald {name}\n\n{_plain(command.help)}\n\n| argument | default | meaning |\n| --- | --- | --- |\n")
-        for one in command.params:
+        for one in (one for one in command.params if not getattr(one, "hidden", False)):
             spelt = one.name.upper() if one.param_type_name == "argument" else " ".join(one.opts)
             value = "" if one.param_type_name == "argument" or getattr(one, "is_flag", False) else f" {one.metavar or one.name.upper()}"
             given = one.default is not None and one.default is not False and one.default != ()
@@ -209,6 +209,7 @@ EXITS = """Exit codes are the same for all commands:
 | 2 | the job or the data are wrong |
 | 3 | what the job promises cannot be kept on these data |
 | 4 | files do not keep what was promised |
+| 5 | nothing contradicts the files, but k, l or t could not be counted here |
 | 1 | a fault of ours |
 
 Nothing is published unless the code is 0. Messages name files, columns and counts, never a cell value.

@@ -32,11 +32,13 @@ from flows.commands.utility import utility
 from flows.commands.verify import verify
 from flows.loading import prepare_quick_start, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
-from schemas.errors.base import SkaldError, counted
+from schemas.errors.base import SkaldError, counted, without_continuation
 from schemas.errors.runners import RunnerName
 from schemas.errors.storage import ServerError
 
 INTERRUPTED, TERMINATED = 130, 128 + signal.SIGTERM
+CONTINUING = (["run"], ["compare"])
+"""Commands that go on where an earlier one of the same words was cut off."""
 
 # Help without Rich's boxes: to load what draws them takes longer than all else that help needs.
 app = typer.Typer(
@@ -66,10 +68,10 @@ def main() -> None:
             # Typer turns an interrupt into this exit code, and returns it.
             code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
-            say("Interrupted. What is finished stays, and the same command continues from there.")
+            say(_shown("Interrupted. What is finished stays, and the same command continues from there."))
         sys.exit(TERMINATED if code == INTERRUPTED and signals else code)
     except SkaldError as error:
-        say(str(error))
+        say(_shown(str(error)))
         if isinstance(error, ServerError):  # Prefect's threads would try to reach it for minutes; everything of ours is closed
             sys.stdout.flush()
             os._exit(error.exit_code)
@@ -83,8 +85,13 @@ def main() -> None:
         from tasks.engine.guard import sanitised_error
 
         told = sanitised_error(error)
-        say(str(told))
+        say(_shown(str(told)))
         sys.exit(told.exit_code)
+
+
+def _shown(sentence: str) -> str:
+    """Return a message as the command that was given can keep it."""
+    return sentence if sys.argv[1:2] in CONTINUING else without_continuation(sentence)
 
 
 @contextmanager
@@ -178,7 +185,7 @@ def run(
         from flows.commands.running import flow_of
         from schemas.job.method import METHODS
 
-        with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars(loaded.method.name):
+        with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars():
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
     from flows.terminal.runs import print_published
@@ -187,11 +194,11 @@ def run(
 
 
 @contextmanager
-def _bars(method: str | None = None) -> Iterator[None]:
+def _bars() -> Iterator[None]:
     """Show progress bars on standard error while the block runs."""
     from flows.terminal.runs import progress_bars
 
-    with progress_bars(Console(stderr=True), method):
+    with progress_bars(Console(stderr=True)):
         yield
 
 
@@ -280,10 +287,12 @@ def make_data(
 
     Persons with visits and conditions (hospital), patients (medical), their visits, or poker hands (poker).
     """
-    from data.tables import maker
+    from data.tables import check_absent, maker
 
     try:
-        written = maker(name)(out, rows, files, seed)
+        make = maker(name)
+        check_absent(name, out)
+        written = make(out, rows, files, seed)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     Screen(highlight=False).print(f"{counted(rows, 'record')} in {counted(len(written), 'file')} in {out}")

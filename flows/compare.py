@@ -14,8 +14,8 @@ from tasks.engine.flows import as_flow
 from tasks.lattice.recodings import check_hierarchies
 from tasks.source.extracts import open_run
 from tasks.source.sources import check_unchanged, read_source
-from tasks.utility.method_runs import MethodRequest, measure_methods
-from tasks.utility.methods import comparison_folder, make_method_comparison, write_method_comparison
+from tasks.utility.method_runs import MEASURED, MethodRequest, measure_methods
+from tasks.utility.methods import check_takes_figures, comparison_folder, make_method_comparison, write_method_comparison
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ def compare_methods(
         SkaldError: with one sentence and the exit code of the command line. A method that cannot be run does not end the others.
     """
     job = load_job(job_file, settings)
+    # Before hours of work: nothing of it could be shown.
+    check_takes_figures(folder := comparison_folder(job, to))
     check_hierarchies(job)
     asked = MethodRequest.of(job_file, settings, job)
     with open_run(job) as run:
@@ -64,6 +66,7 @@ def compare_methods(
         repeats = find_repeating_identifiers(run, source)
         check_unchanged(source)
         comparison = make_method_comparison(job, source, runs, repeats)
-    folder = comparison_folder(job, to)
-    write_method_comparison(folder, comparison)
+        write_method_comparison(folder, comparison)
+        # The next comparison measures anew.
+        run.store.remove(MEASURED)
     return ComparedMethods(comparison, folder)

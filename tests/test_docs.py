@@ -18,6 +18,7 @@ import pytest
 import typer
 import yaml
 
+from docs.reference_pages import commands_page
 from flows.cli import app
 from schemas.job.job import job_json_schema
 from tests.conftest import CommandLine
@@ -92,6 +93,15 @@ def test_every_key_of_a_job_is_in_the_reference_with_its_meaning(site: Path) -> 
         for key, one in model["properties"].items():
             assert one.get("description"), key
             assert key in text
+
+
+def test_the_reference_of_commands_has_all_exit_codes_and_a_meaning_for_all_that_it_lists() -> None:
+    page = commands_page()
+    [said] = re.findall(r"^Exit codes: (.*)$", (ROOT / "README.md").read_text("utf-8"), re.M)
+    assert re.findall(r"^\| (\d) \| [^|]+ \|$", page, re.M) == re.findall(r"\b\d\b", said)
+    rows = re.findall(r"^\| `([^|]+)` \| [^|]*\| ([^|]*)\|$", page, re.M)
+    assert len(rows) > 50
+    assert [name for name, meaning in rows if not meaning.strip()] == []
 
 
 @pytest.mark.slow

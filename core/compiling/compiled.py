@@ -22,24 +22,23 @@ from numba.core.runtime.nrt import rtsys
 
 from core.compiling.dispatchers import Kernel
 
-_WAITING: list[Callable[[], None]] = []
+_LISTENERS: list[Callable[[str], None]] = []
 
 
 @contextmanager
-def notified_once_compiling(listener: Callable[[], None]) -> Iterator[None]:
-    """Call ``listener`` when a kernel has to be compiled within the block, at most once."""
-    _WAITING.append(listener)
+def notified_of_compiling(listener: Callable[[str], None]) -> Iterator[None]:
+    """Call ``listener`` with the module of each kernel that has to be compiled within the block."""
+    _LISTENERS.append(listener)
     try:
         yield
     finally:
-        if listener in _WAITING:
-            _WAITING.remove(listener)
+        _LISTENERS.remove(listener)
 
 
-def report_compiling() -> None:
-    """Call once each listener that waits for a kernel to be compiled, and forget the listeners."""
-    while _WAITING:
-        _WAITING.pop()()
+def report_compiling(module: str) -> None:
+    """Call each listener with the module of a kernel that is not there yet."""
+    for listener in tuple(_LISTENERS):
+        listener(module)
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -60,7 +59,7 @@ class _CompiledCache(FunctionCache):
         load: Any = self._load_overload
         kept = load(sig, target_context)
         if kept is None:
-            report_compiling()
+            report_compiling(self._py_func.__module__)
         return kept
 
 

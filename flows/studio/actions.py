@@ -6,12 +6,13 @@ Each changes the job file or starts long work, and returns the address of the ne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from glob import escape, glob
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
 from flows.studio.state import Opened, PageMessage, Studio
-from schemas.errors.base import JobError, StorageError
+from schemas.errors.base import JobError, StorageError, shown_path
 from schemas.job.source import suffix
 from tasks.studio.changes import first_hierarchy, number_of, qid_path, with_choices, with_levels, with_node, with_role
 from tasks.studio.job_text import with_value
@@ -65,7 +66,7 @@ def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
     """Open a job file, or start to draft one from sources in a folder; return the next page's address.
 
     Raises:
-        StorageError: something is worked on already.
+        StorageError: something is worked on already, or there is no such file.
     """
     path = Path(names[0]).expanduser()
     if len(names) == 1 and suffix(path.name) in JOBS:
@@ -73,6 +74,10 @@ def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
             raise StorageError("There is no job file of that name. Give its path, absolute or from where the studio was started.")
         studio.path = path.absolute()
         return "/columns"
+    for name in (name for name in names if "://" not in name):
+        place = str(Path(name).expanduser())
+        if not (glob(escape(place)) or glob(place, recursive=True)):  # noqa: PTH207 - a pattern may begin with any folder
+            raise StorageError(f"There is nothing at '{shown_path(name)}'. Give its path, absolute or from where the studio was started.")
     out = next(file for number in count(1) if not (file := folder / f"job{f'-{number}' if number > 1 else ''}.yaml").exists())
     studio.works.start("draft", "", source=[str(Path(name).expanduser()) if "://" not in name else name for name in names], out=str(out))
     return "/"

@@ -52,7 +52,7 @@ def work_once() -> None:
     channel = Channel()
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
-    from core.compiling.compiled import notified_once_compiling
+    from flows.compiling_notes import compiling_said
     from schemas.errors.base import SkaldError
     from tasks.engine.progress import hearing, listening
 
@@ -60,22 +60,29 @@ def work_once() -> None:
         with (
             listening(lambda step, done, total: channel.say(step=step, done=done, total=total)),
             hearing(lambda sentence: channel.say(note=sentence)),
-            notified_once_compiling(lambda: channel.say(note="Loops are compiled, once on this machine: up to a minute.")),
+            compiling_said(lambda sentence: channel.say(note=sentence)),
         ):
             channel.say(result=WORKS[asked["kind"]](asked))
     except KeyboardInterrupt:
         channel.say(cancelled=True)
         sys.exit(130)
     except SkaldError as error:
-        channel.say(fault=str(error), code=error.exit_code)
+        channel.say(fault=_shown(str(error), asked), code=error.exit_code)
         sys.exit(error.exit_code)
     except BaseException as error:
         if isinstance(error, SystemExit):
             raise
         from tasks.engine.guard import sanitised_error
 
-        channel.say(fault=str(sanitised_error(error)), code=1)
+        channel.say(fault=_shown(str(sanitised_error(error)), asked), code=1)
         sys.exit(1)
+
+
+def _shown(sentence: str, asked: dict[str, Any]) -> str:
+    """Return a message as the requested work can keep it: a run continues, other work begins anew."""
+    from schemas.errors.base import without_continuation
+
+    return sentence if asked["kind"] == "run" else without_continuation(sentence)
 
 
 def _end_with_input() -> None:

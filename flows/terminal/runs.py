@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from core.compiling.compiled import notified_once_compiling
 from core.recount.classes import Recount
+from flows.compiling_notes import compiling_said
 from flows.terminal.screen import NameTable, Screen, print_json, say
 from schemas.errors.base import counted, printable
 from schemas.errors.storage import PrintingError
@@ -33,28 +33,17 @@ from tasks.verification.published_releases import newer_releases_sentence
 UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published besides the quasi-identifiers."
 
 
-SECONDS_OF_COMPILING = {"skald": 5, "mondrian": 15, "kmember": 35, "rayden": 15, "canon": 15, "mondrian_cof": 15, "clustering": 15}
-"""About how long a first run of a method compiles on one core. Most of it is done once for all methods of single records."""
-
-
 @contextmanager
-def progress_bars(console: Console, method: str | None = None) -> Iterator[None]:
-    """Show progress bars on a terminal while the block runs, and print notes anywhere.
-
-    Args:
-        console: Where to.
-        method: The method that runs, if the command knows it: a first run of it says for how long it compiles.
-    """
+def progress_bars(console: Console) -> Iterator[None]:
+    """Show progress bars on a terminal while the block runs, and print notes anywhere."""
 
     def note(sentence: str) -> None:
         console.print(Text(f"Note: {printable(sentence, lines=False)}"), soft_wrap=True)
 
-    def compiling() -> None:
-        seconds = SECONDS_OF_COMPILING.get(method or "")
-        whose = f"the loops of method {method}" if method else "loops"
-        console.print(f"Compiling {whose}, once" + (f": about {seconds} s." if seconds else "."), soft_wrap=True, highlight=False)
+    def compiling(sentence: str) -> None:
+        console.print(sentence, soft_wrap=True, highlight=False)
 
-    with hearing(note), notified_once_compiling(compiling):
+    with hearing(note), compiling_said(compiling):
         if not console.is_terminal:
             yield
             return

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
+CONTINUES = "Nothing was published; what is finished stays, and the same command continues from there."
+_CONTINUATION = re.compile(r" (?:[A-Z][^.]*; w|W)hat is finished stays, and the same command continues from there[^.]*\.")
 _PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
 
 
@@ -26,6 +28,11 @@ def shown_path(path: str) -> str:
 def printable_message(sentence: str) -> str:
     """Return a message with partition values hidden and control characters escaped."""
     return printable(_PARTITION.sub(r"\1=…", sentence))
+
+
+def without_continuation(sentence: str) -> str:
+    """Return a message without its sentence that the same command continues, for commands that begin anew."""
+    return _CONTINUATION.sub("", sentence)
 
 
 def printable(text: str, *, lines: bool = True) -> str:
@@ -312,7 +319,7 @@ class InternalError(SkaldError):
 
     def __init__(self, kind: str, place: str) -> None:
         super().__init__(
-            f"Internal error ({kind} at {place}). No release is published in part; what is finished stays, and the same command goes on "
+            f"Internal error ({kind} at {place}). No release is published in part; what is finished stays, and the same command continues "
             "from there. With SKALD_DEBUG=1 it ends in the traceback, which may show data."
         )
 
@@ -326,17 +333,13 @@ class StorageError(SkaldError):
     @classmethod
     def not_writable(cls, folder: str, reason: str) -> StorageError:
         """Folder or file cannot be written: no permission, disk full, not a folder, or gone."""
-        return cls(
-            f"'{shown_path(folder)}' cannot be written ({reason}). Nothing was published; what is finished stays, "
-            "and the same command continues from there."
-        )
+        return cls(f"'{shown_path(folder)}' cannot be written ({reason}). {CONTINUES}")
 
     @classmethod
     def out_of_memory(cls, memory: int) -> StorageError:
         """DuckDB had too little of the job's memory, even with spilling to disk."""
         return cls(
-            f"The job's memory ({memory // 1_000_000:,} MB) does not suffice for this step. Raise 'memory' or lower 'threads'; nothing was "
-            "published, what is finished stays, and the same command continues from there."
+            f"The job's memory ({memory // 1_000_000:,} MB) does not suffice for this step. Raise 'memory' or lower 'threads'. {CONTINUES}"
         )
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from schemas.errors.base import StorageError, counted
+from schemas.errors.base import StorageError, counted, shown_path
 
 
 class FolderError(StorageError):
@@ -27,6 +27,11 @@ class FolderError(StorageError):
     def pointer_is_a_folder(cls, target: str) -> FolderError:
         """File ``CURRENT`` of the target cannot be written, because a folder has its name."""
         return cls(f"'CURRENT' in the target '{target}' is a folder, and a run writes a file there. Rename it, or set another target.")
+
+    @classmethod
+    def takes_no_figures(cls, folder: str, reason: str) -> FolderError:
+        """Folder of a comparison's figures cannot be written; nothing was compared yet."""
+        return cls(f"The figures cannot go to '{shown_path(folder)}' ({reason}). Give --to a folder that is yours to write.")
 
     @classmethod
     def work_in_target(cls, folder: str) -> FolderError:

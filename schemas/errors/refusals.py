@@ -137,17 +137,18 @@ class OverlapError(PrivacyError):
         )
 
     @classmethod
-    def refused(cls, releases: int, told: Sequence[str], *, replays: bool = True) -> OverlapError:
+    def refused(cls, releases: int, told: Sequence[str], *, replays: bool = True, linked: bool = True) -> OverlapError:
         """Earlier releases would disclose more together with this one, or cannot be compared.
 
-        The job says ``overlaps: refuse``. ``told`` has a sentence for each such release.
+        The job says ``overlaps: refuse``. ``told`` has a sentence for each such release. ``replays`` is whether the job can replay one,
+        ``linked`` whether pseudonyms link them.
         """
-        replay = "Replay one of them (replay); or give" if replays else "Give"
+        remedies = ["replay one of them (replay)"] * replays + ["give pseudonyms another key"] * linked + ["say 'overlaps: warn'"]
+        remedy = "; or ".join(remedies)
         return cls(
             f"Nothing was published, because the job says 'overlaps: refuse' and {counted(releases, 'earlier release')} would tell more "
-            f"together with this one, or cannot be compared with it. {replay} pseudonyms another key; or say "
-            "'overlaps: warn'; or, of one that was never handed on, remove its folder and what '.skald/.releases' holds under its name:"
-            + "".join(f"\n  - {sentence}" for sentence in told)
+            f"together with this one, or cannot be compared with it. {remedy[0].upper()}{remedy[1:]}; or, of one that was never handed "
+            "on, remove its folder and what '.skald/.releases' holds under its name:" + "".join(f"\n  - {sentence}" for sentence in told)
         )
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from schemas.errors.base import SkaldError, listed, shown_path
+from schemas.errors.base import CONTINUES, SkaldError, listed, shown_path
 
 RUNNER, SCHEDULER = "SKALD_RUNNER", "SKALD_SCHEDULER"
 RunnerName = Literal["threads", "processes", "dask"]
-
-CONTINUES = "Nothing was published; what is finished stays, and the same command continues from there."
 
 
 class RunnerError(SkaldError):

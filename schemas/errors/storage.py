@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import SkaldError, SourceError, StorageError, counted, listed, shown_path
+from schemas.errors.base import CONTINUES, SkaldError, SourceError, StorageError, counted, listed, nearest, shown_path
 
 
 def _published(release: str) -> str:
@@ -76,7 +76,7 @@ class MachineError(StorageError):
         """Memory allocation failed."""
         return cls(
             "The system gives this process no more memory, whatever the job's 'memory' says. Lower 'memory' or 'threads', or raise the "
-            "limit (ulimit -v); nothing was published, what is finished stays, and the same command continues from there."
+            f"limit (ulimit -v). {CONTINUES}"
         )
 
     @classmethod
@@ -91,10 +91,7 @@ class MachineError(StorageError):
     @classmethod
     def no_files(cls) -> MachineError:
         """No further file can be opened by this process."""
-        return cls(
-            "The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'; nothing was published, "
-            "what is finished stays, and the same command continues from there."
-        )
+        return cls(f"The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'. {CONTINUES}")
 
 
 class DatabaseError(SourceError):
@@ -128,6 +125,12 @@ class DatabaseError(SourceError):
         """
         code = f" (SQLSTATE {state})" if state else ""
         return cls(f"{kind} could not run the job's query{code}. Try it there, where the whole message can be read: it may hold data.")
+
+    @classmethod
+    def no_table(cls, file: str, table: str, known: Sequence[str]) -> DatabaseError:
+        """DuckDB file has no table or view that ``source.table`` names."""
+        there = f"it has {listed(known)}" if known else "it has none"
+        return cls(f"'{shown_path(file)}' has no table '{table}'{nearest(table, known)}; {there}. Correct source.table.")
 
     @classmethod
     def not_select(cls) -> DatabaseError:
@@ -228,7 +231,7 @@ class ServerError(StorageError):
         """Prefect's server at the configured address does not answer or is another program."""
         return cls(
             f"Prefect's server at '{host}' cannot be used ({reason}). Start it, or unset PREFECT_API_URL (or choose another profile), "
-            "or run with --direct; what is finished stays, and the same command continues from there."
+            "or run with --direct. What is finished stays, and the same command continues from there."
         )
 
     @classmethod
@@ -310,6 +313,6 @@ class ThreadsError(SkaldError):
     def refused(cls) -> ThreadsError:
         """No further thread or process is allowed by the system."""
         return cls(
-            "The system allows no further thread or process. Raise its limit (ulimit -u, or that of the container), or lower 'threads'; "
-            "nothing was published, what is finished stays, and the same command continues from there."
+            "The system allows no further thread or process. Raise its limit (ulimit -u, or that of the container), or lower 'threads'. "
+            f"{CONTINUES}"
         )

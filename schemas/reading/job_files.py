@@ -304,7 +304,8 @@ def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
     if not isinstance(data, dict):
         return False
     apply_overrides(data, overrides)
-    return names_tables(data)
+    # With a source or columns of its own it is a job of one table, whose version is wrong.
+    return names_tables(data) and ("tables" in data or not {"source", "columns"} & data.keys())
 
 
 def names_tables(data: Mapping[str, Any]) -> bool:

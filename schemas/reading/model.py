@@ -28,6 +28,7 @@ TABLES_VERSION = 2
 OF_TABLES = (
     "must be 1 here; 2 is a job of several tables, which this command does not take yet; run, plan, verify, attack, report and clean do"
 )
+NO_TABLES = "2 is for jobs of several tables, and this one has no 'tables'; write 1, or list its tables under 'tables'"
 _PERCENTAGE = re.compile(r"[0-9]{1,3}([.,][0-9]{1,9})?\s*%")
 
 
@@ -260,7 +261,7 @@ def integer_one(value: object) -> object:
     ``true`` and ``1.0`` are refused, although they equal 1 in Python.
     """
     if type(value) is int and value == TABLES_VERSION:
-        raise fault(OF_TABLES)
+        raise fault(NO_TABLES)
     if type(value) is not int or value != 1:
         raise fault("must be 1 (one table) or 2 (several tables)")
     return value

@@ -56,7 +56,7 @@ def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry |
         releases = max(len(pairs), *(one.releases for one in joins), 0)
         told = [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)]
         replays = METHODS[job.method.name].replays and not job.is_of_several and not any(map(counts_people, job.columns.ways.values()))
-        raise OverlapError.refused(releases, told, replays=replays)
+        raise OverlapError.refused(releases, told, replays=replays, linked=bool(joins))
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 
 

@@ -115,7 +115,18 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
             # The system's errors have a number; Arrow says without one what DuckDB says of rows that are read.
             if is_out_of_memory(error) or (isinstance(error, OSError) and error.errno is not None):
                 raise
+            if job.source.table is not None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
+                _check_table(connection, job.source.table, name)
             raise DatabaseError.refused("DuckDB", None) from None
+
+
+def _check_table(connection: duckdb.DuckDBPyConnection, table: str, name: str) -> None:
+    """Raise if the attached file has no table or view of this name."""
+    held = "SELECT schema_name, {0}_name FROM duckdb_{0}s() WHERE database_name = 'source' AND NOT internal"
+    there = connection.sql(" UNION ALL ".join(held.format(kind) for kind in ("table", "view"))).fetchall()
+    names = sorted(one if schema == "main" else f"{schema}.{one}" for schema, one in there)
+    if table.casefold().removeprefix("main.") not in map(str.casefold, names):
+        raise DatabaseError.no_table(name, table, names)
 
 
 def _kept_content(job: Job, artifact: Artifact, store: Store) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.compiling import compiled
 
 
-def doubled(number: int) -> int:
+def doubled(number: Any) -> Any:
     return number * 2
 
 
@@ -27,6 +28,18 @@ def test_a_change_in_any_file_leaves_what_was_compiled_before_aside(tmp_path: Pa
         found.append(kept(tmp_path))
     assert [len(names) for names in found] == [1, 1, 2]
     assert compiled.SETTINGS.CACHE_DIR == ""
+
+
+def test_a_kernel_is_reported_before_it_is_compiled_and_not_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "CORE", tmp_path)
+    monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", "")
+    (tmp_path / "called.py").write_text("one")
+    said: list[tuple[str, int]] = []
+    with compiled.notified_of_compiling(lambda module: said.append((module, len(list(tmp_path.rglob("*.nbc")))))):
+        for given in (21, 21, 2.5):
+            assert compiled.compiler("called")(doubled)(given) == given * 2
+    compiled.compiler("called")(doubled)(1j)
+    assert said == [(__name__, 0), (__name__, 1)]
 
 
 def test_kernels_are_kept_in_the_users_cache_where_the_installation_cannot_be_written(

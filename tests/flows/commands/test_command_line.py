@@ -390,6 +390,22 @@ def test_make_data_writes_the_records_that_it_says(direct: CommandLine) -> None:
     assert [path.read_bytes() for path in files] == [path.read_bytes() for path in sorted((direct.folder / "again").iterdir())]
 
 
+@pytest.mark.parametrize(("name", "there"), [("medical", "medical-00001.parquet"), ("hospital", "condition/part-00001.parquet")])
+def test_make_data_writes_over_nothing(direct: CommandLine, name: str, there: str) -> None:
+    for file in (there, "notes.txt"):
+        (direct.folder / "some" / file).parent.mkdir(parents=True, exist_ok=True)
+        (direct.folder / "some" / file).write_text("mine")
+    before = snapshot(direct.folder / "some")
+    refused = direct("make-data", name, "--rows", "30", "--out", "some")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f"'{there}' in 'some' exists and stays as it is" in refused.stderr
+    assert snapshot(direct.folder / "some") == before
+    (direct.folder / "some" / there).unlink()
+    assert direct("make-data", name, "--rows", "30", "--out", "some").returncode == 0
+    again = direct("make-data", name, "--rows", "30", "--out", "some")
+    assert (again.returncode, there in again.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

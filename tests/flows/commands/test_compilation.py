@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from core.compiling.compiled import report_compiling
+from flows.compiling_notes import LONG_LOOPS, compiling_said
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
+from tests.places import ROOT
 
 COMPILED = "from flows.compilation import compile_loops\nif __name__ == '__main__':\n    compile_loops(['{method}'])\n"
 
@@ -34,4 +37,20 @@ def test_a_first_run_says_once_that_it_compiles_and_a_later_one_does_not(direct:
     kept = str(tmp_path / "loops")
     first, second = (direct.process("run", "job.yaml", "--set", f"target={name}", NUMBA_CACHE_DIR=kept) for name in ("one", "two"))
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    assert [done.stderr.count("Compiling the loops of method skald, once") for done in (first, second)] == [1, 0]
+    assert [done.stderr.count("Compiling loops, once") for done in (first, second)] == [1, 0]
+    assert [done.stderr.count("about") for done in (first, second)] == [0, 0]
+
+
+def test_what_is_said_of_compiling_is_said_once_and_of_what_is_compiled() -> None:
+    said: list[str] = []
+    with compiling_said(said.append):
+        assert said == []
+        for module in ("core.columns.kernels", "core.mondrian.cuts", "core.histograms.kernels", "core.mondrian.cuts"):
+            report_compiling(module)
+    report_compiling("core.privacy.refusals")
+    assert said == ["Compiling loops, once.", "Compiling the loop that cuts classes, once: about 10 s."]
+
+
+@pytest.mark.parametrize("module", LONG_LOOPS)
+def test_long_loops_are_of_modules_that_are_there(module: str) -> None:
+    assert (ROOT / f"{module.replace('.', '/')}.py").is_file()

@@ -68,7 +68,7 @@ def test_a_draft_is_a_job_before_the_user_has_decided(direct: CommandLine, kind:
         write_csv(folder / "in [put]" / f"one.{kind}", table, ";")
     done = direct("init", "in [put]", "--out", "first.yaml")
     # The sample's types may be new to a loop.
-    assert (done.returncode, done.stderr.removeprefix("Compiling loops, once.\n")) == (0, "")
+    assert (done.returncode, [line for line in done.stderr.splitlines() if not line.startswith("Compiling ")]) == (0, [])
     job = folder / "first.yaml"
     assert CANARY not in done.stdout + job.read_text()
     for name in table.column_names:

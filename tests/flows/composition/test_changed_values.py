@@ -108,9 +108,9 @@ def test_what_publish_makes_of_a_value_is_no_change_of_it(anonymise: Anonymise, 
     anonymise(paid_job(tmp_path, "a", 6, person=person))
     other = paid_job(tmp_path, "b", 9, person=person)
     # A job that publishes means cannot replay a release, and one that rounds can.
-    with pytest.raises(OverlapError, match=r"compared with it\. Give pseudonyms"):
+    with pytest.raises(OverlapError, match=r"compared with it\. Say 'overlaps: warn'; or, of one"):
         anonymise(other, "overlaps=refuse")
-    with pytest.raises(OverlapError, match=r"compared with it\. Replay"):
+    with pytest.raises(OverlapError, match=r"compared with it\. Replay one of them \(replay\); or say 'overlaps: warn'; or, of one"):
         anonymise(other, "overlaps=refuse", "columns.sensitive=[dx, {name: pay, publish: {round: 20}}]")
     [overlap] = anonymise(other).untold.overlaps or ()
     assert (overlap.shared, overlap.changed, overlap.added, overlap.removed, overlap.is_safe) == (60, 0, 0, 0, False)

@@ -189,7 +189,11 @@ def test_whoever_has_two_releases_finds_whom_the_second_says(method: str, tmp_pa
     assert len(verified.notes) == 1
     with pytest.raises(OverlapError, match="would not have been"):
         verified_tables(load_tables_job(path, ("overlaps=refuse",)), later.folder)
-    with pytest.raises(OverlapError, match="Give pseudonyms another key"):
+    with pytest.raises(OverlapError, match="Give pseudonyms another key; or say 'overlaps: warn'"):
+        tables(path, ("overlaps=refuse", "privacy.k=5"))
+    # Pseudonyms of each release's own link nothing, and another key would change nothing.
+    path = job_of_tables(tmp_path, of_persons(source, 40, 440), lasting=False, **parts)
+    with pytest.raises(OverlapError, match=r"compared with it\. Say 'overlaps: warn'; or, of one"):
         tables(path, ("overlaps=refuse", "privacy.k=5"))
     with pytest.raises(VerificationError, match="pseudonyms"):
         verified_tables(load_tables_job(job_of_tables(tmp_path, of_persons(source, 40, 440), lasting=False, **parts)), later.folder)

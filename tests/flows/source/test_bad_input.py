@@ -18,6 +18,7 @@ import yaml
 from schemas.errors.base import SkaldError
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import CSV_TYPES, JOB, job_of, people, people_job, two_column_job, write_csv, write_job
+from tests.places import ROOT
 
 Refuse = Callable[..., str]
 TABLE = people(60)
@@ -327,6 +328,8 @@ def test_a_second_run_while_one_is_at_work(direct: CommandLine) -> None:
             assert "Another run is at work in '" in done.stderr
             assert len(done.stderr.splitlines()) == 1
     assert direct("run", "job.yaml").returncode == 0
+    page = (ROOT / "docs" / "howto" / "several-releases.md").read_text("utf-8")
+    assert f"of one it ends with exit code {done.returncode}" in page
 
 
 SAID = {

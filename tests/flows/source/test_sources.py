@@ -195,6 +195,14 @@ def test_queries_that_make_no_source_are_refused_without_a_value(anonymise: Anon
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize(("table", "meant"), [("clinic.poeple", True), ("people", True), ("visits", False)])
+def test_a_table_that_is_not_in_a_duckdb_file_is_named(anonymise: Anonymise, tmp_path: Path, table: str, meant: bool) -> None:
+    duckdb_file(tmp_path / "people.duckdb", TABLE)
+    with pytest.raises(DatabaseError, match=rf"people\.duckdb' has no table '{table}'.*; it has 'clinic\.people'\.") as refused:
+        run(anonymise, tmp_path, {"path": "people.duckdb", "table": table})
+    assert ("(did you mean 'clinic.people'?)" in str(refused.value)) == meant
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """A PostgreSQL server with the records, in one table."""

@@ -115,6 +115,10 @@ def test_a_source_or_a_job_is_asked_for_where_none_was_named(studio: Studio, cli
     assert "What do you want to anonymise?" in client.get("/").text
     client.post("/do/open", data={"path": "nothing.yaml"}, headers={"origin": keys.origin})
     assert "There is no job file of that name" in client.get("/").text
+    for nothing in ("nothing.csv", "nowhere/*.parquet"):
+        client.post("/do/open", data={"path": nothing}, headers={"origin": keys.origin})
+        assert "There is nothing at" in client.get("/").text
+        assert not studio.works.busy
     answer = client.post("/do/open", data={"path": str(job)}, headers={"origin": keys.origin})
     assert answer.headers["location"] == "/columns"
 

@@ -51,7 +51,7 @@ SINGLE_FAULTS = {
     "method without name": (SHORT.replace("{name: skald}", "{root: dense}"), "method: has no name"),
     "unknown method": (SHORT.replace("{name: skald}", "{name: scald}"), "(did you mean 'skald'?)"),
     "method's option": (SHORT.replace("{name: skald}", "{name: skald, root: dence}"), "method.root: must be 'occupied' or 'dense' (did"),
-    "version": (SHORT.replace("version: 1", "version: 2"), "version: must be 1"),
+    "version": (SHORT.replace("version: 1", "version: 2"), "version: 2 is for jobs of several tables, and this one has no 'tables'"),
     "version 3": (SHORT.replace("version: 1", "version: 3"), "version: must be 1 (one table) or 2 (several tables)"),
     "version true": (SHORT.replace("version: 1", "version: true"), "version: must be 1"),
     "version 1.0": (SHORT.replace("version: 1", "version: 1.0"), "version: must be 1"),

@@ -16,6 +16,7 @@ from schemas.relational.table_jobs import persons_job, table_job, tables_digest,
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from schemas.relational.tree import TableTree, tree_of
 from tests.flows.relational.hospital import JOB
+from tests.jobs import job_of
 
 
 def loaded(job: dict[str, Any], *settings: str) -> TablesJob:
@@ -102,6 +103,18 @@ def test_what_is_made_of_values_of_any_table_is_known_of_persons() -> None:
     of_persons = persons_job(loaded(job)).columns
     assert list(of_persons.ways) == ["income", "condition.icd"]
     assert of_persons.normalised == {"condition.icd": ["case"]}
+
+
+@pytest.mark.parametrize("name", ["people", "tables"])
+def test_a_job_of_one_table_with_the_version_of_several_is_told_that_it_has_no_tables(name: str) -> None:
+    # The word alone makes no job of several tables.
+    job = given_job(job_of(name=name, version=2), Path.cwd())
+    assert not is_of_tables(job)
+    with pytest.raises(JobError) as refused:
+        load_job(job)
+    assert refused.value.faults == (
+        "version: 2 is for jobs of several tables, and this one has no 'tables'; write 1, or list its tables under 'tables'",
+    )
 
 
 def test_settings_replace_those_of_the_file_and_versions_are_told_apart() -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from core.composition.contents import Sketch
+from schemas.errors.refusals import OverlapError
 from schemas.job.job import Job
 from schemas.release.increments import Overlap
 from tasks.composition import earlier, overlaps
@@ -28,6 +29,17 @@ NOTHING = Sketch.of(np.array([], np.uint64))
 
 def records(*digests: int) -> Sketch:
     return Sketch.of(np.array(digests, np.uint64) << np.uint64(40))
+
+
+@pytest.mark.parametrize("replays", [True, False])
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_refusal_names_what_can_help(replays: bool, linked: bool) -> None:
+    said = str(OverlapError.refused(2, ["one", "other"], replays=replays, linked=linked))
+    assert ("eplay one of them" in said) == replays
+    assert ("ive pseudonyms another key" in said) == linked
+    first = "Replay one" if replays else "Give pseudonyms" if linked else "Say 'overlaps: warn'"
+    assert f"compared with it. {first}" in said
+    assert said.casefold().count("say 'overlaps: warn'; or, of one") == 1
 
 
 def compared(theirs: tuple[Sketch, Sketch] | None) -> Earlier | None:
