@@ -13,7 +13,7 @@ from core.formats import proposals as proposed
 from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
 from schemas.errors.base import counted
-from tasks.planning.evidence import ExposedPeople
+from tasks.planning.evidence import ExposedPeople, Exposures
 from tasks.planning.profiles import MOST_RECORDS
 
 WORDING: Mapping[proposed.Question, tuple[str, str]] = {
@@ -138,7 +138,7 @@ def job_text(
     *,
     method: str,
     figures: Mapping[str, float] | None = None,
-    exposed: Mapping[str, ExposedPeople] | None = None,
+    exposed: Exposures | None = None,
     questions: Sequence[Question] = (),
 ) -> str:
     """Return the YAML text of a drafted job file, with comments.
@@ -148,14 +148,15 @@ def job_text(
         out: The file.
         method: The line that says by which method.
         figures: What each method that was tried loses on a sample.
-        exposed: By column that is published what it gives away.
+        exposed: What the columns that are published give away.
         questions: What the user is asked.
     """
     looked = counted(decided.records, "record") + (" at the front" if decided.records == MOST_RECORDS else "")
-    away = exposed or {}
+    away = exposed.columns if exposed else {}
     parts = [
         f"# A first job, drafted from {counted(len(decided.proposals), 'column')} and {looked}.",
         f"# {decided.obstacle or 'It runs as it is.'} Read every line all the same: a proposal is a guess from names, values and counts.",
+        *(_shares(exposed, decided) if exposed else []),
         *_asked(decided, out, questions),
         "",
         "version: 1",
@@ -252,11 +253,33 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: DraftCont
     return "".join(one if one.isprintable() else " " for one in "; ".join(part for part in parts if part))
 
 
+def counted_among(exposed: Exposures, unit: str, records: int) -> str:
+    """Return among whom shares of unique people were counted: all that were read, or a sample.
+
+    Args:
+        exposed: The shares.
+        unit: What k counts, a record or a person.
+        records: How many were read.
+    """
+    if exposed.sampled:
+        return f"a sample of {counted(exposed.people, unit)}"
+    return f"the first {records:,} records" if records == MOST_RECORDS else f"all {unit}s"
+
+
+def _shares(exposed: Exposures, decided: DraftContents) -> list[str]:
+    """Return the comment lines that say what the shares behind columns are of."""
+    unit = "person" if decided.person else "record"
+    return [
+        f"# Percentages are of {counted_among(exposed, unit, decided.records)}: those unique by a column alone, by it with the other",
+        "# quasi-identifiers, and by the others without it.",
+    ]
+
+
 def exposure_sentence(away: ExposedPeople, unit: str) -> str:
     """Return a phrase on the share of people who are unique by a column, alone and with the others."""
     figures = f"alone by it {away.alone:.1%} of the {unit}"
     if away.without or away.together > away.alone:
-        figures += f", with the others {away.together:.1%}, by those {away.without:.1%}"
+        figures += f", with the others {away.together:.1%}, without it {away.without:.1%}"
     return figures
 
 
