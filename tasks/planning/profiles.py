@@ -121,7 +121,12 @@ def _kind(dtype: str) -> Kind:
 
 def strictest_kinds(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
     """Return the strictest kind that all texts of each CSV column fit; text for empty columns."""
-    tests = ", ".join(f"coalesce(bool_and({test.format(quote(name))}), false)" for name in names for test in READINGS.values())
+    # A null is of every kind, while a reading may say that it is none.
+    tests = ", ".join(
+        f"coalesce(bool_and({test.format(quote(name))}) FILTER ({quote(name)} IS NOT NULL), false)"
+        for name in names
+        for test in READINGS.values()
+    )
     (found,) = connection.execute(f"SELECT {tests} FROM source").fetchall()
     kinds: dict[str, Kind] = {}
     for number, name in enumerate(names):

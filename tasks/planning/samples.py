@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import is_coarsenable, is_unpublishable, plain_type
 from schemas.errors.base import SkaldError, SourceError
 from schemas.job.source import UTF8
-from schemas.reading.typed_texts import DECIMAL, Spelling, date_sql, number_sql
+from schemas.reading.typed_texts import DECIMAL, ISO, Spelling, number_sql, typed_sql
 from tasks.planning.profiles import MOST_RECORDS, READINGS
 from tasks.source.csv_files import BLOCK, DELIMITERS, bad_rows_error, header_names, texts_sql, write_in_utf8
 from tasks.store.database import literal, quote
@@ -186,6 +186,8 @@ NUMBERS = {
     Spelling(DECIMAL, "'"): "-?[0-9]{1,3}(['\u2019][0-9]{3})+([.][0-9]*)?",
 }
 """Spellings of numbers, and the values that are spelled so and in no other way."""
+DAY_SHAPE = " *[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}([ T].*)?"
+"""What a day looks like in any order."""
 DATES = ("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "dd-mm-yyyy", "mm-dd-yyyy", "yyyy.mm.dd")
 
 
@@ -202,19 +204,19 @@ def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tup
     names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
     # Read once: several questions are asked of it.
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {FRONT} AS SELECT * FROM {relation} LIMIT {MOST_LOOKED_AT}")
-    spelling = _numbers(connection, names)._replace(dates=_dates(connection, names))
+    days = _true(connection, FRONT, {name: f"bool_and(regexp_full_match({quote(name)}, {literal(DAY_SHAPE)}))" for name in names})
+    spelling = _numbers(connection, names)._replace(dates=_dates(connection, days))
     every = f"(SELECT * FROM {relation} LIMIT {MOST_RECORDS})"
-    numbers, days = _number_columns(connection, names, spelling), _date_columns(connection, names, spelling, every)
-    tests = {name: f"bool_and({_all_numbers(name, spelling)})" for name in numbers} | {
-        name: _all_dates(name, spelling.dates) for name in days
-    }
-    held = _true(connection, every, tests)
-    kept = {name: one for name, one in (numbers | days).items() if name in held}
+    numbers, dates = _number_columns(connection, names, spelling), _date_columns(connection, days, spelling, every)
+    held = _true(connection, every, {name: f"bool_and({_all_numbers(name, spelling)})" for name in numbers})
+    kept = {name: numbers[name] for name in held} | dates
     connection.execute(f"DROP TABLE {FRONT}")
-    if not kept:
-        return Spelling(), relation
+    # What no column of the file is spelled like need not be said.
+    spelling = spelling if held else Spelling(dates=spelling.dates)
+    if len(_true(connection, every, {name: _all_dates(name, ISO) for name in dates})) == len(dates):
+        spelling = spelling._replace(dates=ISO)
     standard = ", ".join(f"{one} AS {quote(name)}" for name, one in kept.items())
-    return spelling, f"(SELECT * REPLACE ({standard}) FROM {relation})"
+    return spelling, f"(SELECT * REPLACE ({standard}) FROM {relation})" if kept else relation
 
 
 def spelling_keys(spelling: Spelling) -> Mapping[str, str]:
@@ -257,13 +259,16 @@ def _dates(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> str:
     found = _true(connection, FRONT, tests)
     orders = {name: [dates for other, dates in found if other == name] for name, _ in found}
     said = Counter(dates for one in orders.values() if len(one) == 1 for dates in one)
-    return max(said, key=lambda dates: (said[dates], -DATES.index(dates))) if said else Spelling().dates
+    return max(said, key=lambda dates: (said[dates], -DATES.index(dates))) if said else ISO
 
 
 def _all_dates(name: str, dates: str) -> str:
-    """Return the aggregate that is true if a column has values and all are moments in an order."""
-    moment = f"TRY_CAST({date_sql(quote(name), dates)} AS TIMESTAMP)"
-    return f"bool_and({quote(name)} IS NULL OR {moment} IS NOT NULL) AND count({quote(name)}) > 0"
+    """Return the aggregate that is true if a column has values and a run reads all as moments in an order, or by year, month and day."""
+    return f"bool_and({quote(name)} IS NULL OR {_moment(name, 'timestamp', dates)} IS NOT NULL) AND count({quote(name)}) > 0"
+
+
+def _moment(name: str, dtype: str, dates: str) -> str:
+    return typed_sql(quote(name), dtype, Spelling(dates=dates))
 
 
 def _number_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str], spelling: Spelling) -> dict[str, str]:
@@ -278,16 +283,17 @@ def _number_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str],
 
 
 def _date_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str], spelling: Spelling, every: str) -> dict[str, str]:
-    """Return the SQL of the standard spelling for each column of dates in the order of the file.
+    """Return the SQL of the standard spelling for each column of dates that are not all spelled so.
 
     A column that has a time in any value is read with times.
     """
-    if spelling.dates == Spelling().dates:
-        return {}
-    dates = {name: date_sql(quote(name), spelling.dates) for name in names}
     found = _true(connection, FRONT, {name: _all_dates(name, spelling.dates) for name in names})
-    timed = _true(connection, every, {name: f"bool_or(contains({dates[name]}, ':'))" for name in found})
-    return {name: f"TRY_CAST({dates[name]} AS {'TIMESTAMP' if name in timed else 'DATE'})::VARCHAR" for name in found}
+    read = _true(connection, every, {name: _all_dates(name, spelling.dates) for name in found})
+    standard = " OR ".join(READINGS[kind] for kind in ("date", "timestamp"))
+    plain = _true(connection, every, {name: f"bool_and({standard.format(quote(name))} OR {quote(name)} IS NULL)" for name in read})
+    left = [name for name in read if name not in plain]
+    timed = _true(connection, every, {name: f"bool_or(contains({quote(name)}, ':'))" for name in left})
+    return {name: f"{_moment(name, 'timestamp' if name in timed else 'date', spelling.dates)}::VARCHAR" for name in left}
 
 
 def _true(connection: duckdb.DuckDBPyConnection, relation: str, tests: Mapping[Key, str]) -> list[Key]:
