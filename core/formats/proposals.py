@@ -121,6 +121,7 @@ class Proposal:
         confidence: From 0 to 1.
         concept: What it seems to be; empty where neither name nor values suggest a concept.
         question: What is asked of it.
+        normalise: How its texts are read as a quasi-identifier, where spellings differ in case or blanks alone.
     """
 
     profile: ColumnProfile
@@ -131,6 +132,7 @@ class Proposal:
     confidence: float = 0.0
     concept: str = ""
     question: Question | None = None
+    normalise: tuple[str, ...] = ()
 
     @property
     def publish(self) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from core.columns.column_types import ALL
 from core.formats import proposals as proposed
 from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
@@ -220,12 +221,22 @@ def _listed(key: str, roles: Sequence[Role], decided: DraftContents, exposed: Ma
 def _entry(proposal: Proposal, decided: DraftContents) -> str:
     name = yaml_name(proposal.profile.name)
     if proposal.role == "quasi_identifier":
-        return f"{{name: {name}, hierarchy: {proposal.hierarchy}}}"
+        return f"{{name: {name}, hierarchy: {proposal.hierarchy}{normalise_words(proposal.normalise)}}}"
     if proposal.publish is None:
         return name
     # Spellings of one value would be several to l.
     spelled = proposal.profile.name in decided.values_kept and proposal.profile.kind == "text"
-    return f"{{name: {name}, publish: {proposal.publish}{', normalise: [case, space, empty]' if spelled else ''}}}"
+    return f"{{name: {name}, publish: {proposal.publish}{normalise_words(ALL if spelled else ())}}}"
+
+
+def _spelling_words(steps: Sequence[str]) -> str:
+    what = " or ".join({"case": "case", "space": "blanks"}[step] for step in steps)
+    return f"texts that differ in {what} alone are read as one" if steps else ""
+
+
+def normalise_words(steps: Sequence[str]) -> str:
+    """Return what the entry of a column says further where its texts are normalised, in YAML."""
+    return f", normalise: [{', '.join(steps)}]" if steps else ""
 
 
 def _person(person: Proposal | None) -> list[str]:
@@ -246,7 +257,7 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: DraftCont
     It has counts and shares, but no value.
     """
     asked = "" if one.question is None else "accepted, " if decided.accept else "DECIDE, "
-    parts = [f"{asked}{one.reason}", one.hint if one.role == "quasi_identifier" else ""]
+    parts = [f"{asked}{one.reason}", *((one.hint, _spelling_words(one.normalise)) if one.role == "quasi_identifier" else ())]
     if away := exposed.get(one.profile.name):
         parts.append(exposure_sentence(away, "people" if decided.person else "records"))
     # A line end in another column's name would end the comment, and what follows it would be YAML.

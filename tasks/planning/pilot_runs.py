@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from core.columns.coding import Coder
+from core.columns.column_types import normalised
 from core.columns.domains import Domain
 from core.formats.proposals import Kind, Proposal
 from core.hierarchies.hierarchy import build_hierarchy
@@ -70,6 +71,17 @@ def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column:
     nulls = int(numbers[-1]) if values.null_count else 0
     found = values.drop_null()
     return Domain(column, found.cast(pa.string()) if pa.types.is_large_string(found.type) else found, numbers[: len(found)], nulls)
+
+
+def normalised_domain(domain: Domain, steps: Sequence[str]) -> Domain:
+    """Return the domain of a column whose texts are normalised by some of the steps of ``normalised``."""
+    read = normalised(domain.values, steps)
+    if not steps or read is domain.values:
+        return domain
+    sums = pa.table({"value": read, "n": domain.counts}).group_by("value").aggregate([("n", "sum")]).sort_by("value")
+    values, counts = sums["value"].combine_chunks(), sums["n_sum"].to_numpy().astype(np.int64)
+    there = values.is_valid().to_numpy(zero_copy_only=False)
+    return replace(domain, values=values.drop_null(), counts=counts[there], nulls=domain.nulls + int(counts[~there].sum()))
 
 
 GOOD = 0.4
@@ -159,7 +171,8 @@ def _sample(connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[
     kinds = [cast(Kind | None, job.source.types.get(qid.name)) for qid in qids]
     named = [(qid.name, kind) for qid, kind in zip(qids, kinds, strict=True)]
     # Where persons are named the sample has one record of each, so that records are persons.
-    counted = (counted_values(connection, "sample", *one) for one in named)
+    steps = [job.columns.normalised.get(qid.name, []) for qid in qids]
+    counted = (normalised_domain(counted_values(connection, "sample", *one), each) for one, each in zip(named, steps, strict=True))
     domains = tuple(replace(domain, persons=domain.counts) if job.columns.person else domain for domain in counted)
     hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
     published = {name: guarded(name) for name in job.privacy.columns}
@@ -167,7 +180,8 @@ def _sample(connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[
     # All of them as one class must keep what is asked.
     check_promise(job, coding)
     columns = connection.sql(f"SELECT {', '.join(typed_column_sql(*one) for one in named)} FROM sample").to_arrow_table()
-    return _Sample(job, coding, [*(column.combine_chunks() for column in columns.columns), *published.values()])
+    read = (normalised(column.combine_chunks(), each) for column, each in zip(columns.columns, steps, strict=True))
+    return _Sample(job, coding, [*read, *published.values()])
 
 
 def _numbered(name: str, numbers: pa.Array) -> Domain:
