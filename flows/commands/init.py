@@ -47,7 +47,7 @@ def init(
     query: Query = None,
     types: Types = None,
     out: Annotated[Path, typer.Option(help="The job file to write; one that exists is not touched.")] = Path("job.yaml"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print roles and questions as JSON, and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print roles and questions as JSON; the job is written all the same.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Answer every question with its safest answer, and say which.")] = False,
 ) -> None:
     """Draft a commented job file that runs as it is, to be edited.
