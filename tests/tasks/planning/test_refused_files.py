@@ -14,6 +14,7 @@ from schemas.job.job import load_job
 from tasks.planning.draft import draft_job
 from tasks.planning.listed_hierarchies import draft_file
 from tasks.planning.open_sources import SourceOptions
+from tasks.planning.samples import MOST_LOOKED_AT
 from tests.jobs import write_csv
 
 AGES = [20 + row % 6 for row in range(60)]
@@ -83,3 +84,18 @@ def test_files_that_a_run_leaves_out_are_not_looked_at(tmp_path: Path) -> None:
     drafted = draft_job(SourceOptions((str(tmp_path / "in"),)), tmp_path / "job.yaml")
     assert drafted.records == len(AGES)
     assert load_job(tmp_path / "job.yaml").source.path == ["in/*.csv"]
+
+
+@pytest.mark.parametrize("named", ["in", "in/0.csv", "in/*.csv"])
+@pytest.mark.parametrize("front", [2, 3 * MOST_LOOKED_AT], ids=["at once", "further on"])
+def test_lines_that_end_differently_are_refused_in_the_words_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, front: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.csv").write_bytes(b"age,dx\n" + b"33,flu\n" * front + b"34,flu\r\n" * 2)
+    with pytest.raises(
+        SourceError, match=r"0\.csv' cannot be read as it is: a quote in the wrong place, or lines that do not all end alike"
+    ):
+        draft_file(SourceOptions((named,)), "age", tmp_path / "age.csv")
+    assert not (tmp_path / "age.csv").exists()
