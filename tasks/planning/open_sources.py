@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +19,9 @@ import pyarrow as pa
 
 from core.formats.proposals import ColumnProfile
 from schemas.errors.base import SkaldError, SourceError
+from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
-from schemas.job.formats import FORMATS, SourceFormat, format_of_connection
+from schemas.job.formats import FORMATS, SourceFormat, format_of_connection, format_of_suffix
 from schemas.job.job import Job, load_job
 from schemas.job.source import is_address, suffix
 from schemas.reading.given_jobs import given_job
@@ -34,6 +36,8 @@ from tasks.store.files import owner_only, private_folder
 from tasks.store.work import hold_work
 
 DATABASE = ("postgresql://", "postgres://")
+SERVER = "the database"
+"""What errors call a server, whose address may hold a password."""
 
 
 class SourceOptions(NamedTuple):
@@ -90,11 +94,16 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     """
     connection, ending = planning_connection(), ExitStack()
     sample: Sample | None = None
-    source, files, where, kind = _said(given, out.parent), [], " ".join(given.names) or "the database", "parquet"
+    source, files, kind = _said(given, out.parent), [], "parquet"
+    where = " ".join(one for one in given.names if not one.startswith(DATABASE)) or SERVER
     try:
         if _is_plain(given):
             files = source_files([Path(one) for one in given.names])
             source, where, kind = {"path": source_patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
+        else:
+            kind = _checked_format(given)
+        if FORMATS[kind].asks and given.table is None and given.query is None:
+            raise FileError.no_table_named("PostgreSQL" if where == SERVER else where)
         entry = FORMATS[kind] if files else None
         if entry and entry.sample:
             sample = entry.sample(connection, files)
@@ -143,6 +152,26 @@ def _is_plain(given: SourceOptions) -> bool:
     if given.table or given.query or given.types or not given.names:
         return False
     return not any(is_address(one) or _of_folders(Path(one)) or (glob.has_magic(one) and not Path(one).exists()) for one in given.names)
+
+
+def _checked_format(given: SourceOptions) -> str:
+    """Return the format of a source that is not a plain file; raise where a database is not asked what it is to be asked."""
+    database = any(one.startswith(DATABASE) for one in given.names)
+    asked = (given.table is not None) + (given.query is not None)
+    if database or not given.names:
+        if asked > 1:
+            raise FileError.no_table_named("PostgreSQL")
+        return format_of_connection().name
+    # Path.glob takes no absolute pattern.
+    here = [one for one in given.names if not is_address(one) and not Path(one).exists()]
+    if missing := [one for one in here if not glob.glob(one, recursive=True)]:  # noqa: PTH207
+        raise FileError.missing(missing)
+    entry = format_of_suffix(suffix(given.names[0]))
+    if asked and not entry.asks:
+        raise FileError.no_database(given.names[0])
+    if asked > 1:
+        raise FileError.no_table_named(given.names[0])
+    return entry.name
 
 
 def _of_folders(path: Path) -> bool:
@@ -234,4 +263,4 @@ def _stand_in(source: Mapping[str, Any], name: str, folder: Path) -> Job:
         "memory": "1GB",
         "target": f"releases/{name}",
     }
-    return load_job(given_job(said, folder))
+    return load_job(replace(given_job(said, folder), called="The job that would be drafted"))

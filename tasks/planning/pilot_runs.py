@@ -20,6 +20,7 @@ from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
 from core.recoding.release_order import record_hashes
 from schemas.errors.base import SkaldError, SourceError, nearest
+from schemas.errors.tables import FileError
 from schemas.job.job import Job, load_job
 from schemas.reading.given_jobs import GivenJob
 from tasks.counting.coding import CellCoder, Coding
@@ -43,7 +44,7 @@ def column_values(front: OpenSource, column: str) -> Domain:
     """
     names = [str(row[0]) for row in front.connection.execute("DESCRIBE everything").fetchall()]
     if column not in names:
-        raise SourceError.unknown_columns([f"'{column}'{nearest(column, names)}"])
+        raise FileError.no_column(column, nearest(column, names))
     kind = strictest_kinds(front.connection, [column])[column] if front.texts else None
     domain = counted_values(front.connection, "everything", column, kind)
     if not domain.records:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +16,7 @@ from tasks.planning.draft import draft_job
 from tasks.planning.listed_hierarchies import draft_file
 from tasks.planning.open_sources import SourceOptions
 from tasks.planning.samples import MOST_LOOKED_AT
-from tests.jobs import write_csv
+from tests.jobs import write_csv, write_parquet
 
 AGES = [20 + row % 6 for row in range(60)]
 TEXTS = [str(age) for age in AGES]
@@ -99,3 +100,30 @@ def test_lines_that_end_differently_are_refused_in_the_words_of_a_run(
     ):
         draft_file(SourceOptions((named,)), "age", tmp_path / "age.csv")
     assert not (tmp_path / "age.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "sentence"),
+    [
+        (("nowhere",), {"table": "x"}, "Not found: 'nowhere'."),
+        (("no*.csv",), {}, r"Not found: 'no\*\.csv'\."),
+        (("in",), {"table": "x"}, "not named like a database .* Leave out --table and --query"),
+        (("a.duckdb",), {}, "'a.duckdb' is a database. Name one of its tables with --table"),
+        (("a.duckdb",), {"table": "t", "query": "SELECT 1"}, "'a.duckdb' is a database. .* and not both"),
+        (("postgresql://reader:secret@host/shop",), {}, "'PostgreSQL' is a database. Name one of its tables with --table"),
+        (("a.duckdb",), {"table": "nope"}, r"DuckDB could not read the table or run the query\."),
+        (("in",), {"column": "ages"}, r"The source has no column 'ages' \(did you mean 'age'\?\)"),
+    ],
+)
+def test_whoever_gives_no_job_reads_of_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], rows: dict[str, str], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_parquet(tmp_path / "in", pa.table({"age": AGES}))
+    with duckdb.connect("a.duckdb") as made:
+        made.execute("CREATE TABLE t AS SELECT 33 AS age")
+    given = SourceOptions(names, rows.get("table"), rows.get("query"))
+    with pytest.raises(SkaldError, match=sentence) as refused:
+        draft_file(given, rows.get("column", "age"), tmp_path / "age.csv")
+    assert "job" not in str(refused.value)
+    assert "secret" not in str(refused.value)
