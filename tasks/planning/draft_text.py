@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from core.columns.column_types import ALL
 from core.formats import proposals as proposed
 from core.formats.concept_names import Role
-from core.formats.proposals import Proposal
+from core.formats.proposals import ColumnProfile, Proposal
 from schemas.errors.base import counted
 from tasks.planning.evidence import ExposedPeople, Exposures
 from tasks.planning.profiles import MOST_RECORDS
@@ -207,8 +207,13 @@ def _source(decided: DraftContents) -> str:
     lines = ["source:", *(f"  {key}: {_yaml(value)}" for key, value in said.items())]
     typed = [one.profile for one in decided.proposals if one.profile.kind not in {"text", "other"}]
     if decided.texts and typed:
-        lines += ["  types:  # all others are text", *(f"    {yaml_name(one.name)}: {one.kind}" for one in typed)]
+        lines += ["  types:  # all others are text", *(f"    {yaml_name(one.name)}: {type_of_texts(one)}" for one in typed)]
     return "\n".join(lines)
+
+
+def type_of_texts(profile: ColumnProfile) -> str:
+    """Return the type that a job gives the texts of a column."""
+    return "timestamptz" if profile.zoned else profile.kind
 
 
 def _listed(key: str, roles: Sequence[Role], decided: DraftContents, exposed: Mapping[str, ExposedPeople]) -> list[str]:

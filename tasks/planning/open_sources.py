@@ -62,6 +62,7 @@ class OpenSource(NamedTuple):
         connection: Has it as two views: ``everything``, and of that the first records as ``source``.
         source: What a job says under ``source``, but for types.
         texts: Whether every column is read as text, so that the job gives the types.
+        zoned: The columns of moments with an offset, which the views have in UTC.
         where: What an error calls it, and ``kind`` its format.
         files: Files of this machine that the user named, or that are in a folder of that name.
         schemas: The columns of each file, by what a user calls it; none where they are not known.
@@ -70,6 +71,7 @@ class OpenSource(NamedTuple):
     connection: duckdb.DuckDBPyConnection
     source: Mapping[str, Any]
     texts: bool
+    zoned: frozenset[str]
     where: str
     kind: str
     files: tuple[Path, ...]
@@ -112,7 +114,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
-        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files), sample.schemas)
+        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, sample.zoned, where, kind, tuple(files), sample.schemas)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error:
@@ -138,7 +140,7 @@ def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
     columns, records = profile_columns(front.connection, texts=front.texts, unfit=unfit)
     if not records:
         raise SourceError.empty(len(front.files))
-    return columns, records
+    return tuple(replace(one, zoned=one.name in front.zoned) for one in columns), records
 
 
 def _explained(sample: Sample) -> SkaldError | None:

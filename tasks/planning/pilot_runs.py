@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from uuid import uuid4
 
 import duckdb
@@ -15,7 +15,7 @@ import pyarrow as pa
 from core.columns.coding import Coder
 from core.columns.column_types import normalised
 from core.columns.domains import Domain
-from core.formats.proposals import Kind, Proposal
+from core.formats.proposals import Proposal
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
 from core.recoding.release_order import record_hashes
@@ -32,7 +32,11 @@ from tasks.records.coding import JobRecords
 from tasks.records.recodings import recode_with_method
 from tasks.store.database import quote
 
-CASTS: dict[Kind, str] = {"integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
+CASTS: dict[str, str] = {
+    "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE",
+    # Moments with an offset are looked at in UTC, in which they are published.
+    **dict.fromkeys(("timestamp", "timestamptz"), "TIMESTAMP"),
+}  # fmt: skip
 
 
 def column_values(front: OpenSource, column: str) -> Domain:
@@ -52,12 +56,12 @@ def column_values(front: OpenSource, column: str) -> Domain:
     return domain
 
 
-def typed_column_sql(column: str, kind: Kind | None) -> str:
+def typed_column_sql(column: str, kind: str | None) -> str:
     """Return the SQL expression of a column, cast to a kind if its texts are read so."""
     return f"CAST({quote(column)} AS {CASTS[kind]})" if kind in CASTS else quote(column)
 
 
-def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column: str, kind: Kind | None) -> Domain:
+def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column: str, kind: str | None) -> Domain:
     """Count the distinct values of a column of a view or table; return its domain.
 
     Args:
@@ -169,7 +173,7 @@ class _Sample(NamedTuple):
 def _sample(connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> _Sample:
     job = load_job(GivenJob(text, folder))
     qids = job.columns.quasi_identifiers
-    kinds = [cast(Kind | None, job.source.types.get(qid.name)) for qid in qids]
+    kinds = [job.source.types.get(qid.name) for qid in qids]
     named = [(qid.name, kind) for qid, kind in zip(qids, kinds, strict=True)]
     # Where persons are named the sample has one record of each, so that records are persons.
     steps = [job.columns.normalised.get(qid.name, []) for qid in qids]

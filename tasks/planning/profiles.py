@@ -32,7 +32,9 @@ READINGS: Mapping[Kind, str] = {
     "integer": "regexp_full_match({0}, '-?(0|[1-9][0-9]{{0,17}})')",
     "double": "regexp_full_match({0}, '-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]+)?')",
     "date": "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}') AND try_cast({0} AS DATE) IS NOT NULL",
-    "timestamp": "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T].*') AND try_cast({0} AS TIMESTAMP) IS NOT NULL",
+    # Without an offset and with six digits behind the point, as a run takes it.
+    "timestamp": "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T][0-9:]+([.][0-9]{{0,6}}0*)?') "
+    "AND try_cast({0} AS TIMESTAMP) IS NOT NULL",
 }
 
 

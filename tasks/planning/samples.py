@@ -41,6 +41,7 @@ class Sample:
         relation: What DuckDB reads them as.
         keys: What ``source`` says of them besides their path.
         texts: Whether every column is read as text, so that the job gives the types.
+        zoned: The columns of moments with an offset, which the relation has in UTC.
         schemas: The columns of each file, by what a user calls it; none where they are not known.
         close: Removes what was made for reading, such as private copies in UTF-8.
         explain: Returns what is wrong with files that DuckDB cannot read, in a sentence without values, where that is known.
@@ -49,6 +50,7 @@ class Sample:
     relation: str
     keys: Mapping[str, str] = field(default_factory=dict)
     texts: bool = False
+    zoned: frozenset[str] = frozenset()
     schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
     close: Callable[[], None] = ExitStack().close
     explain: Callable[[], SkaldError | None] = lambda: None
@@ -109,7 +111,8 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
         keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
         schemas = {str(file): pa.schema([(name, pa.string()) for name in header]) for file, header in zip(files, names, strict=True)}
         said = {**keys, **spelling_keys(spelling)}
-        return Sample(spelled, said, texts=True, schemas=schemas, close=opened.pop_all().close, explain=explain)
+        zoned, spelled = moments_in_utc(connection, spelled, spelling)
+        return Sample(spelled, said, texts=True, zoned=zoned, schemas=schemas, close=opened.pop_all().close, explain=explain)
 
 
 def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
@@ -217,6 +220,25 @@ def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tup
         spelling = spelling._replace(dates=ISO)
     standard = ", ".join(f"{one} AS {quote(name)}" for name, one in kept.items())
     return spelling, f"(SELECT * REPLACE ({standard}) FROM {relation})" if kept else relation
+
+
+def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, spelling: Spelling) -> tuple[frozenset[str], str]:
+    """Return the columns of moments with an offset, and a relation that has these in UTC, without one.
+
+    Args:
+        connection: Reads the file.
+        relation: Reads it, all columns as text.
+        spelling: Of the file.
+    """
+    names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
+    moments = {name: typed_sql(quote(name), "timestamptz", spelling) for name in names}
+    found = names
+    for most in (1, MOST_LOOKED_AT, MOST_RECORDS):
+        read = f"(SELECT * FROM {relation} LIMIT {most})"
+        found = _true(connection, read, {name: f"bool_and({quote(name)} IS NULL OR {moments[name]} IS NOT NULL)" for name in found})
+    found = _true(connection, f"(SELECT * FROM {relation} LIMIT {MOST_RECORDS})", {name: f"count({quote(name)}) > 0" for name in found})
+    utc = ", ".join(f"({moments[name]} AT TIME ZONE 'UTC')::VARCHAR AS {quote(name)}" for name in found)
+    return frozenset(found), f"(SELECT * REPLACE ({utc}) FROM {relation})" if found else relation
 
 
 def spelling_keys(spelling: Spelling) -> Mapping[str, str]:

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from schemas.reading.typed_texts import ISO, Spelling, typed_sql
 from tasks.planning.draft import draft_job
+from tasks.planning.draft_text import type_of_texts
 from tasks.planning.open_sources import SourceOptions, open_for_draft, profile_source
+from tasks.planning.pilot_runs import typed_column_sql
 from tasks.planning.samples import MOST_LOOKED_AT, detect_spelling
 
 COMMA = {"decimal": ","}
@@ -166,6 +168,28 @@ def test_columns_of_dates_are_dates_to_the_draft_and_to_a_run(tmp_path: Path, fo
         run = front.connection.execute(f"SELECT {read} FROM read_csv('{tmp_path / 'people.csv'}', all_varchar = true)").fetchall()
     expected = [day if text else None for text, day in zip(texts, DAYS, strict=True)]
     assert ([one for (one,) in run], [one and date.fromisoformat(one) for (one,) in days]) == (expected, expected)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "zoned"),
+    [
+        (["2024-01-31T10:00:00Z", "2024-01-31 10:00+01", ""], "timestamp", True),
+        (["2024-01-31T10:00:00.5Z", "2024-01-31 10:00"], "text", False),
+        (["2024-01-31 10:00:00.123456", "2024-01-31T10:00", ""], "timestamp", False),
+        (["2024-01-31 10:00:00.1234567", "2024-01-31 10:00"], "text", False),
+    ],
+)
+def test_moments_are_of_a_type_that_a_run_reads(tmp_path: Path, texts: list[str], kind: str, zoned: bool) -> None:
+    (tmp_path / "people.csv").write_text("\n".join(["seen,note", *(f"{text},x" for text in texts)]))
+    with open_for_draft(SourceOptions((str(tmp_path / "people.csv"),)), tmp_path / "job.yaml") as front:
+        [seen, _], _ = profile_source(front)
+        assert (seen.kind, seen.zoned) == (kind, zoned)
+        front.connection.execute("SET TimeZone = 'UTC'")
+        run = f"SELECT {typed_sql('seen', type_of_texts(seen))} FROM read_csv('{tmp_path / 'people.csv'}', all_varchar = true)"
+        read = front.connection.execute(f"SELECT ({typed_column_sql('seen', kind)})::VARCHAR FROM everything").fetchall()
+        as_run = front.connection.execute(f"SELECT replace(column0::VARCHAR, '+00', '') FROM ({run}) AS run (column0)").fetchall()
+    assert read == as_run
+    assert [one is None for (one,) in read] == [not text for text in texts]
 
 
 def test_a_time_further_on_is_not_cut_off() -> None:
