@@ -220,7 +220,7 @@ def _exposures(
 
 
 def _alone(connection: duckdb.DuckDBPyConnection, columns: Sequence[str], *, persons: bool) -> int:
-    """Count the records, or persons, with a combination that no other has; a record of nobody makes nobody unique."""
+    """Count the records, or persons, with a combination that no other has; nulls are no person."""
     if not columns:
         return 0
     one = "SELECT min(person) AS person" if persons else "SELECT 1"

@@ -157,7 +157,7 @@ def _is_plain(given: SourceOptions) -> bool:
 
 
 def _checked_format(given: SourceOptions) -> str:
-    """Return the format of a source that is not a plain file; raise where a database is not asked what it is to be asked."""
+    """Return the format of a source that is no plain file; raise if table or query do not fit it."""
     database = any(one.startswith(DATABASE) for one in given.names)
     asked = (given.table is not None) + (given.query is not None)
     if database or not given.names:

@@ -285,7 +285,7 @@ def _dates(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> str:
 
 
 def _all_dates(name: str, dates: str) -> str:
-    """Return the aggregate that is true if a column has values and a run reads all as moments in an order, or by year, month and day."""
+    """Return the aggregate that is true if a column has values and a run reads all of them as moments."""
     return f"bool_and({quote(name)} IS NULL OR {_moment(name, 'timestamp', dates)} IS NOT NULL) AND count({quote(name)}) > 0"
 
 

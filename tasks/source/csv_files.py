@@ -295,7 +295,7 @@ def texts_sql(paths: Sequence[Path], names: Sequence[str], delimiter: str, optio
 
 
 def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str, names: Sequence[str], delimiter: str) -> SkaldError | None:
-    """Return the error of a CSV file with wrong line ends, or with rows of too few or too many fields; None if it has neither.
+    """Return the error of a CSV file's line ends, or of rows with too few or many fields; else None.
 
     Args:
         connection: Reads the file.
