@@ -1,8 +1,6 @@
 """Proposals for a first job: roles of columns from their names, values, types and counts.
 
-Unsure roles become questions.
-
-The person column has many values, each in several records. It does not number visits, orders or wards.
+Unsure roles become questions. The person column has many values, each in several records. It does not number visits, orders or wards.
 """
 
 from __future__ import annotations
@@ -65,6 +63,7 @@ class ColumnProfile:
         negative: Whether a number is less than zero.
         top: Share of the records with the most frequent value, about.
         value_patterns: Patterns of the values that may identify a person.
+        zoned: Whether texts of moments give their offset, so that they are of type ``timestamptz``; they are looked at in UTC.
         obstacle: Why values cannot be coarsened; those of kind ``other`` cannot be shared either. Empty if they can.
     """
 
@@ -83,6 +82,7 @@ class ColumnProfile:
     top: float = 0.0
     value_patterns: tuple[str, ...] = ()
     obstacle: str = ""
+    zoned: bool = False
 
     @property
     def uniqueness(self) -> float:
@@ -121,6 +121,7 @@ class Proposal:
         confidence: From 0 to 1.
         concept: What it seems to be; empty where neither name nor values suggest a concept.
         question: What is asked of it.
+        normalise: How its texts are read as a quasi-identifier, where spellings differ in case or blanks alone.
     """
 
     profile: ColumnProfile
@@ -131,6 +132,7 @@ class Proposal:
     confidence: float = 0.0
     concept: str = ""
     question: Question | None = None
+    normalise: tuple[str, ...] = ()
 
     @property
     def publish_setting(self) -> str | None:
@@ -270,10 +272,7 @@ def _by_counts(profile: ColumnProfile) -> Judged:
 
 
 def hierarchy_of(profile: ColumnProfile) -> tuple[str | None, str]:
-    """Return a YAML hierarchy that fits a column's type, and a hint for a better one.
-
-    The hierarchy is None where no kind fits.
-    """
+    """Return a YAML hierarchy that fits a column's type, None where none does, and a hint."""
     match profile.kind:
         case "boolean":
             return '{tree: {"*": ["true", "false"]}}', ""

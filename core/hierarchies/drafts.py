@@ -75,6 +75,8 @@ OTHER, STAR = "other", "*"
 RANGES = "ranges, joined with their neighbours"
 RARE = (0.01, 0.05, 0.2)
 """Shares of all records below which values are folded, level by level."""
+CLEARLY = 0.5
+"""How frequent rare values are on average, at most, measured by those that are kept."""
 MOST_BINS = 5
 """The finest bins of numbers are 2 to this power."""
 LONGEST_CODE = 12
@@ -211,10 +213,19 @@ def _words(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
 
 
 def _frequencies(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
-    """Keep the frequent values and fold all others into one group, with fewer kept at each level."""
+    """Keep the frequent values and fold the rare ones into one group, with fewer kept at each level.
+
+    No value is rare that has its even share. Where those below a share are about as frequent as the others, none is rare.
+    """
     names, inverse = np.unique(np.asarray(values, dtype=object), return_inverse=True)
-    share = np.bincount(inverse, counts, len(names)) / max(counts.sum(), 1)
-    return [[value if share[place] >= least else OTHER for value, place in zip(values, inverse, strict=True)] for least in RARE]
+    records = np.bincount(inverse, counts, len(names))
+    share = records / max(counts.sum(), 1)
+    levels = []
+    for least in RARE:
+        rare = (share < least) & (records * len(names) < counts.sum())
+        if rare.any() and share[rare].mean() <= CLEARLY * share[~rare].mean():
+            levels.append([OTHER if rare[place] else value for value, place in zip(values, inverse, strict=True)])
+    return levels
 
 
 Row = tuple[str, ...]

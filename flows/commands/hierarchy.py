@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from flows.commands.init import Query, TableName
 from flows.terminal.screen import NameTable, Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
@@ -27,6 +28,8 @@ def draft_hierarchy_file(
     source: Annotated[list[str], typer.Argument(metavar="SOURCE", help="Files, their folder, a pattern or s3://….", show_default=False)],
     column: ColumnName,
     out: Annotated[Path, typer.Option(metavar="FILE.csv", help="The file to write; one that exists is not touched.", show_default=False)],
+    table: TableName = None,
+    query: Query = None,
 ) -> None:
     """Write a first hierarchy of a column from its values, to be edited.
 
@@ -37,7 +40,7 @@ def draft_hierarchy_file(
     from tasks.planning.listed_hierarchies import draft_file
     from tasks.planning.open_sources import SourceOptions
 
-    drafted = draft_file(SourceOptions(tuple(source)), column, out)
+    drafted = draft_file(SourceOptions(tuple(source), table, query), column, out)
     console = Screen(highlight=False)
     console.print(_levels(drafted.draft.groups))
     values = counted(len(drafted.draft.rows), "value")

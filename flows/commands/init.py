@@ -47,7 +47,7 @@ def init(
     query: Query = None,
     types: Types = None,
     out: Annotated[Path, typer.Option(help="The job file to write; one that exists is not touched.")] = Path("job.yaml"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print roles and questions as JSON, and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print roles and questions as JSON; the job is written all the same.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Answer every question with its safest answer, and say which.")] = False,
 ) -> None:
     """Draft a commented job file that runs as it is, to be edited.
@@ -91,7 +91,7 @@ def _as_json(drafted: "DraftedJob", out: Path) -> dict[str, object]:
 def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
     """Print the drafted roles, reasons and questions."""
     from schemas.errors.base import counted
-    from tasks.planning.draft_text import next_commands_sentence
+    from tasks.planning.draft_text import counted_among, next_commands_sentence
 
     alone = Column("alone", justify="right"), Column("with others", justify="right")
     shown = NameTable(Column("column", overflow="fold"), "proposed", "because", *alone, box=None, header_style="bold")
@@ -99,11 +99,13 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
     for one in sorted(drafted.proposals, key=lambda one: (one.question is None, list(ROLES).index(one.role))):
         asked = "" if one.question is None else "accepted: " if accept else "for you to decide: "
         publish = f", {one.publish_setting}" if one.publish_setting else ""
-        away = drafted.exposed.get(one.profile.name)
+        away = drafted.exposed.columns.get(one.profile.name)
         shares = (f"{away.alone:.1%}", f"{away.together:.1%}") if away else ("", "")
         shown.add_row(Text(one.profile.name), f"{asked}{ROLES[one.role]}{publish}", one.reason, *shares)
     console = Screen(highlight=False)
     console.print(shown)
+    if (among := counted_among(drafted.exposed, drafted.unit, drafted.records)) != f"all {drafted.unit}s":
+        console.print(Text(f"\nalone, with others: of {among}."))
     for number, question in enumerate(drafted.questions, 1):
         answer = "Accepted" if accept else "Meanwhile, and safest"
         console.print(Text(f"\n{number}. {question.question} {', '.join(question.columns)}"))

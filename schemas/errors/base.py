@@ -148,7 +148,7 @@ class SourceError(SkaldError):
         """Two files of one source have different columns or types."""
         return cls(
             f"'{shown_path(file)}' and '{shown_path(first)}' differ in {listed(columns)} (missing, added or of another type). "
-            "All files of a source must have the same columns and types, unless the job says source.schema: evolve."
+            "All files of a source must have the same columns and types, unless a job says source.schema: evolve."
         )
 
     @classmethod
@@ -217,7 +217,7 @@ class SourceError(SkaldError):
         Each fault names a column and a count.
         """
         return cls(
-            f"'{shown_path(file)}' does not fit the job: {'; '.join(faults)}. Mend the file, or correct source.types, "
+            f"'{shown_path(file)}' cannot be read as it is: {'; '.join(faults)}. Mend the file, or correct source.types, "
             f"delimiter or null_values."
         )
 

@@ -119,12 +119,14 @@ class DatabaseError(SourceError):
 
     @classmethod
     def refused(cls, kind: str, state: str | None) -> DatabaseError:
-        """Database could not run the query.
+        """Database could not run the query, or read the table.
 
         Its own message may hold values, so only the error code is shown.
         """
         code = f" (SQLSTATE {state})" if state else ""
-        return cls(f"{kind} could not run the job's query{code}. Try it there, where the whole message can be read: it may hold data.")
+        return cls(
+            f"{kind} could not read the table or run the query{code}. Try it there, where the whole message can be read: it may hold data."
+        )
 
     @classmethod
     def no_table(cls, file: str, table: str, known: Sequence[str]) -> DatabaseError:

@@ -174,7 +174,7 @@ class FileError(SourceError):
         return cls(
             f"'{shown_path(file)}' has one column where the delimiter is {delimiter}, and {counted(fields, 'column')} "
             f"where it is {other}. Say "
-            f"source.delimiter: {other} in the job."
+            f"source.delimiter: {other}."
         )
 
     @classmethod
@@ -206,7 +206,7 @@ class FileError(SourceError):
         """First line of the CSV file is a spreadsheet's ``sep=`` line."""
         return cls(
             f"The first line of '{shown_path(file)}' is 'sep=', by which spreadsheets are told the delimiter. Remove it, so that the first "
-            "line names the columns, and say source.delimiter in the job."
+            "line names the columns, and say source.delimiter."
         )
 
     @classmethod
@@ -222,6 +222,21 @@ class FileError(SourceError):
     def missing(cls, paths: Sequence[str]) -> FileError:
         """Nothing has the name that a command was given."""
         return cls(f"Not found: {listed(map(shown_path, paths))}. Check the name, and the folder that you are in.")
+
+    @classmethod
+    def no_column(cls, column: str, near: str) -> FileError:
+        """Column that a command was given is in no file; ``near`` is a clause on the name that it may have."""
+        return cls(f"The source has no column '{column}'{near}. Check the name; case and blanks count.")
+
+    @classmethod
+    def no_database(cls, name: str) -> FileError:
+        """Table or query of a source that is no database."""
+        return cls(f"'{shown_path(name)}' is not named like a database (.duckdb or .ddb). Leave out --table and --query, or rename it.")
+
+    @classmethod
+    def no_table_named(cls, name: str) -> FileError:
+        """Database of which a command was given neither a table nor a query, or both."""
+        return cls(f"'{shown_path(name)}' is a database. Name one of its tables with --table, or give --query, and not both.")
 
     @classmethod
     def no_data_files(cls, folders: Sequence[str], kinds: str) -> FileError:

@@ -26,7 +26,7 @@ from schemas.errors.base import StorageError
 from schemas.job.publish import SHARED
 from tasks.planning.draft_text import PERSON, DraftContents, Question, job_text, questions_of
 from tasks.planning.evidence import (
-    ExposedPeople,
+    Exposures,
     columns_exposures,
     columns_that_repeat,
     determines_column,
@@ -81,7 +81,8 @@ class DraftedJob(NamedTuple):
         records: How many were looked at.
         gcp: What it would lose, tried on a sample; None where it could not be tried.
         hierarchy_files: Files of hierarchies that were written.
-        exposed: By column that is published what it gives away.
+        exposed: What the columns that are published give away.
+        unit: What k counts, a record or a person.
         promises: What that keeps, in words.
         obstacle: Why it does not run yet, in a sentence; empty if it does.
     """
@@ -91,7 +92,8 @@ class DraftedJob(NamedTuple):
     records: int
     gcp: float | None
     hierarchy_files: tuple[Path, ...]
-    exposed: dict[str, ExposedPeople]
+    exposed: Exposures
+    unit: str
     promises: str
     obstacle: str
 
@@ -128,7 +130,8 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
         sampled = draw_sample(front.connection, person.profile.name if person else None)
         decided, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
     write_atomically(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
-    return DraftedJob(decided.proposals, questions, records, gcp, tuple(ladders), exposed, decided.promises, decided.obstacle)
+    unit = "person" if person else "record"
+    return DraftedJob(decided.proposals, questions, records, gcp, tuple(ladders), exposed, unit, decided.promises, decided.obstacle)
 
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
@@ -195,7 +198,7 @@ def _rank(one: Proposal) -> tuple[bool, int, float]:
 
 def _tried(
     front: OpenSource, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
-) -> tuple[DraftContents, str, float | None, dict[str, ExposedPeople], tuple[Question, ...]]:
+) -> tuple[DraftContents, str, float | None, Exposures, tuple[Question, ...]]:
     """Try the proposals on a sample; return what the draft says, its text, loss, exposure and questions."""
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
     surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]
@@ -228,7 +231,7 @@ def _tried(
     known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
     published = [one.profile.name for one in final.proposals if one.publish_setting or one.role == "quasi_identifier"]
     others = {name: [other for other in known if other != name] for name in published}
-    exposed = columns_exposures(front.connection, others)
+    exposed = columns_exposures(front.connection, others, person.profile.name if person else None, records)
     questions = questions_of(final.proposals)
     written = partial(job_text, final, out, exposed=exposed, questions=questions)
     return final, written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions

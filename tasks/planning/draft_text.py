@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from core.columns.column_types import ALL
 from core.formats import proposals as proposed
 from core.formats.concept_names import Role
-from core.formats.proposals import Proposal
+from core.formats.proposals import ColumnProfile, Proposal
 from schemas.errors.base import counted
-from tasks.planning.evidence import ExposedPeople
+from tasks.planning.evidence import ExposedPeople, Exposures
 from tasks.planning.profiles import MOST_RECORDS
 
 WORDING: Mapping[proposed.Question, tuple[str, str]] = {
@@ -142,7 +143,7 @@ def job_text(
     *,
     method: str,
     figures: Mapping[str, float] | None = None,
-    exposed: Mapping[str, ExposedPeople] | None = None,
+    exposed: Exposures | None = None,
     questions: Sequence[Question] = (),
 ) -> str:
     """Return the YAML text of a drafted job file, with comments.
@@ -152,14 +153,15 @@ def job_text(
         out: The file.
         method: The line that says by which method.
         figures: What each method that was tried loses on a sample.
-        exposed: By column that is published what it gives away.
+        exposed: What the columns that are published give away.
         questions: What the user is asked.
     """
     looked = counted(decided.records, "record") + (" at the front" if decided.records == MOST_RECORDS else "")
-    away = exposed or {}
+    away = exposed.columns if exposed else {}
     parts = [
         f"# A first job, drafted from {counted(len(decided.proposals), 'column')} and {looked}.",
         f"# {decided.obstacle or 'It runs as it is.'} Read every line all the same: a proposal is a guess from names, values and counts.",
+        *(_shares(exposed, decided) if exposed else []),
         *_asked(decided, out, questions),
         "",
         "version: 1",
@@ -209,8 +211,13 @@ def _source(decided: DraftContents) -> str:
     lines = ["source:", *(f"  {key}: {_yaml(value)}" for key, value in said.items())]
     typed = [one.profile for one in decided.proposals if one.profile.kind not in {"text", "other"}]
     if decided.texts and typed:
-        lines += ["  types:  # all others are text", *(f"    {yaml_name(one.name)}: {one.kind}" for one in typed)]
+        lines += ["  types:  # all others are text", *(f"    {yaml_name(one.name)}: {type_of_texts(one)}" for one in typed)]
     return "\n".join(lines)
+
+
+def type_of_texts(profile: ColumnProfile) -> str:
+    """Return the type that a job gives the texts of a column."""
+    return "timestamptz" if profile.zoned else profile.kind
 
 
 def _listed(key: str, roles: Sequence[Role], decided: DraftContents, exposed: Mapping[str, ExposedPeople]) -> list[str]:
@@ -223,12 +230,22 @@ def _listed(key: str, roles: Sequence[Role], decided: DraftContents, exposed: Ma
 def _entry(proposal: Proposal, decided: DraftContents) -> str:
     name = yaml_name(proposal.profile.name)
     if proposal.role == "quasi_identifier":
-        return f"{{name: {name}, hierarchy: {proposal.hierarchy}}}"
+        return f"{{name: {name}, hierarchy: {proposal.hierarchy}{normalise_words(proposal.normalise)}}}"
     if proposal.publish_setting is None:
         return name
     # Spellings of one value would be several to l.
     spelled = proposal.profile.name in decided.values_kept and proposal.profile.kind == "text"
-    return f"{{name: {name}, publish: {proposal.publish_setting}{', normalise: [case, space, empty]' if spelled else ''}}}"
+    return f"{{name: {name}, publish: {proposal.publish_setting}{normalise_words(ALL if spelled else ())}}}"
+
+
+def _spelling_words(steps: Sequence[str]) -> str:
+    what = " or ".join({"case": "case", "space": "blanks"}[step] for step in steps)
+    return f"texts that differ in {what} alone are read as one" if steps else ""
+
+
+def normalise_words(steps: Sequence[str]) -> str:
+    """Return what the entry of a column says further where its texts are normalised, in YAML."""
+    return f", normalise: [{', '.join(steps)}]" if steps else ""
 
 
 def _person(person: Proposal | None) -> list[str]:
@@ -249,18 +266,40 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: DraftCont
     It has counts and shares, but no value.
     """
     asked = "" if one.question is None else "accepted, " if decided.accept else "DECIDE, "
-    parts = [f"{asked}{one.reason}", one.hint if one.role == "quasi_identifier" else ""]
+    parts = [f"{asked}{one.reason}", *((one.hint, _spelling_words(one.normalise)) if one.role == "quasi_identifier" else ())]
     if away := exposed.get(one.profile.name):
         parts.append(exposure_sentence(away, "people" if decided.person else "records"))
     # A line end in another column's name would end the comment, and what follows it would be YAML.
     return "".join(one if one.isprintable() else " " for one in "; ".join(part for part in parts if part))
 
 
+def counted_among(exposed: Exposures, unit: str, records: int) -> str:
+    """Return among whom shares of unique people were counted: all that were read, or a sample.
+
+    Args:
+        exposed: The shares.
+        unit: What k counts, a record or a person.
+        records: How many were read.
+    """
+    if exposed.sampled:
+        return f"a sample of {counted(exposed.people, unit)}"
+    return f"the first {records:,} records" if records == MOST_RECORDS else f"all {unit}s"
+
+
+def _shares(exposed: Exposures, decided: DraftContents) -> list[str]:
+    """Return the comment lines that say what the shares behind columns are of."""
+    unit = "person" if decided.person else "record"
+    return [
+        f"# Percentages are of {counted_among(exposed, unit, decided.records)}: those unique by a column alone, by it with the other",
+        "# quasi-identifiers, and by the others without it.",
+    ]
+
+
 def exposure_sentence(away: ExposedPeople, unit: str) -> str:
     """Return a phrase on the share of people who are unique by a column, alone and with the others."""
     figures = f"alone by it {away.alone:.1%} of the {unit}"
     if away.without or away.together > away.alone:
-        figures += f", with the others {away.together:.1%}, by those {away.without:.1%}"
+        figures += f", with the others {away.together:.1%}, without it {away.without:.1%}"
     return figures
 
 

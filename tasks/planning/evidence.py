@@ -92,7 +92,7 @@ UNTIDY = 0.01
 
 
 class ExposedPeople(NamedTuple):
-    """Shares of the sample's records that are unique by a column and by others.
+    """Shares of the people, or records, that are unique by a column and by others.
 
     Attributes:
         alone: By this column.
@@ -153,28 +153,77 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
     return int(records)
 
 
-def columns_exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, ExposedPeople]:
-    """Return by column the shares of sample records that it makes unique, alone and with the others.
+class Exposures(NamedTuple):
+    """What published columns give away, and of how many people that was counted.
+
+    Attributes:
+        columns: By column, the shares of people who are unique by it.
+        people: Among how many that was counted: persons where a column names them, else records.
+        sampled: Whether these are a sample.
+    """
+
+    columns: Mapping[str, ExposedPeople]
+    people: int
+    sampled: bool
+
+
+MOST_GROUPED = 20_000_000
+"""Records of all statements together up to which every record is counted, which takes seconds; beyond it a sample is."""
+
+
+def columns_exposures(
+    connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], person: str | None, records: int, most: int = MOST_GROUPED
+) -> Exposures:
+    """Return by column the shares of people that it makes unique, alone and with the others.
+
+    All records are counted where that is cheap, as a plan does, else those of the sample.
 
     Args:
-        connection: Has the table.
+        connection: Has the view ``source`` and the table ``sample``.
         columns: The columns, each with the other columns that may be known together with it.
+        person: The column that names the person of a record; None where every record is a person of its own.
+        records: Of the source.
+        most: How many records all statements together may read.
     """
-    [(records,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
+    statements = {frozenset(names) for name, others in columns.items() for names in ((name,), (*others, name), others) if names}
+    [(drawn,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
+    if drawn < records and records * len(statements) <= most:
+        try:
+            return _exposures(connection, "source", columns, person, sampled=False)
+        except duckdb.OutOfMemoryException:
+            # Nothing is spilt while a job is drafted.
+            pass
+    return _exposures(connection, "sample", columns, person, sampled=drawn < records)
+
+
+def _exposures(
+    connection: duckdb.DuckDBPyConnection, relation: str, columns: Mapping[str, Sequence[str]], person: str | None, *, sampled: bool
+) -> Exposures:
+    names = sorted({*columns, *(other for others in columns.values() for other in others)})
+    place = {name: f"column_{number}" for number, name in enumerate(names)}
+    # Texts are read once. Of a million records, two have one digest by chance in one table out of 37 million.
+    digests = ", ".join([*(f"hash({quote(name)}) AS {place[name]}" for name in names), f"{quote(person) if person else '0'} AS person"])
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE exposed AS SELECT {digests} FROM {relation}")
+    [(people,)] = connection.execute(f"SELECT {'count(DISTINCT person)' if person else 'count(*)'} FROM exposed").fetchall()
     seen: dict[tuple[str, ...], float] = {}
 
-    def alone(*names: str) -> float:
+    def alone(*together: str) -> float:
         # Most columns are looked at together with the same others.
-        if names not in seen:
-            seen[names] = _alone(connection, names) / max(records, 1)
-        return seen[names]
+        key = tuple(sorted(together))
+        if key not in seen:
+            seen[key] = _alone(connection, [place[name] for name in key], persons=bool(person)) / max(people, 1)
+        return seen[key]
 
-    return {name: ExposedPeople(alone(name), alone(*others, name), alone(*others)) for name, others in columns.items()}
+    found = {name: ExposedPeople(alone(name), alone(*others, name), alone(*others)) for name, others in columns.items()}
+    connection.execute("DROP TABLE exposed")
+    return Exposures(found, int(people), sampled)
 
 
-def _alone(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> int:
+def _alone(connection: duckdb.DuckDBPyConnection, columns: Sequence[str], *, persons: bool) -> int:
+    """Count the records, or persons, with a combination that no other has; nulls are no person."""
     if not columns:
         return 0
-    grouped = f"SELECT 1 FROM sample GROUP BY {', '.join(map(quote, columns))} HAVING count(*) = 1"
-    [(count,)] = connection.execute(f"SELECT count(*) FROM ({grouped})").fetchall()
+    one = "SELECT min(person) AS person" if persons else "SELECT 1"
+    grouped = f"{one} FROM exposed GROUP BY hash({', '.join(columns)}) HAVING {'min(person) = max(person)' if persons else 'count(*) = 1'}"
+    [(count,)] = connection.execute(f"SELECT {'count(DISTINCT person)' if persons else 'count(*)'} FROM ({grouped})").fetchall()
     return int(count)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.columns.column_types import normalised
 from core.columns.domains import Domain
 from core.formats.proposals import Proposal
 from core.hierarchies.drafts import RANGES, Draft, UnlistedRows, draft_hierarchy, rows_for_unlisted_values
@@ -37,7 +38,7 @@ from tasks.counting.domains import axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.open_sources import OpenSource, SourceOptions, open_for_draft
-from tasks.planning.pilot_runs import column_values, counted_values
+from tasks.planning.pilot_runs import column_values, counted_values, normalised_domain
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.files import private_folder, write_atomically
@@ -182,12 +183,23 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
         if one.role != "quasi_identifier" or one.hierarchy is None:
             found.append(one)
             continue
-        used = _used(front, one, beside, out.parent)
+        read = _with_spellings(front, one)
+        used = _used(front, one, beside, out.parent) or (_used(front, read, beside, out.parent) if read.normalise else None)
         if used is None and _wants_groups(one):
-            used, path = _made(front, one, out.parent)
+            used, path = _made(front, read, out.parent)
             written += [path] if path else []
-        found.append(used or one)
+        found.append(used or read)
     return found, written
+
+
+def _with_spellings(front: OpenSource, one: Proposal) -> Proposal:
+    """Have texts normalised of which some equal others but for case or blanks."""
+    if one.profile.kind != "text" or one.profile.distinct > MOST_VALUES:
+        return one
+    values = _domain(front, one).values
+    several = {steps: len(values) - len(pc.unique(normalised(values, steps))) for steps in (("case",), ("space",), ("case", "space"))}
+    most = max(several.values())
+    return replace(one, normalise=next(steps for steps, same in several.items() if same == most)) if most else one
 
 
 def _beside(files: Sequence[Path], folder: Path) -> Iterator[Path]:
@@ -263,4 +275,5 @@ def _spec(path: str, delimiter: str) -> str:
 
 
 def _domain(front: OpenSource, one: Proposal) -> Domain:
-    return counted_values(front.connection, "everything", one.profile.name, one.profile.kind if front.texts else None)
+    counted = counted_values(front.connection, "everything", one.profile.name, one.profile.kind if front.texts else None)
+    return normalised_domain(counted, one.normalise)

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +19,9 @@ import pyarrow as pa
 
 from core.formats.proposals import ColumnProfile
 from schemas.errors.base import SkaldError, SourceError
+from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
-from schemas.job.formats import FORMATS, SourceFormat, format_of_connection
+from schemas.job.formats import FORMATS, SourceFormat, format_of_connection, format_of_suffix
 from schemas.job.job import Job, load_job
 from schemas.job.source import is_address, suffix
 from schemas.reading.given_jobs import given_job
@@ -34,6 +36,8 @@ from tasks.store.files import private_folder, restrict_new_files
 from tasks.store.work import hold_work
 
 DATABASE = ("postgresql://", "postgres://")
+SERVER = "the database"
+"""What errors call a server, whose address may hold a password."""
 
 
 class SourceOptions(NamedTuple):
@@ -58,6 +62,7 @@ class OpenSource(NamedTuple):
         connection: Has it as two views: ``everything``, and of that the first records as ``source``.
         source: What a job says under ``source``, but for types.
         texts: Whether every column is read as text, so that the job gives the types.
+        zoned: The columns of moments with an offset, which the views have in UTC.
         where: What an error calls it, and ``kind`` its format.
         files: Files of this machine that the user named, or that are in a folder of that name.
         schemas: The columns of each file, by what a user calls it; none where they are not known.
@@ -66,6 +71,7 @@ class OpenSource(NamedTuple):
     connection: duckdb.DuckDBPyConnection
     source: Mapping[str, Any]
     texts: bool
+    zoned: frozenset[str]
     where: str
     kind: str
     files: tuple[Path, ...]
@@ -90,11 +96,16 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     """
     connection, ending = planning_connection(), ExitStack()
     sample: Sample | None = None
-    source, files, where, kind = _said(given, out.parent), [], " ".join(given.names) or "the database", "parquet"
+    source, files, kind = _said(given, out.parent), [], "parquet"
+    where = " ".join(one for one in given.names if not one.startswith(DATABASE)) or SERVER
     try:
         if _is_plain(given):
             files = source_files([Path(one) for one in given.names])
             source, where, kind = {"path": source_patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
+        else:
+            kind = _checked_format(given)
+        if FORMATS[kind].asks and given.table is None and given.query is None:
+            raise FileError.no_table_named("PostgreSQL" if where == SERVER else where)
         entry = FORMATS[kind] if files else None
         if entry and entry.sample:
             sample = entry.sample(connection, files)
@@ -103,7 +114,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
-        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files), sample.schemas)
+        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, sample.zoned, where, kind, tuple(files), sample.schemas)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error:
@@ -129,7 +140,7 @@ def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
     columns, records = profile_columns(front.connection, all_are_texts=front.texts, unfit=unfit)
     if not records:
         raise SourceError.empty(len(front.files))
-    return columns, records
+    return tuple(replace(one, zoned=one.name in front.zoned) for one in columns), records
 
 
 def _explained(sample: Sample) -> SkaldError | None:
@@ -143,6 +154,26 @@ def _is_plain(given: SourceOptions) -> bool:
     if given.table or given.query or given.types or not given.names:
         return False
     return not any(is_address(one) or _of_folders(Path(one)) or (glob.has_magic(one) and not Path(one).exists()) for one in given.names)
+
+
+def _checked_format(given: SourceOptions) -> str:
+    """Return the format of a source that is no plain file; raise if table or query do not fit it."""
+    database = any(one.startswith(DATABASE) for one in given.names)
+    asked = (given.table is not None) + (given.query is not None)
+    if database or not given.names:
+        if asked > 1:
+            raise FileError.no_table_named("PostgreSQL")
+        return format_of_connection().name
+    # Path.glob takes no absolute pattern.
+    here = [one for one in given.names if not is_address(one) and not Path(one).exists()]
+    if missing := [one for one in here if not glob.glob(one, recursive=True)]:  # noqa: PTH207
+        raise FileError.missing(missing)
+    entry = format_of_suffix(suffix(given.names[0]))
+    if asked and not entry.asks:
+        raise FileError.no_database(given.names[0])
+    if asked > 1:
+        raise FileError.no_table_named(given.names[0])
+    return entry.name
 
 
 def _of_folders(path: Path) -> bool:
@@ -234,4 +265,4 @@ def _stand_in(source: Mapping[str, Any], name: str, folder: Path) -> Job:
         "memory": "1GB",
         "target": f"releases/{name}",
     }
-    return load_job(given_job(said, folder))
+    return load_job(replace(given_job(said, folder), called="The job that would be drafted"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from uuid import uuid4
 
 import duckdb
@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from core.columns.coding import Coder
+from core.columns.column_types import normalised
 from core.columns.domains import Domain
-from core.formats.proposals import Kind, Proposal
+from core.formats.proposals import Proposal
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
 from core.recoding.release_order import record_hashes
 from schemas.errors.base import SkaldError, SourceError, nearest
+from schemas.errors.tables import FileError
 from schemas.job.job import Job, load_job
 from schemas.reading.given_jobs import GivenJob
 from tasks.counting.coding import CellCoder, Coding
@@ -30,7 +32,11 @@ from tasks.records.coding import JobRecords
 from tasks.records.recodings import recode_with_method
 from tasks.store.database import quote
 
-CASTS: dict[Kind, str] = {"integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
+CASTS: dict[str, str] = {
+    "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE",
+    # Moments with an offset are looked at in UTC, in which they are published.
+    **dict.fromkeys(("timestamp", "timestamptz"), "TIMESTAMP"),
+}  # fmt: skip
 
 
 def column_values(front: OpenSource, column: str) -> Domain:
@@ -42,7 +48,7 @@ def column_values(front: OpenSource, column: str) -> Domain:
     """
     names = [str(row[0]) for row in front.connection.execute("DESCRIBE everything").fetchall()]
     if column not in names:
-        raise SourceError.unknown_columns([f"'{column}'{nearest(column, names)}"])
+        raise FileError.no_column(column, nearest(column, names))
     kind = strictest_kinds(front.connection, [column])[column] if front.texts else None
     domain = counted_values(front.connection, "everything", column, kind)
     if not domain.records:
@@ -50,12 +56,12 @@ def column_values(front: OpenSource, column: str) -> Domain:
     return domain
 
 
-def typed_column_sql(column: str, kind: Kind | None) -> str:
+def typed_column_sql(column: str, kind: str | None) -> str:
     """Return the SQL expression of a column, cast to a kind if its texts are read so."""
     return f"CAST({quote(column)} AS {CASTS[kind]})" if kind in CASTS else quote(column)
 
 
-def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column: str, kind: Kind | None) -> Domain:
+def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column: str, kind: str | None) -> Domain:
     """Count the distinct values of a column of a view or table; return its domain.
 
     Args:
@@ -70,6 +76,17 @@ def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column:
     nulls = int(numbers[-1]) if values.null_count else 0
     found = values.drop_null()
     return Domain(column, found.cast(pa.string()) if pa.types.is_large_string(found.type) else found, numbers[: len(found)], nulls)
+
+
+def normalised_domain(domain: Domain, steps: Sequence[str]) -> Domain:
+    """Return the domain of a column whose texts are normalised by some of the steps of ``normalised``."""
+    read = normalised(domain.values, steps)
+    if not steps or read is domain.values:
+        return domain
+    sums = pa.table({"value": read, "n": domain.counts}).group_by("value").aggregate([("n", "sum")]).sort_by("value")
+    values, counts = sums["value"].combine_chunks(), sums["n_sum"].to_numpy().astype(np.int64)
+    there = values.is_valid().to_numpy(zero_copy_only=False)
+    return replace(domain, values=values.drop_null(), counts=counts[there], nulls=domain.nulls + int(counts[~there].sum()))
 
 
 GOOD = 0.4
@@ -156,10 +173,11 @@ class _Sample(NamedTuple):
 def _sample(connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> _Sample:
     job = load_job(GivenJob(text, folder))
     qids = job.columns.quasi_identifiers
-    kinds = [cast(Kind | None, job.source.types.get(qid.name)) for qid in qids]
+    kinds = [job.source.types.get(qid.name) for qid in qids]
     named = [(qid.name, kind) for qid, kind in zip(qids, kinds, strict=True)]
     # Where persons are named the sample has one record of each, so that records are persons.
-    counted = (counted_values(connection, "sample", *one) for one in named)
+    steps = [job.columns.normalised.get(qid.name, []) for qid in qids]
+    counted = (normalised_domain(counted_values(connection, "sample", *one), each) for one, each in zip(named, steps, strict=True))
     domains = tuple(replace(domain, persons=domain.counts) if job.columns.person else domain for domain in counted)
     hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
     published = {name: guarded(name) for name in job.privacy.columns}
@@ -167,7 +185,8 @@ def _sample(connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[
     # All of them as one class must keep what is asked.
     check_promise(job, coding)
     columns = connection.sql(f"SELECT {', '.join(typed_column_sql(*one) for one in named)} FROM sample").to_arrow_table()
-    return _Sample(job, coding, [*(column.combine_chunks() for column in columns.columns), *published.values()])
+    read = (normalised(column.combine_chunks(), each) for column, each in zip(columns.columns, steps, strict=True))
+    return _Sample(job, coding, [*read, *published.values()])
 
 
 def _numbered(name: str, numbers: pa.Array) -> Domain:

@@ -32,7 +32,9 @@ READINGS: Mapping[Kind, str] = {
     "integer": "regexp_full_match({0}, '-?(0|[1-9][0-9]{{0,17}})')",
     "double": "regexp_full_match({0}, '-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]+)?')",
     "date": "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}') AND try_cast({0} AS DATE) IS NOT NULL",
-    "timestamp": "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T].*') AND try_cast({0} AS TIMESTAMP) IS NOT NULL",
+    # Without an offset and with six digits behind the point, as a run takes it.
+    "timestamp": "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T][0-9:]+([.][0-9]{{0,6}}0*)?') "
+    "AND try_cast({0} AS TIMESTAMP) IS NOT NULL",
 }
 
 
@@ -121,7 +123,12 @@ def _kind(dtype: str) -> Kind:
 
 def strictest_kinds(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
     """Return the strictest kind that all texts of each CSV column fit; text for empty columns."""
-    tests = ", ".join(f"coalesce(bool_and({test.format(quote(name))}), false)" for name in names for test in READINGS.values())
+    # A null is of every kind, while a reading may say that it is none.
+    tests = ", ".join(
+        f"coalesce(bool_and({test.format(quote(name))}) FILTER ({quote(name)} IS NOT NULL), false)"
+        for name in names
+        for test in READINGS.values()
+    )
     (found,) = connection.execute(f"SELECT {tests} FROM source").fetchall()
     kinds: dict[str, Kind] = {}
     for number, name in enumerate(names):

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import is_coarsenable, is_unpublishable, plain_type
 from schemas.errors.base import SkaldError, SourceError
 from schemas.job.source import UTF8
-from schemas.reading.typed_texts import DECIMAL, Spelling, date_sql, number_sql
+from schemas.reading.typed_texts import DECIMAL, ISO, Spelling, number_sql, typed_sql
 from tasks.planning.profiles import MOST_RECORDS, READINGS
 from tasks.source.csv_files import BLOCK, DELIMITERS, bad_rows_error, header_names, texts_sql, write_in_utf8
 from tasks.store.database import literal, quote
@@ -41,6 +41,7 @@ class Sample:
         relation: What DuckDB reads them as.
         keys: What ``source`` says of them besides their path.
         texts: Whether every column is read as text, so that the job gives the types.
+        zoned: The columns of moments with an offset, which the relation has in UTC.
         schemas: The columns of each file, by what a user calls it; none where they are not known.
         close: Removes what was made for reading, such as private copies in UTF-8.
         explain: Returns what is wrong with files that DuckDB cannot read, in a sentence without values, where that is known.
@@ -49,6 +50,7 @@ class Sample:
     relation: str
     keys: Mapping[str, str] = field(default_factory=dict)
     texts: bool = False
+    zoned: frozenset[str] = frozenset()
     schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
     close: Callable[[], None] = ExitStack().close
     explain: Callable[[], SkaldError | None] = lambda: None
@@ -109,7 +111,8 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
         keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
         schemas = {str(file): pa.schema([(name, pa.string()) for name in header]) for file, header in zip(files, names, strict=True)}
         said = {**keys, **spelling_keys(spelling)}
-        return Sample(spelled, said, texts=True, schemas=schemas, close=opened.pop_all().close, explain=explain)
+        zoned, spelled = moments_in_utc(connection, spelled, spelling)
+        return Sample(spelled, said, texts=True, zoned=zoned, schemas=schemas, close=opened.pop_all().close, explain=explain)
 
 
 def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
@@ -186,6 +189,8 @@ NUMBERS = {
     Spelling(DECIMAL, "'"): "-?[0-9]{1,3}(['\u2019][0-9]{3})+([.][0-9]*)?",
 }
 """Spellings of numbers, and the values that are spelled so and in no other way."""
+DAY_SHAPE = " *[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}([ T].*)?"
+"""What a day looks like in any order."""
 DATES = ("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "dd-mm-yyyy", "mm-dd-yyyy", "yyyy.mm.dd")
 
 
@@ -202,19 +207,38 @@ def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tup
     names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
     # Read once: several questions are asked of it.
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {FRONT} AS SELECT * FROM {relation} LIMIT {MOST_LOOKED_AT}")
-    spelling = _numbers(connection, names)._replace(dates=_dates(connection, names))
+    days = _true(connection, FRONT, {name: f"bool_and(regexp_full_match({quote(name)}, {literal(DAY_SHAPE)}))" for name in names})
+    spelling = _numbers(connection, names)._replace(dates=_dates(connection, days))
     every = f"(SELECT * FROM {relation} LIMIT {MOST_RECORDS})"
-    numbers, days = _number_columns(connection, names, spelling), _date_columns(connection, names, spelling, every)
-    tests = {name: f"bool_and({_all_numbers(name, spelling)})" for name in numbers} | {
-        name: _all_dates(name, spelling.dates) for name in days
-    }
-    held = _true(connection, every, tests)
-    kept = {name: one for name, one in (numbers | days).items() if name in held}
+    numbers, dates = _number_columns(connection, names, spelling), _date_columns(connection, days, spelling, every)
+    held = _true(connection, every, {name: f"bool_and({_all_numbers(name, spelling)})" for name in numbers})
+    kept = {name: numbers[name] for name in held} | dates
     connection.execute(f"DROP TABLE {FRONT}")
-    if not kept:
-        return Spelling(), relation
+    # What no column of the file is spelled like need not be said.
+    spelling = spelling if held else Spelling(dates=spelling.dates)
+    if len(_true(connection, every, {name: _all_dates(name, ISO) for name in dates})) == len(dates):
+        spelling = spelling._replace(dates=ISO)
     standard = ", ".join(f"{one} AS {quote(name)}" for name, one in kept.items())
-    return spelling, f"(SELECT * REPLACE ({standard}) FROM {relation})"
+    return spelling, f"(SELECT * REPLACE ({standard}) FROM {relation})" if kept else relation
+
+
+def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, spelling: Spelling) -> tuple[frozenset[str], str]:
+    """Return the columns of moments with an offset, and a relation that has these in UTC, without one.
+
+    Args:
+        connection: Reads the file.
+        relation: Reads it, all columns as text.
+        spelling: Of the file.
+    """
+    names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
+    moments = {name: typed_sql(quote(name), "timestamptz", spelling) for name in names}
+    found = names
+    for most in (1, MOST_LOOKED_AT, MOST_RECORDS):
+        read = f"(SELECT * FROM {relation} LIMIT {most})"
+        found = _true(connection, read, {name: f"bool_and({quote(name)} IS NULL OR {moments[name]} IS NOT NULL)" for name in found})
+    found = _true(connection, f"(SELECT * FROM {relation} LIMIT {MOST_RECORDS})", {name: f"count({quote(name)}) > 0" for name in found})
+    utc = ", ".join(f"({moments[name]} AT TIME ZONE 'UTC')::VARCHAR AS {quote(name)}" for name in found)
+    return frozenset(found), f"(SELECT * REPLACE ({utc}) FROM {relation})" if found else relation
 
 
 def spelling_keys(spelling: Spelling) -> Mapping[str, str]:
@@ -257,13 +281,16 @@ def _dates(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> str:
     found = _true(connection, FRONT, tests)
     orders = {name: [dates for other, dates in found if other == name] for name, _ in found}
     said = Counter(dates for one in orders.values() if len(one) == 1 for dates in one)
-    return max(said, key=lambda dates: (said[dates], -DATES.index(dates))) if said else Spelling().dates
+    return max(said, key=lambda dates: (said[dates], -DATES.index(dates))) if said else ISO
 
 
 def _all_dates(name: str, dates: str) -> str:
-    """Return the aggregate that is true if a column has values and all are moments in an order."""
-    moment = f"TRY_CAST({date_sql(quote(name), dates)} AS TIMESTAMP)"
-    return f"bool_and({quote(name)} IS NULL OR {moment} IS NOT NULL) AND count({quote(name)}) > 0"
+    """Return the aggregate that is true if a column has values and a run reads all of them as moments."""
+    return f"bool_and({quote(name)} IS NULL OR {_moment(name, 'timestamp', dates)} IS NOT NULL) AND count({quote(name)}) > 0"
+
+
+def _moment(name: str, dtype: str, dates: str) -> str:
+    return typed_sql(quote(name), dtype, Spelling(dates=dates))
 
 
 def _number_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str], spelling: Spelling) -> dict[str, str]:
@@ -278,16 +305,17 @@ def _number_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str],
 
 
 def _date_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str], spelling: Spelling, every: str) -> dict[str, str]:
-    """Return the SQL of the standard spelling for each column of dates in the order of the file.
+    """Return the SQL of the standard spelling for each column of dates that are not all spelled so.
 
     A column that has a time in any value is read with times.
     """
-    if spelling.dates == Spelling().dates:
-        return {}
-    dates = {name: date_sql(quote(name), spelling.dates) for name in names}
     found = _true(connection, FRONT, {name: _all_dates(name, spelling.dates) for name in names})
-    timed = _true(connection, every, {name: f"bool_or(contains({dates[name]}, ':'))" for name in found})
-    return {name: f"TRY_CAST({dates[name]} AS {'TIMESTAMP' if name in timed else 'DATE'})::VARCHAR" for name in found}
+    read = _true(connection, every, {name: _all_dates(name, spelling.dates) for name in found})
+    standard = " OR ".join(READINGS[kind] for kind in ("date", "timestamp"))
+    plain = _true(connection, every, {name: f"bool_and({standard.format(quote(name))} OR {quote(name)} IS NULL)" for name in read})
+    left = [name for name in read if name not in plain]
+    timed = _true(connection, every, {name: f"bool_or(contains({quote(name)}, ':'))" for name in left})
+    return {name: f"{_moment(name, 'timestamp' if name in timed else 'date', spelling.dates)}::VARCHAR" for name in left}
 
 
 def _true(connection: duckdb.DuckDBPyConnection, relation: str, tests: Mapping[Key, str]) -> list[Key]:

@@ -16,7 +16,7 @@ from core.formats.proposals import Proposal, propose_role
 from schemas.errors.base import JobError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft import GUESSED_VALUES, drafted_k, with_guessed_quasi_identifiers
-from tasks.planning.draft_text import next_commands_sentence, obstacle_sentence, yaml_name
+from tasks.planning.draft_text import next_commands_sentence, normalise_words, obstacle_sentence, type_of_texts, yaml_name
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft, profile_source
 from tasks.planning.profiles import planning_connection
@@ -126,7 +126,7 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
     with open_for_draft(SourceOptions((str(folder),)), out) as front:
         columns, rows = profile_source(front)
         proposals, ladders = with_drafted_hierarchies(front, [propose_role(column) for column in columns], out)
-        types = {one.profile.name: one.profile.kind for one in proposals if one.profile.kind != "text"} if front.texts else {}
+        types = {one.profile.name: type_of_texts(one.profile) for one in proposals if one.profile.kind != "text"} if front.texts else {}
         paths = front.source["path"]
         shown = [f"path: {yaml_name(paths[0]) if len(paths) == 1 else '[' + ', '.join(map(yaml_name, paths)) + ']'}"]
         shown += [f"{key}: {yaml_name(str(value))}" for key, value in front.source.items() if key != "path"]
@@ -300,7 +300,9 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
     lines += [f"      quasi_identifiers:{'' if coarsened else ' []'}"]
     for one in coarsened:
         why = "; ".join(part for part in (f"DECIDE: {one.reason}" if one.question else one.reason, one.hint) if part)
-        lines.append(f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}}}  # {why}")
+        lines.append(
+            f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}{normalise_words(one.normalise)}}}  # {why}"
+        )
     return [*lines, *_published_lines("sensitive", guarded), *_published_lines("insensitive", others)]
 
 

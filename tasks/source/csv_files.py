@@ -46,6 +46,8 @@ FAULTS = {
     "LINE SIZE OVER MAXIMUM": "a line that is too long",
     "INVALID ENCODING": "bytes that are not UTF-8 (source.encoding says what else they are)",
 }
+UNSOUND = "a quote in the wrong place, or lines that do not all end alike"
+"""What is wrong with a file in which DuckDB finds no rows."""
 
 
 def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
@@ -191,7 +193,7 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
             faults = connection.execute(REJECTS).fetchall()
             rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
     except duckdb.InvalidInputException:
-        raise SourceError.bad_rows(name, ["a quote in the wrong place, or lines that do not all end alike"]) from None
+        raise SourceError.bad_rows(name, [UNSOUND]) from None
     except duckdb.Error:
         raise SourceError.unreadable(name, "csv") from None
     if refused := _error_of(faults, name, len(names), there.records - 1):
@@ -293,7 +295,7 @@ def texts_sql(paths: Sequence[Path], names: Sequence[str], delimiter: str, optio
 
 
 def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str, names: Sequence[str], delimiter: str) -> SkaldError | None:
-    """Return the error of the rows of a CSV file that have too few or too many fields; None if none has.
+    """Return the error of a CSV file's line ends, or of rows with too few or many fields; else None.
 
     Args:
         connection: Reads the file.
@@ -305,7 +307,10 @@ def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str,
     # All columns are asked for: of a file whose columns nobody asks for, DuckDB looks at no field.
     counts = ", ".join(f"count({quote(one)})" for one in names)
     table = texts_sql([path], names, delimiter, f"nullstr = [''], buffer_size = {LARGE_BUFFER}, {SET_ASIDE}")
-    [(rows, *_)] = connection.execute(f"SELECT count(*), {counts} FROM {table}").fetchall()
+    try:
+        [(rows, *_)] = connection.execute(f"SELECT count(*), {counts} FROM {table}").fetchall()
+    except duckdb.InvalidInputException:
+        return SourceError.bad_rows(name, [UNSOUND])
     faults = connection.execute(REJECTS).fetchall()
     return _error_of(faults, name, len(names), rows + sum(count for _, count, _ in faults))
 

@@ -83,6 +83,23 @@ def test_where_nothing_is_plain_rare_texts_are_joined() -> None:
     assert drafted["Clerk"][0] == "Clerk"
 
 
+@given(st.lists(st.integers(1, 1000), min_size=2, max_size=12))
+def test_only_rare_texts_are_joined(counts: list[int]) -> None:
+    """Whatever is joined is rarer than what stays, and than an even share, and much rarer on average."""
+    values = ["abcdefghijkl"[place] for place in range(len(counts))]
+    drafted = labels(values, counts)
+    count_of = dict(zip(values, counts, strict=True))
+    for level in range(len(drafted["a"]) - 1):
+        joined, kept = ([count_of[value] for value in values if (drafted[value][level] == "other") is rare] for rare in (True, False))
+        assert max(joined) < min(kept)
+        assert max(joined) * len(counts) < sum(counts)
+        assert 2 * sum(joined) * len(kept) <= sum(kept) * len(joined)
+
+
+def test_no_text_is_rare_among_others_as_frequent() -> None:
+    assert labels(["f", "m", "o", "u", "w", "x"], [490, 510, 480, 620, 505, 495])["f"] == ("*",)
+
+
 def test_dates_are_grouped_by_the_calendar() -> None:
     days = [date(year, month, day) for year in (2019, 2020) for month in (1, 2, 5, 6) for day in (1, 2)]
     assert labels(days)["2020-05-02"] == ("2020-05", "2020-Q2", "2020", "*")

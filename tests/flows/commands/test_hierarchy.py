@@ -108,7 +108,7 @@ def test_a_picture_is_private_and_writes_no_value(direct: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("draft", "people", "--column", "r", "--out", "x.csv"), "lacks 1 column"),
+        (("draft", "people", "--column", "r", "--out", "x.csv"), "no column 'r'"),
         (("complete", "job.yaml", "--column", "s"), "is no quasi-identifier"),
         (("complete", "job.yaml", "--column", "q"), "adds to CSV files"),
         (("show", "job.yaml", "--column", "r"), "is no quasi-identifier"),

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 import pytest
+import typer
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from core.formats.proposals import (
     propose_person,
     propose_role,
 )
+from flows.cli import app
 from schemas.job.job import load_job
 from schemas.reading.job_files import parse
 from schemas.registry.hierarchies import WidthsHierarchy
@@ -315,6 +317,13 @@ def test_counts_decide_before_names_and_codes_get_ladders_and_outliers_no_widths
     assert columns.person == []
 
 
+def test_json_takes_the_place_of_the_screen_and_not_of_the_job() -> None:
+    """A program finds the drafted job under ``job`` of what is printed: see the test below."""
+    [option] = [one for one in typer.main.get_command(app).commands["init"].params if one.name == "as_json"]  # type: ignore[attr-defined]
+    assert "the job is written" in option.help
+    assert "nothing else" not in option.help
+
+
 @pytest.mark.ci
 def test_json_says_roles_and_questions_and_accepting_says_which(direct: CommandLine) -> None:
     random = np.random.default_rng(6)
@@ -339,7 +348,7 @@ def test_json_says_roles_and_questions_and_accepting_says_which(direct: CommandL
     assert done.returncode == 0, done.stderr
     assert CANARY not in done.stdout
     said = json.loads(done.stdout)
-    assert said["job"] == "job.yaml"
+    assert load_job(direct.folder / said["job"]).columns.roles().keys() == set(table.column_names)
     assert [one["name"] for one in said["columns"]] == table.column_names
     roles = {one["name"]: one["role"] for one in said["columns"]}
     assert roles["visit_id"] == "key"

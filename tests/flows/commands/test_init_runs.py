@@ -267,7 +267,7 @@ def test_a_server_is_drafted_from_and_its_password_never_written(direct: Command
 
 def test_a_database_without_a_table_and_no_source_at_all_are_told(direct: CommandLine) -> None:
     as_duckdb(direct.folder, people(20))
-    for arguments, sentence in ((["people.duckdb"], "either table or query"), ([], "name a source")):
+    for arguments, sentence in ((["people.duckdb"], "one of its tables with --table"), ([], "name a source")):
         done = direct("init", *arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert sentence in done.stderr

@@ -209,7 +209,7 @@ def test_ragged_rows_and_wrong_fields_of_csv_are_counted(refuse: Refuse, tmp_pat
     with (tmp_path / "people.csv").open("a") as file:
         file.write("1,f\r\n2,m\r\n" + "3" + ",1" * 12 + "\r\n" + "x,f" + "," * 9 + "\r\n")
     said = refuse(job)
-    assert "people.csv' does not fit the job: " in said
+    assert "people.csv' cannot be read as it is: " in said
     assert "2 rows with too few fields" in said
     assert "1 row with too many fields" in said
     assert '1 row with a "person" not of the type that source.types gives' in said

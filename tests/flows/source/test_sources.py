@@ -180,11 +180,11 @@ def test_the_order_of_rows_in_a_database_is_not_a_difference(anonymise: Anonymis
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("SELECT * FROM nowhere", "could not run the job's query"),
+        ("SELECT * FROM nowhere", "could not read the table or run the query"),
         ("DROP TABLE clinic.people", "must be a single SELECT"),
         ("SELECT 1; SELECT 2", "must be a single SELECT"),
-        ("SELECT * FROM read_csv('/etc/passwd')", "could not run the job's query"),
-        ("SELECT 'a secret value'::INTEGER AS q", "could not run the job's query"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "could not read the table or run the query"),
+        ("SELECT 'a secret value'::INTEGER AS q", "could not read the table or run the query"),
         ("SELECT INTERVAL 1 DAY AS q", r"1 column cannot be kept as they are: 'q' \(INTERVAL\)"),
     ],
 )
@@ -295,7 +295,7 @@ def test_a_run_that_was_cut_off_goes_on_with_the_rows_it_began_with(direct, anon
         ({"table": None, "query": "DELETE FROM people RETURNING *"}, "SQLSTATE"),
         (
             {"table": None, "query": "SELECT 1 / (90000 - i) AS q FROM generate_series(1, 100000) i", "types": {}},
-            "could not run the job's query",
+            "could not read the table or run the query",
         ),
         ({"table": None, "query": "SELECT 'infinity'::date AS q", "types": {}}, "1 value of 'q' infinite or outside the years"),
         ({"table": None, "query": "SELECT '1.2.3.4'::inet AS q, 1::money AS m", "types": {}}, r"money"),

@@ -40,7 +40,7 @@ def test_a_value_of_a_wrong_type_is_told_by_file_and_row(here: Path) -> None:
 @pytest.mark.parametrize(("delimiter", "spelt"), [(";", '";"'), ("\t", '"\\t"'), ("|", '"|"')])
 def test_a_delimiter_that_leaves_one_column_is_told_with_the_one_that_does_not(here: Path, delimiter: str, spelt: str) -> None:
     (here / "a.csv").write_text(f"age{delimiter}dis\n12{delimiter}x\n")
-    assert f"Say source.delimiter: {spelt} in the job" in told(source={"path": "a.csv"})
+    assert f"Say source.delimiter: {spelt}." in told(source={"path": "a.csv"})
 
 
 def test_a_single_column_may_have_any_name_that_the_job_knows(here: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_row_of_another_file_is_named_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "b.csv").write_text("\n".join(["zip,age,dx", "1,33"]))
     (tmp_path / "in" / "a.csv").write_text("\n".join(["age,dx,zip", *ROWS]))
-    with pytest.raises(SkaldError, match=r"b.csv' does not fit the job: 1 row with too few fields \(row 1,"):
+    with pytest.raises(SkaldError, match=r"b.csv' cannot be read as it is: 1 row with too few fields \(row 1,"):
         draft_job(SourceOptions((str(tmp_path / "in"),)), tmp_path / "job.yaml")
 
 

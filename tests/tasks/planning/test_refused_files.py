@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,8 @@ from schemas.job.job import load_job
 from tasks.planning.draft import draft_job
 from tasks.planning.listed_hierarchies import draft_file
 from tasks.planning.open_sources import SourceOptions
-from tests.jobs import write_csv
+from tasks.planning.samples import MOST_LOOKED_AT
+from tests.jobs import write_csv, write_parquet
 
 AGES = [20 + row % 6 for row in range(60)]
 TEXTS = [str(age) for age in AGES]
@@ -83,3 +85,45 @@ def test_files_that_a_run_leaves_out_are_not_looked_at(tmp_path: Path) -> None:
     drafted = draft_job(SourceOptions((str(tmp_path / "in"),)), tmp_path / "job.yaml")
     assert drafted.records == len(AGES)
     assert load_job(tmp_path / "job.yaml").source.path == ["in/*.csv"]
+
+
+@pytest.mark.parametrize("named", ["in", "in/0.csv", "in/*.csv"])
+@pytest.mark.parametrize("front", [2, 3 * MOST_LOOKED_AT], ids=["at once", "further on"])
+def test_lines_that_end_differently_are_refused_in_the_words_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, front: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.csv").write_bytes(b"age,dx\n" + b"33,flu\n" * front + b"34,flu\r\n" * 2)
+    with pytest.raises(
+        SourceError, match=r"0\.csv' cannot be read as it is: a quote in the wrong place, or lines that do not all end alike"
+    ):
+        draft_file(SourceOptions((named,)), "age", tmp_path / "age.csv")
+    assert not (tmp_path / "age.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "sentence"),
+    [
+        (("nowhere",), {"table": "x"}, "Not found: 'nowhere'."),
+        (("no*.csv",), {}, r"Not found: 'no\*\.csv'\."),
+        (("in",), {"table": "x"}, "not named like a database .* Leave out --table and --query"),
+        (("a.duckdb",), {}, "'a.duckdb' is a database. Name one of its tables with --table"),
+        (("a.duckdb",), {"table": "t", "query": "SELECT 1"}, "'a.duckdb' is a database. .* and not both"),
+        (("postgresql://reader:secret@host/shop",), {}, "'PostgreSQL' is a database. Name one of its tables with --table"),
+        (("a.duckdb",), {"table": "nope"}, r"DuckDB could not read the table or run the query\."),
+        (("in",), {"column": "ages"}, r"The source has no column 'ages' \(did you mean 'age'\?\)"),
+    ],
+)
+def test_whoever_gives_no_job_reads_of_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], rows: dict[str, str], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_parquet(tmp_path / "in", pa.table({"age": AGES}))
+    with duckdb.connect("a.duckdb") as made:
+        made.execute("CREATE TABLE t AS SELECT 33 AS age")
+    given = SourceOptions(names, rows.get("table"), rows.get("query"))
+    with pytest.raises(SkaldError, match=sentence) as refused:
+        draft_file(given, rows.get("column", "age"), tmp_path / "age.csv")
+    assert "job" not in str(refused.value)
+    assert "secret" not in str(refused.value)

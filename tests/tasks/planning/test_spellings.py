@@ -14,9 +14,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.reading.typed_texts import Spelling
+from schemas.reading.typed_texts import ISO, Spelling, typed_sql
 from tasks.planning.draft import draft_job
-from tasks.planning.open_sources import SourceOptions
+from tasks.planning.draft_text import type_of_texts
+from tasks.planning.open_sources import SourceOptions, open_for_draft, profile_source
+from tasks.planning.pilot_runs import typed_column_sql
 from tasks.planning.samples import MOST_LOOKED_AT, detect_spelling
 
 COMMA = {"decimal": ","}
@@ -51,6 +53,11 @@ def detected(columns: dict[str, list[str]]) -> tuple[dict[str, str], dict[str, l
         (["01/02/2024", "02/03/2024"], {}, None),
         (["31.01.2024 12:30", "01.02.2024"], {"dates": "dd.mm.yyyy"}, ["2024-01-31 12:30:00", "2024-02-01 00:00:00"]),
         (["31.01.2024", "31.02.2024"], {}, None),
+        (["31.01.2024", "2024-02-01", "2024/2/1"], {"dates": "dd.mm.yyyy"}, ["2024-01-31", "2024-02-01", "2024-02-01"]),
+        (["2024-01-31", "01/02/2024"], {}, None),
+        (["2024-1-5", " 2024/01/31"], {}, ["2024-01-05", "2024-01-31"]),
+        (["2024-1-5 7:30", "2024-01-31"], {}, ["2024-01-05 07:30:00", "2024-01-31 00:00:00"]),
+        (["2024-1-32", "2024-1-5"], {}, None),
         (["10.0.0.1", "10.0.0.2"], {}, None),
     ],
 )
@@ -86,6 +93,15 @@ def test_columns_with_a_decimal_point_and_with_a_comma_have_no_one_spelling(poin
 def test_a_column_that_is_spelled_otherwise_further_on_stays_as_it_is() -> None:
     texts = ["1,5"] * MOST_LOOKED_AT + ["x"]
     assert detected({"a": texts}) == ({}, {"a": texts})
+
+
+def test_nothing_is_said_of_a_spelling_that_no_column_keeps() -> None:
+    columns = {
+        "number": ["1,5"] * MOST_LOOKED_AT + ["x"],
+        "day": ["31.01.2024"] * MOST_LOOKED_AT + ["x"],
+        "iso": ["2024-1-5"] * (MOST_LOOKED_AT + 1),
+    }
+    assert detected(columns) == ({}, columns | {"iso": ["2024-01-05"] * (MOST_LOOKED_AT + 1)})
 
 
 SPELLINGS = [Spelling(",", "."), Spelling(",", " "), Spelling(",", ""), Spelling(".", ","), Spelling(".", "'"), Spelling(".", "")]
@@ -128,6 +144,52 @@ def test_a_drafted_job_says_how_its_file_is_written(tmp_path: Path, encoding: st
     types = {"Alter": "integer", "Geburtsdatum": "date", "Einkommen": "double"}
     written = {"path": "people.csv", "format": "csv", "delimiter": ";", **said, "decimal": ",", "thousands": ".", "dates": "dd.mm.yyyy"}
     assert job["source"] == written | {"types": types}
+
+
+DAYS = [date(1900 + number % 90, number % 12 + 1, number % 28 + 1) for number in range(400)]
+
+
+@pytest.mark.parametrize(
+    ("form", "few", "dates"),
+    [
+        ("{d:02}.{m:02}.{y}", "", "dd.mm.yyyy"), ("{d:02}.{m:02}.{y}", "{y}-{m:02}-{d:02}", "dd.mm.yyyy"),
+        ("{y}-{m}-{d}", "", None), ("{y}-{m:02}-{d:02}", "", None), ("{y}-{m}-{d}", "{y}/{m:02}/{d:02}", None),
+    ],
+)  # fmt: skip
+def test_columns_of_dates_are_dates_to_the_draft_and_to_a_run(tmp_path: Path, form: str, few: str, dates: str | None) -> None:
+    """Blank cells, other spellings of some and missing zeros leave them dates, and the run reads the same days."""
+    texts = [(few if number % 10 == 0 else form).format(d=day.day, m=day.month, y=day.year) for number, day in enumerate(DAYS)]
+    (tmp_path / "people.csv").write_text("\n".join(["dob,note", *(f"{text}," for text in texts)]))
+    with open_for_draft(SourceOptions((str(tmp_path / "people.csv"),)), tmp_path / "job.yaml") as front:
+        [dob, note], _ = profile_source(front)
+        assert (dob.kind, note.kind, front.source.get("dates")) == ("date", "text", dates)
+        days = front.connection.execute("SELECT dob FROM everything").fetchall()
+        read = typed_sql("dob", "date", Spelling(dates=front.source.get("dates", ISO)))
+        run = front.connection.execute(f"SELECT {read} FROM read_csv('{tmp_path / 'people.csv'}', all_varchar = true)").fetchall()
+    expected = [day if text else None for text, day in zip(texts, DAYS, strict=True)]
+    assert ([one for (one,) in run], [one and date.fromisoformat(one) for (one,) in days]) == (expected, expected)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "zoned"),
+    [
+        (["2024-01-31T10:00:00Z", "2024-01-31 10:00+01", ""], "timestamp", True),
+        (["2024-01-31T10:00:00.5Z", "2024-01-31 10:00"], "text", False),
+        (["2024-01-31 10:00:00.123456", "2024-01-31T10:00", ""], "timestamp", False),
+        (["2024-01-31 10:00:00.1234567", "2024-01-31 10:00"], "text", False),
+    ],
+)
+def test_moments_are_of_a_type_that_a_run_reads(tmp_path: Path, texts: list[str], kind: str, zoned: bool) -> None:
+    (tmp_path / "people.csv").write_text("\n".join(["seen,note", *(f"{text},x" for text in texts)]))
+    with open_for_draft(SourceOptions((str(tmp_path / "people.csv"),)), tmp_path / "job.yaml") as front:
+        [seen, _], _ = profile_source(front)
+        assert (seen.kind, seen.zoned) == (kind, zoned)
+        front.connection.execute("SET TimeZone = 'UTC'")
+        run = f"SELECT {typed_sql('seen', type_of_texts(seen))} FROM read_csv('{tmp_path / 'people.csv'}', all_varchar = true)"
+        read = front.connection.execute(f"SELECT ({typed_column_sql('seen', kind)})::VARCHAR FROM everything").fetchall()
+        as_run = front.connection.execute(f"SELECT replace(column0::VARCHAR, '+00', '') FROM ({run}) AS run (column0)").fetchall()
+    assert read == as_run
+    assert [one is None for (one,) in read] == [not text for text in texts]
 
 
 def test_a_time_further_on_is_not_cut_off() -> None:

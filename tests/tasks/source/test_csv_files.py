@@ -116,13 +116,14 @@ def test_line_ends_do_not_matter(tmp_path: Path, end: str, last: bool) -> None:
         ("", {}, "the first line does not name every column, each once"),
         ('q,b\n1,"2\n', {}, "1 row with a quote that does not close"),
         ('q,b\n1,"2\n3"4,5\n', {}, "a quote that does not close"),
+        ("q,b\r\n1,2\n3,4\r\n", {}, "lines that do not all end alike"),
     ],
 )
 def test_rows_that_do_not_fit_are_counted_and_refused(tmp_path: Path, content: str | bytes, types: dict[str, str], fault: str) -> None:
     with pytest.raises(SourceError) as refused:
         converted(tmp_path, content, types=types)
     assert fault in str(refused.value)
-    assert "t.csv' does not fit the job" in str(refused.value)
+    assert "t.csv' cannot be read as it is" in str(refused.value)
     assert list((tmp_path / ".skald" / "t" / "artifacts").glob("converted/*")) == []
 
 
