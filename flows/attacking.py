@@ -127,7 +127,7 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
 
 
 def check_attacked(job: Job, attacked: AttackOutcome) -> None:
-    """Raise ``AttackError`` if attacks break a release and the job or the policy refuses such releases.
+    """Raise ``AttackError`` if attacks break a published release and the job or the policy refuses that.
 
     Raises:
         AttackError: they do.

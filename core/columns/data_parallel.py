@@ -79,7 +79,7 @@ def each_in_parallel(work: Callable[[Item], Result], items: Sequence[Item], most
 
 
 def feed_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
-    """Pass each item to each taker by calling ``give``, for several takers at a time.
+    """Call ``give`` with each taker and each item, in any order, for several takers at a time.
 
     No more than two items are held at a time. No taker gets two items at once. A free thread goes on with the next item; in what order a
     taker gets them is left open.

@@ -57,8 +57,8 @@ def common_persons_sql() -> str:
     return f"SELECT count(DISTINCT person) FROM {MINE} WHERE person <> 0 AND person IN (SELECT person FROM {THEIRS})"
 
 
-def alike_records_sql(columns: Sequence[str], *, of_files: bool) -> str:
-    """Return SQL on ``mine`` and ``theirs`` that counts the records of one with an equal in the other.
+def equal_record_count_sql(columns: Sequence[str], *, of_files: bool) -> str:
+    """Return SQL that counts the records of ``mine`` with an equal in ``theirs``, one for each.
 
     It is right because GROUP BY brings equal records together once, and as many are in both as the smaller of the two counts.
 

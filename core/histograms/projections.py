@@ -68,7 +68,7 @@ class Bundles:
         return codes
 
     def varying_bundles(self, sizes: Sequence[int]) -> list[int]:
-        """Return the positions of the bundles with a QID of more than one group; at least one position.
+        """Return the positions of bundles whose code can differ between cells of a node; at least one.
 
         Args:
             sizes: Groups of each QID.

@@ -71,8 +71,8 @@ def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice:
     return statuses
 
 
-def above_root(statuses: Statuses, passing: NDArray[np.bool_], lattice: Lattice, allowed: Node) -> Statuses:
-    """Extend the statuses above one root to the complete lattice.
+def complete_lattice_statuses(statuses: Statuses, passing: NDArray[np.bool_], lattice: Lattice, allowed: Node) -> Statuses:
+    """Extend statuses above a root to all nodes: failed if the join with the root fails, else unexamined.
 
     Where the join with the root fails, the finer node fails too; other nodes are unexamined. ``allowed`` is the finest node that may be
     published.

@@ -24,7 +24,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
-from core.lattice.map import Statuses, above_root, statuses_of
+from core.lattice.map import Statuses, complete_lattice_statuses, statuses_of
 from core.lattice.node_classes import SuppressionPenalties, node_classes, suppression_penalty_at
 from core.lattice.objectives import Counting, LevelPrices, named_objective_value, objective_of
 from core.privacy.promise import Promise
@@ -120,7 +120,7 @@ class Search:
         self._counting = objective if isinstance(objective, Counting) else None
         if self._counting is None and not self.prices:
             raise ValueError(f"{self.objective} has prices")
-        self.lattice = Lattice.above_root(self.hierarchies, self.root.node)
+        self.lattice = Lattice.complete_lattice_statuses(self.hierarchies, self.root.node)
         self._allowed = Lattice.allowed(self.hierarchies).root
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known_verdicts is None else self.known_verdicts.copy()
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
@@ -154,7 +154,7 @@ class Search:
             return None
         passing = tags == PASSES
         counts = int(passing.sum()), self.lattice.nodes, self.evaluated, self._unexamined(passing)
-        statuses = above_root(self.statuses(), passing, self.lattice, self._allowed)
+        statuses = complete_lattice_statuses(self.statuses(), passing, self.lattice, self._allowed)
         return SearchResult(best, self.losses[best], *counts, (self.root.node,), statuses, self._measured(best))
 
     def _measured(self, node: Node) -> dict[str, float]:

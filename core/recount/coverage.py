@@ -169,8 +169,8 @@ def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
     return f"hash(hash({drawn:d}::UBIGINT, {', '.join(f'r.{column}' for those in columns for column in those)}))"
 
 
-def sample_sql(counted: str, table: str) -> str:
-    """Return SQL that makes the table of the sampled classes, with a number in ``row``."""
+def numbered_sample_sql(counted: str, table: str) -> str:
+    """Return SQL that makes a table of the sampled classes' counted rows and numbers them in ``row``."""
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {counted}"
 
 
@@ -182,7 +182,7 @@ def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: st
     One statement for each: a join wants memory of its own, and there may be hundreds of quasi-identifiers.
 
     Args:
-        sampled: As ``sample_sql`` makes it.
+        sampled: As ``numbered_sample_sql`` makes it.
         qid: Position of the quasi-identifier.
         label_column_count: How many columns it is published under.
         label_table: The table of its labels, as ``labels_sql`` makes it.

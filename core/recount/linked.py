@@ -169,8 +169,8 @@ def exposing_links(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
     return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
 
 
-def link_mismatch_faults(linked: Sequence[LinkCount]) -> list[str]:
-    """Return messages on linking columns whose pseudonyms differ from the private file of persons."""
+def mismatched_pseudonym_faults(linked: Sequence[LinkCount]) -> list[str]:
+    """Return messages on pseudonyms whose label combinations differ from the private file of persons."""
     return [
         f"{counted(one.unexpected, 'combination')} of pseudonyms in {listed(one.columns)} not as the run folder keeps them"
         for one in linked

@@ -263,8 +263,8 @@ def source_parts(source: str, column: str, part_count: int, other_columns: Seque
     )
 
 
-def source_parts_sql(counted: str, value_table: str) -> str:
-    """Return SQL that yields the counts of ``source_parts`` with the ``place`` of each value."""
+def source_part_counts_sql(counted: str, value_table: str) -> str:
+    """Return SQL for source records by value position and ``part``, a digest group of other columns."""
     return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {value_table} AS v ON g.value IS NOT DISTINCT FROM v.value"
 
 

@@ -126,17 +126,17 @@ class CellPersons(Unit):
         add_numbers(class_of.astype(np.int64), self.per_cell, counts)
         return counts[:class_count] - self.count_repeated_pairs(class_of, np.append(np.arange(class_count), -1), class_count)
 
-    def count_repeated_pairs(self, owners: Integers, numbers: Integers, class_count: int) -> Counts:
-        """Return the person–cell pairs of each class whose person was counted already, shape (asked,).
+    def count_repeated_pairs(self, class_of: Integers, asked_positions: Integers, asked_count: int) -> Counts:
+        """Count person–cell pairs beyond each person's first in a class, for each class asked about.
 
         Args:
-            owners: Shape (cells,), the class of each cell.
-            numbers: Shape (classes,): from 0, the place of each class among those that are asked for, or a negative number.
-            class_count: How many classes there are.
+            class_of: Shape (cells,), the class of each cell.
+            asked_positions: Shape (classes,): from 0, the place of each class among those that are asked for, or a negative number.
+            asked_count: How many classes are asked for.
         """
-        repeats = np.zeros(class_count, np.int64)
+        repeats = np.zeros(asked_count, np.int64)
         for person_cells in self.shares:
-            count_repeated_persons(person_cells, owners, numbers, np.full(class_count, -1, np.int32), repeats)
+            count_repeated_persons(person_cells, class_of, asked_positions, np.full(asked_count, -1, np.int32), repeats)
         return repeats
 
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
@@ -168,7 +168,7 @@ class CellPersons(Unit):
         Args:
             before: Shape (cells,): the cells before all classes, in no class themselves.
             class_of: Shape (cells,), the class of each cell; -1 for a cell that is in none.
-            class_count: How many classes there are.
+            class_count: How many classes are asked for.
         """
         known, last = np.zeros(class_count, np.int64), np.full(class_count, -1, np.int32)
         for person_cells in self.shares:

@@ -229,7 +229,7 @@ class Together(FrozenModel):
 
     @classmethod
     def from_counts(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
-        """Make the joint risk from counts (unique, below k, with classes), those below k reported as k."""
+        """Make the counts of units rare by untreated, sensitive or pseudonym columns; 1 to k - 1 become k."""
         unique, below, classes = (reported_count(one, k) for one in counts)
         return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=whole)
 

@@ -22,8 +22,8 @@ from core.composition.joint_classes import (
     SETS,
     THEIRS,
     RecordMatching,
-    alike_records_sql,
     common_persons_sql,
+    equal_record_count_sql,
     equal_records_sql,
     joined_records_sql,
     joint_classes_sql,
@@ -324,7 +324,7 @@ def _check_files(
     else:
         linking = ["content"] * (compared.by_contents or not compared.by_persons) + ["person"] * compared.by_persons
         columns = [*linking, *(f"value_{number}" for number in identity.same)]
-    [[alike]] = database.execute(alike_records_sql(columns, of_files=of_files)).fetchall()
+    [[alike]] = database.execute(equal_record_count_sql(columns, of_files=of_files)).fetchall()
     if alike < compared.in_files:
         raise UnmeasuredError(OTHERWISE_READ)
 

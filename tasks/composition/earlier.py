@@ -74,7 +74,7 @@ class KnownRecords:
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """Return the kind of values of each source column."""
+        """Return each source column's type family, within which equal values have equal digests."""
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
     def compute_sketches(self) -> None:

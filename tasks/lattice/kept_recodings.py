@@ -36,7 +36,7 @@ class RecodingArtifacts(FrozenModel):
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Return the digests of the artefacts that determine the class of a record."""
+        """Return the digests of the stored cells, classes, later stages and withheld persons of a recoding."""
         return tuple(part.sha256 for part in (self.cells, self.classes, self.later, self.withheld) if part)
 
 

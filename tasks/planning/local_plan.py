@@ -57,8 +57,8 @@ class LocalPlan(FrozenModel):
     advice: str | None = None
 
 
-def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
-    """Draw samples, also those that fragments are cut by, and plan a run of a local method from them."""
+def forecast_local_run(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
+    """Forecast rows, memory and fragments of a local method's run from samples, which are drawn."""
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)

@@ -29,7 +29,7 @@ from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import check_promise, most_suppressed, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.planning.forecast import Forecast, forecast_of
-from tasks.planning.local_plan import LocalPlan, make_local_plan
+from tasks.planning.local_plan import LocalPlan, forecast_local_run
 from tasks.publication.staging import release_id
 from tasks.publication.target import job_target
 from tasks.report.sentences import TRIED_NEXT, proofs
@@ -291,7 +291,7 @@ def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, An
 
 def _of_records(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> dict[str, Any]:
     """Return the plan's entries on a method of local recoding."""
-    local = make_local_plan(run, source, domain, coding)
+    local = forecast_local_run(run, source, domain, coding)
     # Only cuts of cells in one piece begin with the histogram of phase 2; fragments and records are read from the source.
     whole = local.rows == "cells" and not local.parted
     return {"local": local, "histograms_to_scan": _uncounted(run, source, HISTOGRAMS) if whole else None}

@@ -37,7 +37,7 @@ class RecordRewriting(Rewriting):
         """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
         return read_record_classes(self.recoding, place.number, self.store)
 
-    def assigned(self, place: ChunkPosition) -> Assigned:
+    def classes_and_digests(self, place: ChunkPosition) -> Assigned:
         """Return the classes of a chunk's records and the additional columns of the released ones."""
         classes = self.classes(place)
         if not self.source.payload:

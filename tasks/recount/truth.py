@@ -17,10 +17,10 @@ from core.recount.coverage import (
     covered_groups,
     least_digests,
     masks_sql,
+    numbered_sample_sql,
     numbers_sql,
     sample_faults,
     sample_groups,
-    sample_sql,
     unmatched_records,
 )
 from core.recount.groups import Groups
@@ -41,8 +41,8 @@ from core.recount.truth import (
     released_parts,
     released_parts_sql,
     source_digests,
+    source_part_counts_sql,
     source_parts,
-    source_parts_sql,
 )
 from schemas.errors.base import listed
 from schemas.job.job import Job
@@ -87,7 +87,7 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
     labelled = sides.rows.grouped("release", _released(sides, one, parts))
     found = _numbers(sides, released_parts_sql(labelled, len(one.columns), one.labels_table))
     valued = sides.rows.grouped("source", _valued(sides, one, parts))
-    given = _numbers(sides, source_parts_sql(valued, one.values_table))
+    given = _numbers(sides, source_part_counts_sql(valued, one.values_table))
     released, source = np.zeros((parts, len(one.released)), np.int64), np.zeros((parts, len(one.source)), np.int64)
     released[found["part"], found["place"]] = found["records"]
     source[given["part"], one.order[given["place"]]] = given["records"]
@@ -106,7 +106,7 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
         f"SELECT coalesce(max(digest), 0) FROM {rows.grouped('release', least_digests(sides.unmasked, columns, drawn))}"
     ).fetchall()
     sample = sample_groups(sides.unmasked, columns, PARTS, sides.untreated_parts, most, drawn)
-    sides.connection.execute(sample_sql(rows.grouped("release", sample), "sampled"))
+    sides.connection.execute(numbered_sample_sql(rows.grouped("release", sample), "sampled"))
     of_labels = [fetch_columns(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)

@@ -18,8 +18,8 @@ from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import texts_with_nulls, value_scale
 from core.recount.linked import (
     LinkCount,
-    link_mismatch_faults,
     malformed_pseudonym_groups,
+    mismatched_pseudonym_faults,
     pseudonym_faults,
     pseudonyms_are_compared,
     shared_sql,
@@ -180,7 +180,7 @@ def verdict_of(
         # Where all records are published, what was counted of the source is what the files hold.
         passed = passed_columns(job, rows) if basis.untreated and found.records < (records or found.records) else {}
         found = replace(found, losses=column_losses(job, rows, original), passed=passed)
-    return found, class_size_faults(job, found) + link_mismatch_faults(linked) + unexpected + spread + hidden + truth.faults
+    return found, class_size_faults(job, found) + mismatched_pseudonym_faults(linked) + unexpected + spread + hidden + truth.faults
 
 
 def _expect(job: Job, rows: ReleaseRows) -> None:

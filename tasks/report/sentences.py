@@ -330,8 +330,8 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
     )
 
 
-def suppressed_records_sentence(manifest: Manifest) -> tuple[str, ...]:
-    """Return sentences on the treatment of records that fail at the published levels."""
+def failing_records_sentences(manifest: Manifest) -> tuple[str, ...]:
+    """Return sentences on records that fail at the published levels: recoded again, or values suppressed."""
     remainder = manifest.remainder
     if remainder is None:
         return ()

@@ -162,8 +162,8 @@ BYTES_PER_VALUE = 800
 NUMBERS = "only numbers are rounded, cut or put into groups; say publish: shared, which takes every type"
 
 
-def replace_published_values(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store) -> tuple[list[SourceFile], pa.Schema]:
-    """Replace the values of columns with ``publish``; return the changed files and types.
+def decide_published_values(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store) -> tuple[list[SourceFile], pa.Schema]:
+    """Decide values of columns with ``publish``; return files to be read with these, and column types.
 
     Args:
         job: Says how columns are published.

@@ -26,7 +26,7 @@ from tasks.source.locations import Located, Readable, is_object, locate_source_f
 from tasks.source.object_inspection import inspect_objects, is_read_here
 from tasks.source.person_records import Bounded, bound_records
 from tasks.source.pinned import check_all_as_listed
-from tasks.source.published_columns import replace_published_values
+from tasks.source.published_columns import decide_published_values
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.store.files import write_atomically
 from tasks.store.keys import fingerprint_of
@@ -172,7 +172,7 @@ def read_source(run: Run) -> ChunkedSource:
         left = bound_records(job, files, columns, store, here=is_read_here(job))
     if job.columns.ways and not is_read_here(job):
         raise SourceError.treated_on_cluster()
-    files, read_as = replace_published_values(job, left.files, columns, store)
+    files, read_as = decide_published_values(job, left.files, columns, store)
     return ChunkedSource(
         files=tuple(files),
         chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.task_memory // CHUNK_SHARE, store)),

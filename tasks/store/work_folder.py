@@ -93,7 +93,7 @@ def make_work_folder(job: Job) -> Path:
 
 
 def check_own_work_folder(work: Path) -> None:
-    """Raise ``FolderError`` if a work folder is there and not ours."""
+    """Raise ``FolderError`` if a work folder exists that this program did not make."""
     try:
         names = os.listdir(work)  # noqa: PTH208 - names are all that is asked
     except (FileNotFoundError, NotADirectoryError):

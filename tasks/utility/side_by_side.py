@@ -150,7 +150,7 @@ class UtilityComparison:
         return next(dealt), next(dealt)
 
     def _sample(self, source: str, tables: Sequence[Side], split: Sequence[str], seed: int) -> Drawn:
-        rows = self.connection.sql(sample_sql(source, tables, split, seed)).to_arrow_table()
+        rows = self.connection.sql(numbered_sample_sql(source, tables, split, seed)).to_arrow_table()
         *codes, folds = (column.to_numpy().astype(np.int64) for column in rows.columns)
         return Drawn(codes, folds, bool(split))
 
@@ -178,7 +178,7 @@ def pairs_sql(source: str, first_table: Side, second_table: Side) -> str:
     """
 
 
-def sample_sql(source: str, tables: Sequence[Side], split: Sequence[str], seed: int) -> str:
+def numbered_sample_sql(source: str, tables: Sequence[Side], split: Sequence[str], seed: int) -> str:
     """Return SQL of ``n0`` … and ``fold``: label numbers of at most 200,000 drawn records, and hash folds.
 
     It is right because a column that is published as it is holds the same values on both sides, and their text has the same digest.

@@ -61,7 +61,7 @@ class CellRewriting(Rewriting):
         """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
         return np.concatenate([classes for classes, _ in _assigned(self, place.chunk)])
 
-    def assigned(self, place: ChunkPosition) -> Assigned:
+    def classes_and_digests(self, place: ChunkPosition) -> Assigned:
         """Return the classes of a chunk's records and the additional columns of the released ones."""
         return _together([(classes, _beside(self, classes, payload)) for classes, payload in _assigned(self, place.chunk)])
 

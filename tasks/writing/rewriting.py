@@ -213,8 +213,8 @@ class Rewriting(DomainTable, ABC):
         return self.classes(ChunkPosition(chunk=chunk, number=number))
 
     @abstractmethod
-    def assigned(self, place: ChunkPosition) -> Assigned:
-        """Return the classes of a chunk's records and the additional columns of the released ones."""
+    def classes_and_digests(self, place: ChunkPosition) -> Assigned:
+        """Return the class of each record of a chunk, and pseudonyms and value digests of released ones."""
 
     @abstractmethod
     def write_run(self, place: ChunkPosition, path: Path) -> int:
@@ -257,7 +257,7 @@ MEMBERS = FileStep("members", make=_members, reads=RUNS.reads, code=RUNS.code, p
 
 
 def _people(given: Rewriting, place: ChunkPosition, path: Path) -> int:
-    return write_people_of(given.job, place.chunk, given.assigned(place), path)
+    return write_people_of(given.job, place.chunk, given.classes_and_digests(place), path)
 
 
 PEOPLE = FileStep(
@@ -321,7 +321,7 @@ FILES = FileStep(
 
 
 def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], WrittenPersons]:
-    """Write files of a release (phase 3), set ``run.members``; return them and tables of persons.
+    """Write a release's files (phase 3), set ``run.members`` to record classes; return files and persons.
 
     Returns:
         The files, and the tables of persons of every chunk for the recount; these are empty where the job names no person.

@@ -65,12 +65,12 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
         return _by_text(values)
     if ranges and (scale := value_scale(values)):
         return _ascending(scale, values)
-    axis: LabelAxis = (entry_of(qid.hierarchy).recount_axis or axis_of_levels)(qid.name, qid.hierarchy, values, folder)
+    axis: LabelAxis = (entry_of(qid.hierarchy).recount_axis or label_axis_by_levels)(qid.name, qid.hierarchy, values, folder)
     return axis
 
 
-def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
-    """Order values by their groups at the levels of their hierarchy, coarsest level first."""
+def label_axis_by_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
+    """Order source values by hierarchy groups, coarsest first, so that each label covers neighbours."""
     levels = group_levels(name, spec, values, folder)
     order, spelt = np.lexsort([level.groups for level in levels]), value_texts(values)
     positions = np.empty(len(order), np.int64)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.charts.chart import paint, width_of
 from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
-from core.lattice.map import BOUNDED, FAILED, MOST_IN_A_ROW, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
+from core.lattice.map import BOUNDED, FAILED, MOST_IN_A_ROW, PASSED, STATUSES, UNEXAMINED, complete_lattice_statuses, map_of, statuses_of
 from core.lattice.picture import BOX_GAP, heights_picture, lattice_picture, nodes_picture, rows_of_nodes
 
 
@@ -27,7 +27,7 @@ def test_a_counted_node_is_told_by_its_count_and_others_by_their_tags() -> None:
 def test_what_lies_below_no_passing_join_with_the_root_fails() -> None:
     lattice = Lattice((2, 3), (0, 1))
     passing = np.array([[False, True], [True, True]])
-    found = above_root(np.where(passing, PASSED, FAILED), passing, lattice, (0, 0))
+    found = complete_lattice_statuses(np.where(passing, PASSED, FAILED), passing, lattice, (0, 0))
     assert found.tolist() == [[FAILED, FAILED, PASSED], [UNEXAMINED, PASSED, PASSED]]
 
 

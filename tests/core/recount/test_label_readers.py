@@ -24,7 +24,7 @@ from core.recoding.generalisation import generalise
 from core.recoding.recoding import Intervals
 from core.recount.labels import label_spans
 from core.recount.labels.group_levels import group_levels
-from core.recount.labels.label_readers import axis_of_levels, label_axis
+from core.recount.labels.label_readers import label_axis, label_axis_by_levels
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_scales import value_scale, value_texts
 from schemas.job.record_methods import Generalisation
@@ -376,7 +376,7 @@ def test_a_group_of_the_null_covers_it_and_one_of_the_null_alone_nothing_else() 
 def test_of_a_hierarchy_without_a_reader_of_its_own_labels_are_those_of_its_levels(spec: dict[str, Any]) -> None:
     values = pa.array(["00", "01", "10", "11", "20"])
     definition = quasi_identifier(spec).hierarchy
-    axis = axis_of_levels("x", definition, values, Path())
+    axis = label_axis_by_levels("x", definition, values, Path())
     for level in group_levels("x", definition, values, Path())[:-1]:
         spans = read_labels(axis, level.labels)
         for group in range(len(level.labels)):
@@ -389,7 +389,7 @@ def test_of_a_hierarchy_without_a_reader_of_its_own_labels_are_those_of_its_leve
     "tree", [{"B": {"A": ["00"]}, "A": {"C": ["01"]}, "D": {"E": ["02"]}}, {"A": {"C": ["00"]}, "B": {"A": ["01"]}, "D": {"E": ["02"]}}]
 )
 def test_a_label_of_groups_at_several_levels_covers_all_of_them(tree: dict[str, Any]) -> None:
-    axis = axis_of_levels("x", quasi_identifier({"tree": tree}).hierarchy, pa.array(["00", "01", "02"]), Path())
+    axis = label_axis_by_levels("x", quasi_identifier({"tree": tree}).hierarchy, pa.array(["00", "01", "02"]), Path())
     [read] = axis.others
     assert [read(label) for label in "AEF"] == [(0, 2), (2, 3), None]
 

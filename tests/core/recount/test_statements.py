@@ -45,7 +45,7 @@ from core.recount.truth import (
     marginal_sql,
     released_parts_sql,
     source_digests,
-    source_parts_sql,
+    source_part_counts_sql,
 )
 from schemas.job.identifiers import Identifier
 from tests.laws import tried
@@ -202,7 +202,7 @@ def test_records_with_a_null_have_the_digest_of_its_label(connection: duckdb.Duc
 def test_counts_of_a_null_have_its_place(connection: duckdb.DuckDBPyConnection) -> None:
     table(connection, "counted", "part INTEGER, value VARCHAR, records BIGINT", [(0, None, 3), (1, "a", 2), (1, "b", 8)])
     table(connection, "positions", "place BIGINT, value VARCHAR", [(5, None), (6, "a")])
-    assert sorted(connection.execute(source_parts_sql("counted", "positions")).fetchall()) == [(0, 5, 3), (1, 6, 2)]
+    assert sorted(connection.execute(source_part_counts_sql("counted", "positions")).fetchall()) == [(0, 5, 3), (1, 6, 2)]
 
 
 def test_records_with_a_null_are_those_that_a_class_may_cover_too(connection: duckdb.DuckDBPyConnection) -> None:

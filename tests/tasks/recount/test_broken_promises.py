@@ -200,7 +200,7 @@ def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records
         "published_qids": "qids", "count_combinations": "of records",
         "combined_pairs": ({"insensitive": "pairs"}, ["together"]), "_truth": (of_source, verdict.Truth(["untrue"])), "_unproved": ["told"],
         "passed_columns": {"note": (1, 2, 3)}, "column_losses": {"q": "loss"}, "class_size_faults": ["of sizes"],
-        "link_mismatch_faults": ["of links"],
+        "mismatched_pseudonym_faults": ["of links"],
     })  # fmt: skip
     source: Any = Original("source", pa.schema([])) if with_source else None
     rows: Any = "rows"
