@@ -132,7 +132,7 @@ class DatabaseError(SourceError):
     def no_table(cls, file: str, table: str, known: Sequence[str]) -> DatabaseError:
         """DuckDB file has no table or view that ``source.table`` names."""
         there = f"it has {listed(known)}" if known else "it has none"
-        return cls(f"'{shown_path(file)}' has no table '{table}'{nearest(table, known)}; {there}. Correct source.table.")
+        return cls(f"'{shown_path(file)}' has no table '{table}'{nearest(table, known)}; {there}. Name one that it has.")
 
     @classmethod
     def not_select(cls) -> DatabaseError:

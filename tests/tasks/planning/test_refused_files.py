@@ -111,7 +111,7 @@ def test_lines_that_end_differently_are_refused_in_the_words_of_a_run(
         (("a.duckdb",), {}, "'a.duckdb' is a database. Name one of its tables with --table"),
         (("a.duckdb",), {"table": "t", "query": "SELECT 1"}, "'a.duckdb' is a database. .* and not both"),
         (("postgresql://reader:secret@host/shop",), {}, "'PostgreSQL' is a database. Name one of its tables with --table"),
-        (("a.duckdb",), {"table": "nope"}, r"DuckDB could not read the table or run the query\."),
+        (("a.duckdb",), {"table": "nope"}, r"a\.duckdb' has no table 'nope'; it has 't'\."),
         (("in",), {"column": "ages"}, r"The source has no column 'ages' \(did you mean 'age'\?\)"),
     ],
 )
@@ -125,5 +125,5 @@ def test_whoever_gives_no_job_reads_of_none(
     given = SourceOptions(names, rows.get("table"), rows.get("query"))
     with pytest.raises(SkaldError, match=sentence) as refused:
         draft_file(given, rows.get("column", "age"), tmp_path / "age.csv")
-    assert "job" not in str(refused.value)
+    assert "job" not in str(refused.value).replace(str(tmp_path), "")
     assert "secret" not in str(refused.value)
