@@ -133,6 +133,19 @@ def test_the_paper_s_salaries_are_as_far_as_it_says() -> None:
     assert distances.tolist() == pytest.approx([0.375, 0.167], abs=1e-3)
 
 
+@pytest.mark.parametrize("distance", ["ordered", "hierarchical"])
+@pytest.mark.parametrize("values", range(1, 5))
+def test_the_whole_way_from_one_end_to_the_other_is_one_however_many_values_there_are(distance: str, values: int) -> None:
+    """A class of the last value, and a source of the first and last; of a single value nothing has a way to go."""
+    ranks = np.arange(values)[::-1] if distance == "ordered" else None
+    groups = () if distance == "ordered" else (np.zeros(values, np.int64),)
+    whole = np.eye(values, dtype=np.int64)[0] * 3 + np.eye(values, dtype=np.int64)[-1]
+    spread, one = Spread(np.array([0]), np.array([values - 1]), np.array([7]), whole), np.array([7])
+    assert Closeness("x", 0.5, ranks, groups).distances(one, spread).tolist() == pytest.approx([0.75 * (values > 1)])
+    assert Closeness("x", 0.7, ranks, groups).fails(one, {"x": spread}).tolist() == [values > 1]
+    assert not Closeness("x", 0.75, ranks, groups).fails(one, {"x": spread})[0]
+
+
 @given(TABLES, MODELS, st.data())
 @tried(300)
 def test_a_union_never_fails_where_all_of_its_parts_are_safe(classes: list[list[int]], model: PrivacyModel, data: st.DataObject) -> None:

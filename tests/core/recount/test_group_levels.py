@@ -105,6 +105,14 @@ def test_units_of_dates(values: list[date], units: list[str], ends: dict[str, An
     agree({"date": units} | ends, pa.array(values), nulls)
 
 
+@pytest.mark.parametrize(
+    "ends", [{"bottom": "1936-05-01"}, {"bottom": 1936}, {"top": "1936-05-01"}, {"top": 1936}, {"top": 1937, "bottom": 1935}]
+)
+def test_the_day_of_an_end_itself_lies_beyond_it(ends: dict[str, Any]) -> None:
+    days = ["1935-12-31", "1936-01-01", "1936-04-30", "1936-05-01", "1936-05-02", "1936-12-31", "1937-01-01"]
+    agree({"date": ["day", "month", "year"]} | ends, pa.array(map(date.fromisoformat, days), pa.date32()), 0)
+
+
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Zurich", "Asia/Kolkata", "-03:30"])
 @given(st.lists(MOMENTS, min_size=1, max_size=12), UNITS, DATE_ENDS, st.integers(0, 1))
 def test_units_of_moments(zone: str | None, values: list[datetime], units: list[str], ends: dict[str, Any], nulls: int) -> None:
