@@ -175,3 +175,15 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
     record = next(run.store.folder.rglob("people-0.record"))
     record.rename(record.with_name("people-1.record"))
     assert read_entry("people-1", run.store) is None
+
+
+def test_an_empty_file_that_two_sources_have_is_nothing_that_they_share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(earlier, "read_secrets", lambda _job: [])
+    for name, digests in (("people-1", "ex"), ("people-2", "ea"), ("people-3", "y")):
+        sources = [{"path": f"{digest}.csv", "digest": digest, "rows": 0 if digest == "e" else 4} for digest in digests]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").write_text(manifest(release=name, sources=sources).model_dump_json())
+    known, registry = known_of(tmp_path), Registry(tmp_path, {})
+    known.source.files.append(SimpleNamespace(digest="e", rows=0))
+    asked: Any = registry
+    assert [(one.release, one.files) for one in earlier_releases(known, "people-9", asked)] == [("people-2", frozenset("a"))]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from schemas.errors.refusals import OverlapError
+from schemas.job.publish import SHARED
 from tasks.composition import overlaps, pseudonym_families
 from tasks.composition.pseudonym_families import FORMAT, INDEX_LOST, Disclosed, Head, join_releases
 from tasks.store.files import file_digest
@@ -97,15 +98,15 @@ def test_an_index_that_cannot_be_believed_is_lost(registry: Registry, damaged: d
 class Known:
     """Earlier releases that have something in common with this one, by how many of them are safe."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, asked: str, *, safe: int = 0, unsafe: int = 0) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, asked: str, *, safe: int = 0, unsafe: int = 0, records: int = 100) -> None:
         ones = [SimpleNamespace(is_safe=number < safe, number=number) for number in range(safe + unsafe)]
         for one in ones:
             one.reported = lambda one=one: SimpleNamespace(sentence=lambda: f"overlap {one.number}")
         earlier = [SimpleNamespace(release=f"people-{number}", doubtful=False) for number in range(len(ones))]
         monkeypatch.setattr(overlaps, "earlier_releases", lambda *_: earlier)
         monkeypatch.setattr(overlaps, "_measured", lambda _known, one: ones[earlier.index(one)])
-        job = SimpleNamespace(overlaps=asked, replay=None, is_of_several=True, method=SimpleNamespace(name="skald"))
-        self._known: Any = SimpleNamespace(run=SimpleNamespace(job=job), source=SimpleNamespace(records=100))
+        self.job = SimpleNamespace(overlaps=asked, replay=None, is_of_several=True, method=SimpleNamespace(name="skald"))
+        self._known: Any = SimpleNamespace(run=SimpleNamespace(job=self.job), source=SimpleNamespace(records=records))
 
     def overlaps(self, *joined: Any) -> dict[str, Any]:
         registry: Any = object()
@@ -138,6 +139,33 @@ def test_of_many_overlaps_some_are_measured_and_all_where_one_is_to_be_refused(m
     assert (len(found["overlaps"]), found["unmeasured_overlaps"]) == (overlaps.MOST, 6 - overlaps.MOST)
     with pytest.raises(OverlapError):
         Known(monkeypatch, "refuse", safe=5, unsafe=1).overlaps()
+
+
+@pytest.mark.parametrize(("share", "measured"), [(1, 1), (2, 2), (3, 3), (9, 3)])
+def test_of_large_sources_fewer_overlaps_are_measured_and_one_of_the_largest(
+    monkeypatch: pytest.MonkeyPatch, share: int, measured: int
+) -> None:
+    for records, count in ((overlaps.MOST_RECORDS // share, measured), (overlaps.MOST_RECORDS // share + 1, max(min(share - 1, 3), 1))):
+        found = Known(monkeypatch, "warn", safe=5, records=records).overlaps()
+        assert (len(found["overlaps"]), found["unmeasured_overlaps"]) == (count, 5 - count)
+
+
+@pytest.mark.parametrize(
+    ("method", "several", "way", "replays"),
+    [
+        ("skald", False, "keep", True), ("skald", True, "keep", False), ("skald", False, SHARED, False), ("skald", False, None, True),
+        ("canon", False, "keep", False),
+    ],
+)  # fmt: skip
+def test_to_replay_another_release_is_named_where_that_can_be_done(
+    monkeypatch: pytest.MonkeyPatch, method: str, several: bool, way: str | None, replays: bool
+) -> None:
+    known = Known(monkeypatch, "refuse", unsafe=1)
+    known.job.method.name, known.job.is_of_several = method, several
+    known.job.columns = SimpleNamespace(ways={} if way is None else {"note": "keep", "pay": way})
+    with pytest.raises(OverlapError) as refused:
+        known.overlaps()
+    assert ("Replay one of them" in str(refused.value)) is replays
 
 
 def header_at(path: Path, file: str) -> None:

@@ -64,6 +64,17 @@ def test_of_a_sketch_never_more_than_all_records_count_however_little_it_covers(
         assert likeness(mine, mine, theirs, reach).theirs == 4
 
 
+@pytest.mark.parametrize(("reach", "within"), [(0.0, 0), (0.25, 3), (0.249, 1), (0.5, 3), (0.75, 7), (1.0, 15)])
+def test_of_mine_so_many_records_count_as_lie_where_the_sketch_of_the_others_knows_all(reach: float, within: int) -> None:
+    """One, two, four and eight records that lie at an eighth, two eighths and so on; a record at the edge is one that is known."""
+    whole = 1 << 64
+    digests = np.array([whole // 8, whole // 4, whole * 5 // 8, whole - 4096], np.uint64)
+    mine = Sketch.of(np.repeat(digests, [1, 2, 4, 8]))
+    found = likeness(mine, mine, Sketch.of(digests[:1]), reach)
+    assert (found.mine, found.common_of_first, found.common_of_second) == (within, 1, 1)
+    assert found.mine_doubled == 14 / 15
+
+
 @pytest.mark.parametrize(
     ("said", "known", "found"),
     [
