@@ -80,7 +80,9 @@ def test_bins_of_numbers_that_fit_64_bits_where_what_is_reckoned_of_them_does_no
 
 
 @example([-0.0], [2, 4], 0, 0)
-@given(st.lists(NUMBERS[pa.float64()], min_size=1, max_size=20), st.sampled_from([[1], [2, 4], [3]]), st.integers(0, 2), st.integers(0, 1))
+@example([1.0, 2.0, 3.0, 4.0, 5.0], [2, 4], -2, 0)
+@example([1.0, 2.0, 3.0, 4.0, 5.0], [2, 4], 3, 1)
+@given(st.lists(NUMBERS[pa.float64()], min_size=1, max_size=20), st.sampled_from([[1], [2, 4], [3]]), st.integers(-5, 5), st.integers(0, 1))
 def test_bins_of_ranks(values: list[float], widths: list[int], origin: int, nulls: int) -> None:
     agree({"widths": widths, "encode": True, "origin": origin}, pa.array(values), nulls)
 
