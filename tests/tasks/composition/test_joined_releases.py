@@ -102,15 +102,16 @@ class Known:
         ones = [SimpleNamespace(is_safe=number < safe, number=number) for number in range(safe + unsafe)]
         for one in ones:
             one.reported = lambda one=one: SimpleNamespace(sentence=lambda: f"overlap {one.number}")
-        earlier = [SimpleNamespace(release=f"people-{number}", doubtful=False) for number in range(len(ones))]
-        monkeypatch.setattr(overlaps, "earlier_releases", lambda *_: earlier)
+        self.earlier = earlier = [SimpleNamespace(release=f"people-{number}", doubtful=False) for number in range(len(ones))]
+        self.asked = list[tuple[Any, ...]]()
+        monkeypatch.setattr(overlaps, "earlier_releases", lambda *asked: self.asked.append(asked) or earlier)
         monkeypatch.setattr(overlaps, "_measured", lambda _known, one: ones[earlier.index(one)])
         self.job = SimpleNamespace(overlaps=asked, replay=None, is_of_several=True, method=SimpleNamespace(name="skald"))
-        self._known: Any = SimpleNamespace(run=SimpleNamespace(job=self.job), source=SimpleNamespace(records=records))
+        self.known: Any = SimpleNamespace(run=SimpleNamespace(job=self.job), source=SimpleNamespace(records=records))
 
     def overlaps(self, *joined: Any) -> dict[str, Any]:
         registry: Any = object()
-        return overlaps.overlaps_of(self._known, "people-0", registry, joined)
+        return overlaps.overlaps_of(self.known, "people-0", registry, joined)
 
 
 SAFE, UNSAFE = (SimpleNamespace(is_safe=safe, releases=3, sentence=lambda: "some are joined") for safe in (True, False))
@@ -139,6 +140,31 @@ def test_of_many_overlaps_some_are_measured_and_all_where_one_is_to_be_refused(m
     assert (len(found["overlaps"]), found["unmeasured_overlaps"]) == (overlaps.MOST, 6 - overlaps.MOST)
     with pytest.raises(OverlapError):
         Known(monkeypatch, "refuse", safe=5, unsafe=1).overlaps()
+
+
+def test_without_a_registry_nothing_is_known_of_overlaps_and_nothing_published_where_they_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for asked in ("warn", "ignore"):
+        known = Known(monkeypatch, asked, unsafe=1)
+        assert overlaps.overlaps_of(known.known, "people-0", None, (UNSAFE,)) == {"overlaps": None, "joined": None}
+        assert known.asked == []
+    with pytest.raises(OverlapError):
+        overlaps.overlaps_of(Known(monkeypatch, "refuse", safe=1).known, "people-0", None)
+
+
+@pytest.mark.parametrize("asked", ["warn", "refuse"])
+def test_the_release_that_is_replayed_is_measured_first_and_of_each_it_is_asked_how_many_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """One of which it is in doubt whether it shares anything comes after the others, and is not among those that are not measured."""
+    known, registry = Known(monkeypatch, asked, safe=5), SimpleNamespace()
+    known.job.replay, known.earlier[1].doubtful = SimpleNamespace(name="people-3"), True
+    any_registry: Any = registry
+    found = overlaps.overlaps_of(known.known, "people-0", any_registry)
+    order = [one.number for one in found["overlaps"]]
+    assert (order, found["unmeasured_overlaps"]) == (([3, 0, 2, 4, 1], 0) if asked == "refuse" else ([3, 0, 2, 1], 1))
+    assert known.asked == [(known.known, "people-0", registry, None if asked == "refuse" else overlaps.MOST)]
 
 
 @pytest.mark.parametrize(("share", "measured"), [(1, 1), (2, 2), (3, 3), (9, 3)])
