@@ -423,5 +423,7 @@ EQUIVALENT: Mapping[str, str] = {
         " -> max(nodes, 2 * len(self._parents))"
     ): ("A tree that is emptier takes more memory and holds the same."),
     "tasks/composition/by_contents.py:_load: <= -> <": ("Beside the columns of an arrangement there always are others."),
+    "tasks/composition/earlier.py:_are_common_in_files: <= -> < #1": ("Of two sources of the same files either holds the other's."),
+    "tasks/composition/overlaps.py:overlaps_of: 0 -> (0 + 1)": ("Where overlaps are refused there is one such release at least."),
 }
 """By the name of a mutant."""

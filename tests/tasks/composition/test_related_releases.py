@@ -246,18 +246,20 @@ def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path,
 def test_sketches_share_records_or_persons_by_whatever_links_them(
     linked: bool, persons: bool, theirs: Sketch, whose: Sketch, is_complete: bool, expected: str | None
 ) -> None:
-    """The source has five records of as many persons; of a sketch that is not complete others may be the same."""
-    mine = Sketches(records(1, 2, 3, 4, 5), records(1, 2, 3, 4, 5))
-    other = Sketches(*(Sketch(one.digests, one.counts, is_complete) for one in (theirs, whose)))
-    registry: Any = SimpleNamespace(sketches_of=lambda _entry: other)
+    """The source has five records of as many persons; of a sketch of either that is not complete others may be the same."""
+    every = records(1, 2, 3, 4, 5)
     known: Any = SimpleNamespace(columns=(("all", "text"),))
-    asked: list[Any] = []
-    keyed: Any = SimpleNamespace(of=lambda columns: asked.append(columns) or (mine, mine))
     entry: Any = SimpleNamespace(reach=(1.0, 1.0))
     link = (("q", "text"),) if linked else ()
-    found = earlier._by_sketches(known, entry, registry, keyed, Earlier("people-1", 5, linkage_key=link, persons=persons))
-    assert (found and ("doubtful" if found.doubtful else "shared")) == expected
-    assert asked == [link or known.columns]
+    for done in ((True, is_complete), (is_complete, True), (is_complete, is_complete)):
+        pairs = zip(((every, every), (theirs, whose)), done, strict=True)
+        mine, other = (Sketches(*(Sketch(one.digests, one.counts, all_of_it) for one in both)) for both, all_of_it in pairs)
+        registry: Any = SimpleNamespace(sketches_of=lambda _entry, other=other: other)
+        asked: list[Any] = []
+        keyed: Any = SimpleNamespace(of=lambda columns, asked=asked, mine=mine: asked.append(columns) or (mine, mine))
+        found = earlier._by_sketches(known, entry, registry, keyed, Earlier("people-1", 5, linkage_key=link, persons=persons))
+        assert (found and ("doubtful" if found.doubtful else "shared")) == expected
+        assert asked == [link or known.columns]
 
 
 @pytest.mark.parametrize(("target", "is_folder"), [("s3://bucket/releases", False), ("releases", True)])
