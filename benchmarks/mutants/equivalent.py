@@ -425,5 +425,6 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/composition/by_contents.py:_load: <= -> <": ("Beside the columns of an arrangement there always are others."),
     "tasks/composition/earlier.py:_are_common_in_files: <= -> < #1": ("Of two sources of the same files either holds the other's."),
     "tasks/composition/overlaps.py:overlaps_of: 0 -> (0 + 1)": ("Where overlaps are refused there is one such release at least."),
+    "tasks/composition/earlier.py:likeness: 2048 -> (2048 + 1)": ("Both are rounded to the same number."),
 }
 """By the name of a mutant."""

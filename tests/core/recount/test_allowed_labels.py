@@ -150,6 +150,7 @@ def test_sparse_areas_are_told_by_no_level(zips: list[str]) -> None:
         ({"top": 89.5}, True, [(90, None), (89.5, None), (91, None)], 1),
         ({"bottom": 18}, True, [(None, 17), (None, 18.0), (18, 22), (None, 16), (17, 20), (15, 17), (3, None)], 4),
         ({}, False, [(5, 9), (7, 7), (None, None), (9, 5)], 2),
+        ({}, True, [(5, 9), (7, 7), (None, None), (9, 5), (0.5, 0.25)], 2),
     ],
 )
 def test_bounds_that_tell_are_counted(ends: dict[str, Any], exact: bool, pairs: list[tuple[Any, Any]], told: int) -> None:

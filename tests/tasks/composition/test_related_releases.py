@@ -75,6 +75,16 @@ def test_of_mine_so_many_records_count_as_lie_where_the_sketch_of_the_others_kno
     assert found.mine_doubled == 14 / 15
 
 
+@pytest.mark.parametrize(("reach", "theirs"), [(0.0, 12), (0.125, 12), (0.25, 12), (0.5, 6), (1.0, 3)])
+def test_of_theirs_such_a_share_counts_as_lies_where_the_sketch_of_mine_knows_all(reach: float, theirs: float) -> None:
+    """Mine knows all digests of the first quarter."""
+    mine, other = (
+        Sketch(np.array([1, 1 << 62], np.uint64), np.array([1, 1]), is_complete=False),
+        Sketch.of(np.repeat(records(5).digests, 12)),
+    )
+    assert likeness(mine, mine, other, reach).theirs == theirs
+
+
 @pytest.mark.parametrize(
     ("said", "known", "found"),
     [
