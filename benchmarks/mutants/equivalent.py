@@ -426,5 +426,8 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/composition/earlier.py:_are_common_in_files: <= -> < #1": ("Of two sources of the same files either holds the other's."),
     "tasks/composition/overlaps.py:overlaps_of: 0 -> (0 + 1)": ("Where overlaps are refused there is one such release at least."),
     "tasks/composition/earlier.py:likeness: 2048 -> (2048 + 1)": ("Both are rounded to the same number."),
+    "core/privacy/models.py:Closeness.fails: > -> >=": ("No distance of counted shares is t and the slack to the last bit."),
+    "core/privacy/models.py:Closeness.distances: 1 -> (1 + 1) #1": ("How many classes are looked at at a time changes no distance."),
+    "core/privacy/models.py:Closeness.distances: 1 -> (1 + 1) #2": ("How many classes are looked at at a time changes no distance."),
 }
 """By the name of a mutant."""

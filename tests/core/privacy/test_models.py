@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations
 from math import log
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,26 @@ def test_closeness_is_the_least_work_that_moves_one_distribution_into_the_other(
     for values, found in zip(classes, closeness(distance, 0.5).distances(counts, spread), strict=True):
         shares = [Fraction(values.count(value), len(values)) for value in range(VALUES)]
         assert found == pytest.approx(earth_moved(distance, shares, whole), abs=1e-9)
+
+
+@pytest.mark.parametrize("distance", ["equal", "ordered", "hierarchical"])
+def test_a_class_that_is_exactly_t_away_is_safe_however_shares_are_rounded(distance: str) -> None:
+    """A class of one of two values, of which the source has every share of fewer than forty; a little nearer it must be too."""
+    ranks = np.arange(2) if distance == "ordered" else None
+    groups = (np.zeros(2, np.int64),) if distance == "hierarchical" else ()
+    one, least = np.array([3]), 1e-6
+    for few, many in combinations(range(1, 40), 2):
+        spread = {"x": Spread(np.array([0]), np.array([1]), one, np.array([few, many - few]))}
+        assert not Closeness("x", few / many, ranks, groups).fails(one, spread)[0]
+        assert Closeness("x", few / many - least, ranks, groups).fails(one, spread)[0]
+
+
+@pytest.mark.parametrize("distance", ["equal", "ordered", "hierarchical"])
+def test_a_source_of_one_record_or_none_is_as_near_as_it_can_be(distance: str) -> None:
+    model = Closeness("x", 0.1, np.arange(1) if distance == "ordered" else None, (np.zeros(1, int),) * (distance == "hierarchical"))
+    one, none = np.ones(1, np.int64), np.zeros(0, np.int64)
+    assert model.distances(one, Spread(np.zeros(1, np.int64), np.zeros(1, np.int64), one, one)).tolist() == [0]
+    assert model.distances(none, Spread(none, none, none, np.zeros(1, np.int64))).tolist() == []
 
 
 def test_the_paper_s_salaries_are_as_far_as_it_says() -> None:
