@@ -429,5 +429,11 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/models.py:Closeness.fails: > -> >=": ("No distance of counted shares is t and the slack to the last bit."),
     "core/privacy/models.py:Closeness.distances: 1 -> (1 + 1) #1": ("How many classes are looked at at a time changes no distance."),
     "core/privacy/models.py:Closeness.distances: 1 -> (1 + 1) #2": ("How many classes are looked at at a time changes no distance."),
+    "core/privacy/models.py:Closeness.distances: max(BLOCK // max(len(whole), 1), 1) -> 1": (
+        "How many classes are looked at at a time changes no distance."
+    ),
+    "core/privacy/models.py:Closeness.distances: max(len(whole), 1) -> 1": (
+        "How many classes are looked at at a time changes no distance."
+    ),
 }
 """By the name of a mutant."""

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.privacy import models
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise, hierarchical_closeness, ordered_closeness
 from schemas.registry.sensitive import HierarchicalSpec, OrderedSpec
@@ -144,7 +145,25 @@ def test_a_source_of_one_record_or_none_is_as_near_as_it_can_be(distance: str) -
     model = Closeness("x", 0.1, np.arange(1) if distance == "ordered" else None, (np.zeros(1, int),) * (distance == "hierarchical"))
     one, none = np.ones(1, np.int64), np.zeros(0, np.int64)
     assert model.distances(one, Spread(np.zeros(1, np.int64), np.zeros(1, np.int64), one, one)).tolist() == [0]
-    assert model.distances(none, Spread(none, none, none, np.zeros(1, np.int64))).tolist() == []
+    assert [model.distances(none, Spread(none, none, none, np.zeros(size, np.int64))).tolist() for size in (0, 1)] == [[], []]
+
+
+@pytest.mark.parametrize("distance", ["ordered", "hierarchical"])
+@pytest.mark.parametrize("block", [1, VALUES - 1, VALUES, 2 * VALUES, 3 * VALUES + 1])
+def test_distances_are_the_same_however_many_classes_are_looked_at_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, distance: str, block: int
+) -> None:
+    classes = [[0, 0, 5], [1], [2, 3, 4, 4], [5, 5], [0, 1, 2, 3, 4, 5], [3], [0, 5]]
+    counts, spread, model = np.array([len(values) for values in classes]), spread_of(classes), closeness(distance, 0.2)
+    expected = [model.distances(counts[[number]], spread_of_one(spread, number))[0] for number in range(len(classes))]
+    monkeypatch.setattr(models, "BLOCK", block)
+    assert model.distances(counts, spread).tolist() == pytest.approx(expected)
+
+
+def spread_of_one(spread: Spread, number: int) -> Spread:
+    """The spread of one of the classes alone, with the same source."""
+    mine = spread.owners == number
+    return Spread(np.zeros(mine.sum(), np.int64), spread.values[mine], spread.counts[mine], spread.source_counts)
 
 
 def test_the_paper_s_salaries_are_as_far_as_it_says() -> None:
