@@ -435,5 +435,20 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/models.py:Closeness.distances: max(len(whole), 1) -> 1": (
         "How many classes are looked at at a time changes no distance."
     ),
+    "core/recount/shared_ends.py:_cuts: places[0] < 0 -> True": (
+        "Where no value is below 0, the first line that is tried is 0: nobody lies before it, and the search goes on from there."
+    ),
+    "core/recount/shared_ends.py:_cuts: before[after] - before[first] -> before[after]": (
+        "Fewer than twice k are cut nowhere, which is found line by line and takes longer."
+    ),
+    "core/recount/shared_ends.py:_cuts: 2 * k -> 2": ("Fewer than twice k are cut nowhere, which is found line by line and takes longer."),
+    "core/recount/shared_ends.py:_cuts: 2 * k -> k": ("Fewer than twice k are cut nowhere, which is found line by line and takes longer."),
+    "core/privacy/models.py:Closeness.distances: min(step, len(counts) - first) -> len(counts) - first": (
+        "What lies behind the classes that are looked at is measured again when it is their turn."
+    ),
+    "core/privacy/models.py:Closeness._moved: 0 -> (0 + 1)": ("One group more, into which no value falls, has nothing to move."),
+    "core/recount/shared_ends.py:_cuts: 0 -> (0 + 1) #2": (
+        "Where the first value is at 0, the first line that is tried is 0: nobody lies before it, and the search goes on from there."
+    ),
 }
 """By the name of a mutant."""
