@@ -363,5 +363,92 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/person_rollups.py:PersonRollUps.classes: > -> >=": (
         "Where the fewest and the most persons are as many, counting them finds as many too, which takes longer."
     ),
+    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> SKETCH_SIZE #2": (
+        "Any bound is as good where more digests below it are different than a sketch keeps, which is asked before others are left out."
+    ),
+    "core/lattice/bounded_evaluations.py:Evaluations.evaluate: 2 -> (2 + 1)": ("How many nodes are forgotten at a time changes no count."),
+    "core/lattice/bounded_evaluations.py:Evaluations._roll_up: False -> True": (
+        "What is counted exactly at once takes longer, and fails as it does by bounds."
+    ),
+    "core/lattice/certificate.py:Examination._sparse_roots: < -> <=": (
+        "Cells that just fill a word are counted as those are that leave room in it."
+    ),
+    "core/lattice/node_classes.py:_OfPersons.at: exact and (self._of_units or bool(self._wholes)) -> ((exact))": (
+        "Counting all persons from the root takes longer, and whether there are k of them is the same."
+    ),
+    "core/lattice/objectives.py:prices_of: 1 -> (1 + 1)": (
+        "The axis of a sensitive column has one level, so that nobody asks what another one costs."
+    ),
+    "core/lattice/objectives.py:prices_of: 0.0 -> (0.0 + 1)": ("Nobody asks what levels cost below those at which records are counted."),
+    "core/lattice/pareto_front.py:find_pareto_nodes: search is None or not seen -> False": (
+        "Where no node was seen every list that follows is empty, and so is the answer."
+    ),
+    "core/lattice/picture.py:_away: 0 -> (0 + 1)": ("All nodes of a row have one height, and only rows of several nodes are asked for it."),
+    "core/privacy/risk.py:ClassSizes.records: self.sizes, self.classes -> self.classes, self.sizes": (
+        "A sum of products is the same whichever comes first."
+    ),
+    "core/recoding/release_order.py:text_order: words - first -> words": (
+        "Texts that differ in the first of eight bytes are so far apart that bits are left out, and what is sorted without them is checked."
+    ),
+    (
+        "core/recoding/release_order.py:canonical_order: span >= len(tied) and number < len(columns)"
+        " -> ((span >= len(tied)) or (number < len(columns)))"
+    ): ("Records that are told apart after each column come into the same order, which takes longer."),
+    "core/recoding/release_order.py:_sorted_as_numbers: <= -> <": ("Numbers that just fit into 32 bits sort and unpack alike in 64."),
+    "core/recount/classes.py:_same_risk: said[name], value -> value, said[name]": (
+        "Two numbers are as close to each other whichever comes first."
+    ),
+    "core/recount/figures.py:_of_labels: 1.0 -> (1.0 + 1)": ("No penalty is negative, so that -2 is none of them as -1 is."),
+    (
+        "core/recount/labels/group_levels.py:_groups_of_null: not isinstance(spec, CsvHierarchy | TreeHierarchy) or spec.nulls is None"
+        " -> ((not isinstance(spec, CsvHierarchy | TreeHierarchy)))"
+    ): ("Values that are listed are texts, and None is none of them."),
+    "core/recount/labels/claimed_labels.py:claimed_spans: 0 -> (0 + 1) #4": ("Room for a group more, of which no label is."),
+    "core/recount/labels/label_readers.py:axis_of_groups: spec.nulls is not None -> True": (
+        "Values that are listed are texts, and None is none of them."
+    ),
+    "core/recount/labels/value_scales.py:ValueScale._moved: wide and self.days is not None -> ((wide))": (
+        "Only times with a zone are read wide, and these have days."
+    ),
+    "core/recount/labels/value_scales.py:ValueScale._edge: len(self._edges) < KEPT_ENDS -> False": (
+        "What is read anew each time is the same, and takes longer."
+    ),
+    "core/recount/shared_ends.py:_cuts: < -> <=": (
+        "Where the first value is at 0, the first line that is tried is 0: nobody lies before it, and the search goes on from there."
+    ),
+    "core/units/class_table.py:ClassTable.take: 1 -> (1 + 1)": ("Classes are numbered from 0, so that -2 is none of them as -1 is."),
+    "core/units/pairs.py:person_hash_table: 2 -> (2 + 1)": ("A table that is emptier takes more memory and holds the same."),
+    (
+        "core/units/set_tree.py:SetTree._make_room: max(nodes, 2 * len(self._parents)) - len(self._parents)"
+        " -> max(nodes, 2 * len(self._parents))"
+    ): ("A tree that is emptier takes more memory and holds the same."),
+    "tasks/composition/by_contents.py:_load: <= -> <": ("Beside the columns of an arrangement there always are others."),
+    "tasks/composition/earlier.py:_are_common_in_files: <= -> < #1": ("Of two sources of the same files either holds the other's."),
+    "tasks/composition/overlaps.py:overlaps_of: 0 -> (0 + 1)": ("Where overlaps are refused there is one such release at least."),
+    "tasks/composition/earlier.py:likeness: 2048 -> (2048 + 1)": ("Both are rounded to the same number."),
+    "core/privacy/models.py:Closeness.failing: > -> >=": ("No distance of counted shares is t and the slack to the last bit."),
+    "core/privacy/models.py:Closeness.distances: 1 -> (1 + 1) #1": ("How many classes are looked at at a time changes no distance."),
+    "core/privacy/models.py:Closeness.distances: 1 -> (1 + 1) #2": ("How many classes are looked at at a time changes no distance."),
+    "core/privacy/models.py:Closeness.distances: max(BLOCK // max(len(whole), 1), 1) -> 1": (
+        "How many classes are looked at at a time changes no distance."
+    ),
+    "core/privacy/models.py:Closeness.distances: max(len(whole), 1) -> 1": (
+        "How many classes are looked at at a time changes no distance."
+    ),
+    "core/recount/shared_ends.py:_cuts: places[0] < 0 -> True": (
+        "Where no value is below 0, the first line that is tried is 0: nobody lies before it, and the search goes on from there."
+    ),
+    "core/recount/shared_ends.py:_cuts: before[after] - before[first] -> before[after]": (
+        "Fewer than twice k are cut nowhere, which is found line by line and takes longer."
+    ),
+    "core/recount/shared_ends.py:_cuts: 2 * k -> 2": ("Fewer than twice k are cut nowhere, which is found line by line and takes longer."),
+    "core/recount/shared_ends.py:_cuts: 2 * k -> k": ("Fewer than twice k are cut nowhere, which is found line by line and takes longer."),
+    "core/privacy/models.py:Closeness.distances: min(step, len(counts) - first) -> len(counts) - first": (
+        "What lies behind the classes that are looked at is measured again when it is their turn."
+    ),
+    "core/privacy/models.py:Closeness._moved: 0 -> (0 + 1)": ("One group more, into which no value falls, has nothing to move."),
+    "core/recount/shared_ends.py:_cuts: 0 -> (0 + 1) #2": (
+        "Where the first value is at 0, the first line that is tried is 0: nobody lies before it, and the search goes on from there."
+    ),
 }
 """By the name of a mutant."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.columns import sorting
-from core.columns.sorting import ascending, ascending_digests, insertion_sort_order, order_of, order_of_digests
+from core.columns.sorting import ascending, ascending_digests, insertion_sort_order, order_of, order_of_digests, tied_positions
 
 FEW = 512
 """Fewer than a run leaves to NumPy, so that both ways are tried on little."""
@@ -92,3 +92,9 @@ def test_numbers_that_are_to_stay_as_they_are_stay_so_however_often_they_are_dea
     before = numbers.copy()
     assert (ascending(numbers, most) == np.sort(before)).all()
     assert (numbers == before).all()
+
+
+@pytest.mark.parametrize("numbers", [[], [4], [4, 4], [1, 2], [1, 1, 2], [1, 2, 2], [1, 2, 2, 3], [1, 1, 1, 2, 3, 3]])
+def test_what_has_an_equal_among_others_is_tied(numbers: list[int]) -> None:
+    same = np.array(numbers[1:]) == np.array(numbers[:-1])
+    assert tied_positions(same).tolist() == [place for place, one in enumerate(numbers) if numbers.count(one) > 1]

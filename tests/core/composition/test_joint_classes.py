@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
+from random import Random
 from typing import NamedTuple
 
 import duckdb
@@ -19,6 +20,7 @@ from core.composition.joint_classes import (
     THEIRS,
     RecordMatching,
     common_persons_sql,
+    equal_record_count_sql,
     equal_records_sql,
     joined_records_sql,
     joint_classes_sql,
@@ -155,3 +157,25 @@ def test_one_person_of_whom_another_value_is_published_left_and_came(untreated: 
     found = asked(joint_classes_sql(10, count_persons=True), after, before, RecordMatching(True, True, True, 1, (0,)))
     # A changed untreated value leaves the sensitive one to link both classes by; whose sensitive value changed has no class with others.
     assert sorted(found) == [("added", 1, 1, 1), ("removed", 1, 1, 1), ("shared", 100, 0 if untreated else 10, 0)]
+
+
+def test_records_of_which_each_side_has_several_are_alike_as_often_as_the_side_with_fewer_has_them() -> None:
+    """Those of nobody have no equal where only their person would name them."""
+    drawn = Random(3)
+
+    def some(size: int) -> list[Row]:
+        return [Row(drawn.randrange(3), 0, drawn.random() < 0.7, drawn.randrange(3), 0, drawn.randrange(2)) for _ in range(size)]
+
+    both, fields = (some(50), some(40)), {"content": "content", "person": "person", "value_0": "value"}
+    with duckdb.connect() as database:
+        loaded(database, *both)
+        for columns, of_files in product((["content"], ["person"], ["content", "person"], [*fields]), (False, True)):
+            mine, theirs = (
+                Counter(
+                    tuple(getattr(row, fields[column]) for column in columns)
+                    for row in side
+                    if (row.shared or not of_files) and (row.person or "content" in columns)
+                )
+                for side in both
+            )
+            assert database.execute(equal_record_count_sql(columns, of_files=of_files)).fetchall() == [((mine & theirs).total(),)]

@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,3 +76,17 @@ def test_where_one_pair_is_to_be_expected_one_is_guessed() -> None:
     example = Example(list(rows), domains, tuple(built({"widths": [64]}, domain) for domain in domains))
     guess = likely(example).between((0, 0, 1, 1, 1, 1), ((0,) * 6, 64), ((1,) * 6, 64**2))
     assert abs(guess - (64 + 1)) < 1
+
+
+@pytest.mark.parametrize("records", [40, 3_000])
+def test_both_ends_are_guessed_as_they_were_counted_and_what_lies_between_is_guessed_between(records: int) -> None:
+    """The finer of both is above the root, at which guesses do not begin."""
+    drawn = np.random.default_rng(records)
+    rows = [tuple(row) for row in drawn.integers(0, 64, (records, 2)).tolist()]
+    domains = tuple(observed(name, [row[place] for row in rows], pa.int64()) for place, name in enumerate(("x", "y")))
+    example = Example(rows, domains, tuple(built({"widths": [2, 4, 8, 16]}, domain) for domain in domains))
+    guess, nodes = likely(example), [(1, 1), (2, 1), (2, 2), (3, 2), (3, 4), (4, 4)]
+    counted = [(node, losses(example.rows, example.ladders, node, 1).dm_all) for node in (nodes[0], nodes[-1])]
+    found = [guess.between(node, *counted) for node in nodes]
+    assert found[::5] == pytest.approx([squares for _, squares in counted], rel=0.2)
+    assert found == sorted(found)

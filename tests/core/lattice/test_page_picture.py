@@ -70,6 +70,17 @@ def test_nodes_of_a_height_stand_side_by_side_as_far_as_they_fit(width: int, row
     assert len(re.findall("<line ", picture.body)) == (20 if tops else 0), "lines would end at a second row"
 
 
+@pytest.mark.parametrize(("fit", "rows"), [(1, [3, 1, 3]), (5, [3, 1, 3]), (6, [6, 3, 1, 3, 6]), (7, [7, 6, 3, 1, 3, 6, 7])])
+def test_of_nodes_around_the_chosen_one_those_farther_than_a_level_are_drawn_where_their_row_fits(fit: int, rows: list[int]) -> None:
+    drawn = map_of("job", ["a", "b", "c"], np.zeros((5, 5, 5), np.int8), (2, 2, 2))
+    picture = nodes_picture(drawn, fit * (59 + 12))
+    said = [words for _, _, words in words_of(picture.body) if re.fullmatch(r"[0-4] [0-4] [0-4]", words)]
+    heights = [sum(map(int, words.split())) for words in said]
+    assert [heights.count(height) for height in sorted(set(heights), reverse=True)] == rows
+    assert heights == sorted(heights, reverse=True)
+    assert len(boxes_of(picture)) == sum(rows)
+
+
 def test_names_of_columns_are_wrapped_and_separated_by_commas() -> None:
     names = ["first of all", "second", "third of them", "last"]
     drawn = map_of("job", names, np.zeros((2, 2, 2, 2), np.int8), (0, 0, 0, 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations
 from math import log
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.privacy import models
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise, hierarchical_closeness, ordered_closeness
 from schemas.registry.sensitive import HierarchicalSpec, OrderedSpec
@@ -126,11 +128,62 @@ def test_closeness_is_the_least_work_that_moves_one_distribution_into_the_other(
         assert found == pytest.approx(earth_moved(distance, shares, whole), abs=1e-9)
 
 
+@pytest.mark.parametrize("distance", ["equal", "ordered", "hierarchical"])
+def test_a_class_that_is_exactly_t_away_is_safe_however_shares_are_rounded(distance: str) -> None:
+    """A class of one of two values, of which the source has every share of fewer than forty; a little nearer it must be too."""
+    ranks = np.arange(2) if distance == "ordered" else None
+    groups = (np.zeros(2, np.int64),) if distance == "hierarchical" else ()
+    one, least = np.array([3]), 1e-6
+    for few, many in combinations(range(1, 40), 2):
+        spread = {"x": Spread(np.array([0]), np.array([1]), one, np.array([few, many - few]))}
+        assert not Closeness("x", few / many, ranks, groups).failing(one, spread)[0]
+        assert Closeness("x", few / many - least, ranks, groups).failing(one, spread)[0]
+
+
+@pytest.mark.parametrize("distance", ["equal", "ordered", "hierarchical"])
+def test_a_source_of_one_record_or_none_is_as_near_as_it_can_be(distance: str) -> None:
+    model = Closeness("x", 0.1, np.arange(1) if distance == "ordered" else None, (np.zeros(1, int),) * (distance == "hierarchical"))
+    one, none = np.ones(1, np.int64), np.zeros(0, np.int64)
+    assert model.distances(one, Spread(np.zeros(1, np.int64), np.zeros(1, np.int64), one, one)).tolist() == [0]
+    assert [model.distances(none, Spread(none, none, none, np.zeros(size, np.int64))).tolist() for size in (0, 1)] == [[], []]
+
+
+@pytest.mark.parametrize("distance", ["ordered", "hierarchical"])
+@pytest.mark.parametrize("block", [1, VALUES - 1, VALUES, 2 * VALUES, 3 * VALUES + 1])
+def test_distances_are_the_same_however_many_classes_are_looked_at_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, distance: str, block: int
+) -> None:
+    classes = [[0, 0, 5], [1], [2, 3, 4, 4], [5, 5], [0, 1, 2, 3, 4, 5], [3], [0, 5]]
+    counts, spread, model = np.array([len(values) for values in classes]), spread_of(classes), closeness(distance, 0.2)
+    expected = [model.distances(counts[[number]], spread_of_one(spread, number))[0] for number in range(len(classes))]
+    monkeypatch.setattr(models, "BLOCK", block)
+    assert model.distances(counts, spread).tolist() == pytest.approx(expected)
+
+
+def spread_of_one(spread: Spread, number: int) -> Spread:
+    """The spread of one of the classes alone, with the same source."""
+    mine = spread.owners == number
+    return Spread(np.zeros(mine.sum(), np.int64), spread.values[mine], spread.counts[mine], spread.source_counts)
+
+
 def test_the_paper_s_salaries_are_as_far_as_it_says() -> None:
     """Li et al. 2007, example of section 5: nine salaries 3k to 11k, classes {3k, 4k, 5k} and {6k, 8k, 11k}."""
     spread = Spread(np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 3, 5, 8]), np.ones(6, np.int64), np.ones(9, np.int64))
     distances = Closeness("x", 0.5, np.arange(9)).distances(np.array([3, 3]), spread)
     assert distances.tolist() == pytest.approx([0.375, 0.167], abs=1e-3)
+
+
+@pytest.mark.parametrize("distance", ["ordered", "hierarchical"])
+@pytest.mark.parametrize("values", range(1, 5))
+def test_the_whole_way_from_one_end_to_the_other_is_one_however_many_values_there_are(distance: str, values: int) -> None:
+    """A class of the last value, and a source of the first and last; of a single value nothing has a way to go."""
+    ranks = np.arange(values)[::-1] if distance == "ordered" else None
+    groups = () if distance == "ordered" else (np.zeros(values, np.int64),)
+    whole = np.eye(values, dtype=np.int64)[0] * 3 + np.eye(values, dtype=np.int64)[-1]
+    spread, one = Spread(np.array([0]), np.array([values - 1]), np.array([7]), whole), np.array([7])
+    assert Closeness("x", 0.5, ranks, groups).distances(one, spread).tolist() == pytest.approx([0.75 * (values > 1)])
+    assert Closeness("x", 0.7, ranks, groups).failing(one, {"x": spread}).tolist() == [values > 1]
+    assert not Closeness("x", 0.75, ranks, groups).failing(one, {"x": spread})[0]
 
 
 @given(TABLES, MODELS, st.data())

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from ffx import FF1
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.privacy.pseudonyms import (
@@ -187,6 +187,8 @@ CIPHERS: list[dict[str, Any]] = [
 ]
 
 
+@example(["12345", "A1-2B3", "-123456-", "123456", "", "-" * 9], CIPHERS[0])
+@example(["1234567", "12345678", "123456789", "12-45678", "", "0"], CIPHERS[1])
 @given(st.lists(ANYTHING, max_size=8), st.sampled_from(CIPHERS))
 def test_a_text_that_is_no_pseudonym_has_no_original_and_ends_nothing(asked: list[str], settings: dict[str, Any]) -> None:
     how = EncryptTreatment.model_validate({"encrypt": {"key": WHERE} | settings})

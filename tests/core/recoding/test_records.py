@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.recoding.release_order import canonical_record_order, record_hashes
+from core.recoding.release_order import canonical_record_order, number_combinations, record_hashes
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["a", "b", None])), max_size=40), st.randoms())
@@ -37,3 +37,10 @@ def test_marks_tell_bits_apart() -> None:
 
 def test_records_without_further_columns_have_one_mark() -> None:
     assert record_hashes([], 3).tolist() == [0, 0, 0]
+
+
+@example([(0, 0), (0, 1), (1, 1), (1, 1)])
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20).map(sorted))
+def test_records_have_one_number_where_all_of_their_codes_are_alike(rows: list[tuple[int, int]]) -> None:
+    places = {row: place for place, row in enumerate(sorted(set(rows)))}
+    assert number_combinations(np.array(rows, np.int64)).tolist() == [places[row] for row in rows]

@@ -202,3 +202,23 @@ def test_many_records_that_columns_tell_apart_one_after_the_other_are_sorted_by_
     order = canonical_order(classes, [pa.array(column) for column in columns])
     found, expected = (np.stack([classes, *columns], axis=1)[rows] for rows in (order, np.lexsort([*columns[::-1], classes])))
     assert found.tolist() == expected.tolist()
+
+
+def test_records_that_are_alike_in_long_runs_are_sorted_by_what_comes_after() -> None:
+    """More of them than are sorted by comparing, in two groups, and a null is the last of all."""
+    drawn = np.random.default_rng(5)
+    classes = np.where(drawn.integers(0, 2, 40_000), 50_000, 7).astype(np.int32)
+    first, second = drawn.integers(0, 14, 40_000), drawn.integers(0, 127, 40_000)
+    order = canonical_order(classes, [pa.array(np.zeros(40_000)), pa.array(first), pa.array(second, mask=second == 40)])
+    second[second == 40] = 127
+    found, expected = (np.stack([classes, first, second])[:, rows] for rows in (order, np.lexsort([second, first, classes])))
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("most", [2**16, 2**30 - 1, 2**31 - 1])
+def test_classes_of_large_numbers_are_sorted_with_their_texts(most: int) -> None:
+    """Their number and the texts together are more than 32 bits hold, or just as many."""
+    classes = np.array([most, 0, most - 1, 0, most, 1], np.int32)
+    column = pa.array(["b", "c", "a", "a", "a", "c"]).dictionary_encode()
+    found, [ordered] = in_canonical_order(classes, [column])
+    assert list(zip(found.tolist(), ordered.to_pylist(), strict=True)) == sorted(zip(classes.tolist(), column.to_pylist(), strict=True))

@@ -284,3 +284,19 @@ def test_somebody_with_more_records_than_the_job_lets_be_published_is_told_of_be
     small = "2 of 7 classes have fewer than k = 5 persons: 7 records exposed, 5 in the smallest class"
     expected = ["somebody has more than 3 records in the data files"] if said else [small] * bool(failing)
     assert class_size_faults(job(columns=columns), found) == expected
+
+
+@pytest.mark.parametrize("failing", [0, 2])
+def test_where_persons_are_not_counted_nobody_is_said_to_have_too_many_records(failing: int) -> None:
+    columns = job_of()["columns"] | {"person": ["person"], "most_records": 1}
+    found = class_size_faults(job(columns=columns), recount(failing=failing, exposed=7))
+    small = "2 of 7 classes have fewer than k = 5 records: 7 records exposed, 5 in the smallest class"
+    assert found == [small] * bool(failing)
+
+
+@pytest.mark.parametrize("unexpected", [0, 3])
+def test_classes_of_other_persons_than_a_run_kept_are_told_of_before_all_else(unexpected: int) -> None:
+    found = replace(recount(failing=2, exposed=7), persons=PersonCount(37, 1, 0, 5, 0, 0, unexpected, records_of_one=9))
+    columns = job_of()["columns"] | {"person": ["person"], "most_records": 3}
+    many, other = "somebody has more than 3 records in the data files", "of 7 classes, 3 are not those whose persons the run folder keeps"
+    assert class_size_faults(job(columns=columns), found) == [other if unexpected else many]

@@ -80,7 +80,9 @@ def test_bins_of_numbers_that_fit_64_bits_where_what_is_reckoned_of_them_does_no
 
 
 @example([-0.0], [2, 4], 0, 0)
-@given(st.lists(NUMBERS[pa.float64()], min_size=1, max_size=20), st.sampled_from([[1], [2, 4], [3]]), st.integers(0, 2), st.integers(0, 1))
+@example([1.0, 2.0, 3.0, 4.0, 5.0], [2, 4], -2, 0)
+@example([1.0, 2.0, 3.0, 4.0, 5.0], [2, 4], 3, 1)
+@given(st.lists(NUMBERS[pa.float64()], min_size=1, max_size=20), st.sampled_from([[1], [2, 4], [3]]), st.integers(-5, 5), st.integers(0, 1))
 def test_bins_of_ranks(values: list[float], widths: list[int], origin: int, nulls: int) -> None:
     agree({"widths": widths, "encode": True, "origin": origin}, pa.array(values), nulls)
 
@@ -103,6 +105,14 @@ def test_beginnings_of_numbers(values: list[int], nulls: int) -> None:
 @given(st.lists(DAYS, min_size=1, max_size=20), UNITS, DATE_ENDS, st.integers(0, 1))
 def test_units_of_dates(values: list[date], units: list[str], ends: dict[str, Any], nulls: int) -> None:
     agree({"date": units} | ends, pa.array(values), nulls)
+
+
+@pytest.mark.parametrize(
+    "ends", [{"bottom": "1936-05-01"}, {"bottom": 1936}, {"top": "1936-05-01"}, {"top": 1936}, {"top": 1937, "bottom": 1935}]
+)
+def test_the_day_of_an_end_itself_lies_beyond_it(ends: dict[str, Any]) -> None:
+    days = ["1935-12-31", "1936-01-01", "1936-04-30", "1936-05-01", "1936-05-02", "1936-12-31", "1937-01-01"]
+    agree({"date": ["day", "month", "year"]} | ends, pa.array(map(date.fromisoformat, days), pa.date32()), 0)
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Zurich", "Asia/Kolkata", "-03:30"])

@@ -71,6 +71,19 @@ def test_both_readings_find_the_same_ends(place: int, data: st.DataObject) -> No
     assert unexpected_ends(values, people.tolist(), spec, k, labels) == 0
 
 
+@pytest.mark.parametrize("first", [0, 1, -1, -2, -9])
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("widths", [[1], [1, 3, 9], [1, 2, 4]])
+def test_a_line_next_to_nothing_is_a_line(first: int, k: int, widths: list[int]) -> None:
+    """Values one apart, each of k persons: every line between two is one at which both readings may cut."""
+    values, people = pa.array(range(first, first + 5)), np.full(5, k)
+    spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": widths}}).hierarchy
+    ends = texts_of(shared_ends(Domain("x", values, people, 0), spec, k))
+    assert len(set(ends)) == 5
+    assert unexpected_ends(values, people.tolist(), spec, k, [label(*pair) for pair in ends]) == 0
+    assert [(step.first, step.after) for step in step_lines(values, people.tolist(), k)] == [(place, place + 1) for place in range(5)]
+
+
 @given(st.dictionaries(st.integers(0, 200), st.integers(1, 4), min_size=3, max_size=40))
 def test_a_value_of_few_people_is_no_end(people: dict[int, int]) -> None:
     """As an observed range has it: but where a line of the grid happens to be there."""

@@ -77,6 +77,17 @@ def test_a_tree_of_many_sets_grows() -> None:
     assert sum(people) == sum(map(len, left))
 
 
+def test_who_comes_after_a_tree_has_grown_ends_where_those_of_the_same_set_do() -> None:
+    """A thousand nodes are room for 400 sets of two, and not for as many once more."""
+    sets = [frozenset((2 * number, 2 * number + 1)) for number in range(400)]
+    tree, pairs = SetTree(), pairs_of(sets, list(range(1, 401)))
+    before = tree.add(pairs).tolist()
+    assert [tree.add(pairs).tolist() for _ in range(3)] == [before] * 3
+    assert len(set(before)) == 400
+    assert tree.settle(4, 800).people.tolist() == [4] * 800
+    assert tree.settle(5, 800).people.tolist() == [0] * 800
+
+
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 4)), max_size=40), st.sets(st.tuples(st.integers(1, 5), st.integers(0, 4))))
 def test_records_leave_the_classes_that_their_person_leaves(records: list[tuple[int, int]], gone: set[tuple[int, int]]) -> None:
     listed = sorted(gone)

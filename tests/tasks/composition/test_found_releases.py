@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -121,7 +122,11 @@ def test_releases_that_are_not_registered_are_found_by_the_columns_of_one_table_
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kinds: tuple[str, ...], found: dict[str, int]
 ) -> None:
     monkeypatch.setattr(earlier, "read_secrets", lambda _job: [])
-    for folder, said in (("tables", stated(tmp_path / "tables")), ("table", manifest(levels={"q": 0}, node=[0])), (".staging", manifest())):
+    for folder, said in (
+        ("tables", stated(tmp_path / "tables")),
+        ("table", manifest(levels={"q": 0}, node=[0])),
+        (".staging", manifest(release="people-8", levels={"q": 0}, node=[0])),
+    ):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "manifest.json").write_text(said.model_dump_json())
     registry: Any = Registry(tmp_path, {})
@@ -175,3 +180,25 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
     record = next(run.store.folder.rglob("people-0.record"))
     record.rename(record.with_name("people-1.record"))
     assert read_entry("people-1", run.store) is None
+
+
+def test_of_releases_that_are_not_registered_the_newest_comes_first_and_a_file_without_records_is_nothing_that_they_share(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is registered is no second release where its manifest cannot be read."""
+    monkeypatch.setattr(earlier, "read_secrets", lambda _job: [])
+    for hour, (name, digests) in enumerate({"people-1": "ex", "people-4": "a", "people-2": "ea", "people-5": "a", "people-3": "y"}.items()):
+        path = tmp_path / name / "manifest.json"
+        path.parent.mkdir()
+        path.write_text(manifest(release=name, sources=[{"digest": digest} for digest in digests]).model_dump_json())
+        os.utime(path, (hour, hour))
+    for hour, name in enumerate(("people-7", "people-8", "somebody's name"), start=5):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").write_text("nothing")
+        os.utime(tmp_path / name / "manifest.json", (hour, hour))
+    known, registry = known_of(tmp_path), Registry(tmp_path, {"people-7": (9,)})
+    known.source.files.append(SimpleNamespace(digest="e", rows=0))
+    asked: Any = registry
+    found = [(one.release, one.k, one.files, one.untold) for one in earlier_releases(known, "people-9", asked)]
+    unread = [(name, 9, frozenset[str](), "its manifest cannot be read") for name in ("unknown", "people-8")]
+    assert found == [*unread, *((name, 5, frozenset("a"), "") for name in ("people-5", "people-2", "people-4"))]

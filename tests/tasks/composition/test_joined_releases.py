@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from schemas.errors.refusals import OverlapError
+from schemas.job.publish import SHARED
 from tasks.composition import overlaps, pseudonym_families
 from tasks.composition.pseudonym_families import FORMAT, INDEX_LOST, Disclosed, Head, join_releases
 from tasks.store.files import file_digest
@@ -97,19 +98,20 @@ def test_an_index_that_cannot_be_believed_is_lost(registry: Registry, damaged: d
 class Known:
     """Earlier releases that have something in common with this one, by how many of them are safe."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, asked: str, *, safe: int = 0, unsafe: int = 0) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, asked: str, *, safe: int = 0, unsafe: int = 0, records: int = 100) -> None:
         ones = [SimpleNamespace(is_safe=number < safe, number=number) for number in range(safe + unsafe)]
         for one in ones:
             one.reported = lambda one=one: SimpleNamespace(sentence=lambda: f"overlap {one.number}")
-        earlier = [SimpleNamespace(release=f"people-{number}", doubtful=False) for number in range(len(ones))]
-        monkeypatch.setattr(overlaps, "earlier_releases", lambda *_: earlier)
+        self.earlier = earlier = [SimpleNamespace(release=f"people-{number}", doubtful=False) for number in range(len(ones))]
+        self.asked = list[tuple[Any, ...]]()
+        monkeypatch.setattr(overlaps, "earlier_releases", lambda *asked: self.asked.append(asked) or earlier)
         monkeypatch.setattr(overlaps, "_measured", lambda _known, one: ones[earlier.index(one)])
-        job = SimpleNamespace(overlaps=asked, replay=None, is_of_several=True, method=SimpleNamespace(name="skald"))
-        self._known: Any = SimpleNamespace(run=SimpleNamespace(job=job), source=SimpleNamespace(records=100))
+        self.job = SimpleNamespace(overlaps=asked, replay=None, is_of_several=True, method=SimpleNamespace(name="skald"))
+        self.known: Any = SimpleNamespace(run=SimpleNamespace(job=self.job), source=SimpleNamespace(records=records))
 
     def overlaps(self, *joined: Any) -> dict[str, Any]:
         registry: Any = object()
-        return overlaps.overlaps_of(self._known, "people-0", registry, joined)
+        return overlaps.overlaps_of(self.known, "people-0", registry, joined)
 
 
 SAFE, UNSAFE = (SimpleNamespace(is_safe=safe, releases=3, sentence=lambda: "some are joined") for safe in (True, False))
@@ -138,6 +140,58 @@ def test_of_many_overlaps_some_are_measured_and_all_where_one_is_to_be_refused(m
     assert (len(found["overlaps"]), found["unmeasured_overlaps"]) == (overlaps.MOST, 6 - overlaps.MOST)
     with pytest.raises(OverlapError):
         Known(monkeypatch, "refuse", safe=5, unsafe=1).overlaps()
+
+
+def test_without_a_registry_nothing_is_known_of_overlaps_and_nothing_published_where_they_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for asked in ("warn", "ignore"):
+        known = Known(monkeypatch, asked, unsafe=1)
+        assert overlaps.overlaps_of(known.known, "people-0", None, (UNSAFE,)) == {"overlaps": None, "joined": None}
+        assert known.asked == []
+    with pytest.raises(OverlapError):
+        overlaps.overlaps_of(Known(monkeypatch, "refuse", safe=1).known, "people-0", None)
+
+
+@pytest.mark.parametrize("asked", ["warn", "refuse"])
+def test_the_release_that_is_replayed_is_measured_first_and_of_each_it_is_asked_how_many_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """One of which it is in doubt whether it shares anything comes after the others, and is not among those that are not measured."""
+    known, registry = Known(monkeypatch, asked, safe=5), SimpleNamespace()
+    known.job.replay, known.earlier[1].doubtful = SimpleNamespace(name="people-3"), True
+    any_registry: Any = registry
+    found = overlaps.overlaps_of(known.known, "people-0", any_registry)
+    order = [one.number for one in found["overlaps"]]
+    assert (order, found["unmeasured_overlaps"]) == (([3, 0, 2, 4, 1], 0) if asked == "refuse" else ([3, 0, 2, 1], 1))
+    assert known.asked == [(known.known, "people-0", registry, None if asked == "refuse" else overlaps.MOST)]
+
+
+@pytest.mark.parametrize(("share", "measured"), [(1, 1), (2, 2), (3, 3), (9, 3)])
+def test_of_large_sources_fewer_overlaps_are_measured_and_one_of_the_largest(
+    monkeypatch: pytest.MonkeyPatch, share: int, measured: int
+) -> None:
+    for records, count in ((overlaps.MOST_RECORDS // share, measured), (overlaps.MOST_RECORDS // share + 1, max(min(share - 1, 3), 1))):
+        found = Known(monkeypatch, "warn", safe=5, records=records).overlaps()
+        assert (len(found["overlaps"]), found["unmeasured_overlaps"]) == (count, 5 - count)
+
+
+@pytest.mark.parametrize(
+    ("method", "several", "way", "replays"),
+    [
+        ("skald", False, "keep", True), ("skald", True, "keep", False), ("skald", False, SHARED, False), ("skald", False, None, True),
+        ("canon", False, "keep", False),
+    ],
+)  # fmt: skip
+def test_to_replay_another_release_is_named_where_that_can_be_done(
+    monkeypatch: pytest.MonkeyPatch, method: str, several: bool, way: str | None, replays: bool
+) -> None:
+    known = Known(monkeypatch, "refuse", unsafe=1)
+    known.job.method.name, known.job.is_of_several = method, several
+    known.job.columns = SimpleNamespace(ways={} if way is None else {"note": "keep", "pay": way})
+    with pytest.raises(OverlapError) as refused:
+        known.overlaps()
+    assert ("Replay one of them" in str(refused.value)) is replays
 
 
 def header_at(path: Path, file: str) -> None:

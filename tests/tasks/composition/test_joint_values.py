@@ -110,3 +110,17 @@ def test_where_neither_release_publishes_a_value_none_is_at_risk(tmp_path: Path)
     nothing: Any = None
     unknown = tuple([row._replace(value=nothing) for row in side] for side in drawn_releases(0))
     assert at_risk(job_with(said), Promises({"l": {"s": said}}, {}, ("s",), None), (unknown[0], unknown[1]), tmp_path) == 0
+
+
+def test_values_of_joint_classes_are_measured_where_all_of_them_fit_into_memory(tmp_path: Path) -> None:
+    """Each class of this release is a joint class, and holds two values and nulls."""
+    row = Row(0, 0, False, 0, 0, 0)
+    mine = [row._replace(content=number, group=number // 4, value=number % 3) for number in range(8)]
+    theirs = [one._replace(group=0) for one in mine]
+    promises, job = Promises({"l": {"s": {"distinct": 2}}}, {}, ("s",), None), job_with({"distinct": 2})
+    counts = {(one.group, one.value) for one in mine}
+    enough = len(counts) * joint_values.BYTES_PER_VALUE
+    assert at_risk(job.model_copy(update={"memory": enough}), promises, (mine, theirs), tmp_path) == 0
+    for less in (enough - 1, joint_values.BYTES_PER_VALUE):
+        with pytest.raises(UnmeasuredError, match="memory"):
+            at_risk(job.model_copy(update={"memory": less}), promises, (mine, theirs), tmp_path)

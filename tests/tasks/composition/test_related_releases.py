@@ -76,6 +76,27 @@ def test_of_a_sketch_never_more_than_all_records_count_however_little_it_covers(
         assert likeness(mine, mine, theirs, reach).theirs == 4
 
 
+@pytest.mark.parametrize(("reach", "within"), [(0.0, 0), (0.25, 3), (0.249, 1), (0.5, 3), (0.75, 7), (1.0, 15)])
+def test_of_mine_so_many_records_count_as_lie_where_the_sketch_of_the_others_knows_all(reach: float, within: int) -> None:
+    """One, two, four and eight records that lie at an eighth, two eighths and so on; a record at the edge is one that is known."""
+    whole = 1 << 64
+    digests = np.array([whole // 8, whole // 4, whole * 5 // 8, whole - 4096], np.uint64)
+    mine = Sketch.of(np.repeat(digests, [1, 2, 4, 8]))
+    found = likeness(mine, mine, Sketch.of(digests[:1]), reach)
+    assert (found.mine, found.common_of_first, found.common_of_second) == (within, 1, 1)
+    assert found.mine_doubled == 14 / 15
+
+
+@pytest.mark.parametrize(("reach", "theirs"), [(0.0, 12), (0.125, 12), (0.25, 12), (0.5, 6), (1.0, 3)])
+def test_of_theirs_such_a_share_counts_as_lies_where_the_sketch_of_mine_knows_all(reach: float, theirs: float) -> None:
+    """Mine knows all digests of the first quarter."""
+    mine, other = (
+        Sketch(np.array([1, 1 << 62], np.uint64), np.array([1, 1]), is_complete=False),
+        Sketch.of(np.repeat(records(5).digests, 12)),
+    )
+    assert likeness(mine, mine, other, reach).theirs == theirs
+
+
 @pytest.mark.parametrize(
     ("said", "known", "found"),
     [
@@ -247,18 +268,20 @@ def test_a_release_is_in_its_folder_and_without_one_nobody_knows(tmp_path: Path,
 def test_sketches_share_records_or_persons_by_whatever_links_them(
     linked: bool, persons: bool, theirs: Sketch, whose: Sketch, is_complete: bool, expected: str | None
 ) -> None:
-    """The source has five records of as many persons; of a sketch that is not complete others may be the same."""
-    mine = Sketches(records(1, 2, 3, 4, 5), records(1, 2, 3, 4, 5))
-    other = Sketches(*(Sketch(one.digests, one.counts, is_complete) for one in (theirs, whose)))
-    registry: Any = SimpleNamespace(sketches_of=lambda _entry: other)
+    """The source has five records of as many persons; of a sketch of either that is not complete others may be the same."""
+    every = records(1, 2, 3, 4, 5)
     known: Any = SimpleNamespace(columns=(("all", "text"),))
-    asked: list[Any] = []
-    keyed: Any = SimpleNamespace(of=lambda columns: asked.append(columns) or (mine, mine))
     entry: Any = SimpleNamespace(reach=(1.0, 1.0))
     link = (("q", "text"),) if linked else ()
-    found = earlier._by_sketches(known, entry, registry, keyed, Earlier("people-1", 5, linkage_key=link, persons=persons))
-    assert (found and ("doubtful" if found.doubtful else "shared")) == expected
-    assert asked == [link or known.columns]
+    for done in ((True, is_complete), (is_complete, True), (is_complete, is_complete)):
+        pairs = zip(((every, every), (theirs, whose)), done, strict=True)
+        mine, other = (Sketches(*(Sketch(one.digests, one.counts, all_of_it) for one in both)) for both, all_of_it in pairs)
+        registry: Any = SimpleNamespace(sketches_of=lambda _entry, other=other: other)
+        asked: list[Any] = []
+        keyed: Any = SimpleNamespace(of=lambda columns, asked=asked, mine=mine: asked.append(columns) or (mine, mine))
+        found = earlier._by_sketches(known, entry, registry, keyed, Earlier("people-1", 5, linkage_key=link, persons=persons))
+        assert (found and ("doubtful" if found.doubtful else "shared")) == expected
+        assert asked == [link or known.columns]
 
 
 @pytest.mark.parametrize(("target", "is_folder"), [("s3://bucket/releases", False), ("releases", True)])
