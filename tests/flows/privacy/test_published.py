@@ -178,7 +178,9 @@ def test_a_column_of_which_nothing_can_be_published_is_named(anonymise: Anonymis
         "insensitive": ["s", {"name": "ok", "publish": "shared"}],
     }
     path.write_text(yaml.safe_dump(said))
-    manifest = anonymise(path).manifest
+    made = anonymise(path)
+    manifest = made.manifest
+    assert "no value published" in (made.folder / "report.html").read_text()
     [warning] = empty_column_warnings(manifest)
     assert warning.startswith("Column 'ok' has no value in the release")
     assert warning in warning_sentences(manifest)
