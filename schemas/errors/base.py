@@ -320,7 +320,7 @@ class InternalError(SkaldError):
     def __init__(self, kind: str, place: str) -> None:
         super().__init__(
             f"Internal error ({kind} at {place}). No release is published in part; what is finished stays, and the same command continues "
-            "from there. With SKALD_DEBUG=1 it ends in the traceback, which may show data."
+            "from there. With SKALD_DEBUG=1 the command ends in the traceback, which may show data."
         )
 
 

@@ -92,7 +92,12 @@ def _text(manifest: BaseModel) -> str:
     return manifest.model_dump_json(indent=2) + "\n"
 
 
-ALTERED = "manifest.json was altered since publication: it is not what its seal is of"
+ALTERED = "manifest.json was altered since publication: its content does not match the digest inside it"
+
+
+def has_digest(content: bytes) -> bool:
+    """Return whether the bytes of a manifest's file end with a digest, as all but those of early versions do."""
+    return _SEAL.search(content) is not None
 
 
 def has_valid_digest(content: bytes) -> bool:

@@ -18,7 +18,7 @@ from schemas.job.job import Job
 from schemas.release.increments import Joined, Overlap
 from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_attacks, source_attacks
 from tasks.attacks.source_people import read_release, read_source_people
-from tasks.recount.original import Original
+from tasks.recount.original import NOT_AT_HAND, Original
 from tasks.release.files import Csv, relation_of
 from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect
@@ -97,7 +97,7 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
             plan = AttackPlan(job, settings, missing)
             labels = label_attacks(plan, coded)
             if attacked.original is None:
-                unplayed.append("The source is not at hand as files of this machine: only what labels show was attacked.")
+                unplayed.append(f"{NOT_AT_HAND.capitalize()}: only what labels show was attacked.")
             else:
                 register_objects(connection, attacked.original.relation)
                 published = hexadecimal_texts(coded) | set(_DIGEST.findall(attacked.manifest.lower()))

@@ -74,13 +74,13 @@ def check_at_least_k(job: Job, count: int, unit: str = "record") -> None:
         raise PrivacyError.too_few(job.privacy.k, count, unit)
 
 
-def check_promise(job: Job, coding: Coding, *, suppressed: bool = False) -> None:
-    """Raise ``PrivacyError`` if all records as one class fail the job's requirements.
+def check_promise(job: Job, coding: Coding, *, may_suppress: bool = False) -> None:
+    """Raise ``PrivacyError`` if no class can keep what is required of all records as one class.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        suppressed: Whether some records may be suppressed, so that only what no class can keep then is asked.
+        may_suppress: Whether some records may be suppressed. Only what no class can keep even then is asked.
     """
     check_at_least_k(job, coding.records)
     spreads = {}
@@ -90,7 +90,7 @@ def check_promise(job: Job, coding: Coding, *, suppressed: bool = False) -> None
         spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
     promise = promise_of(job, coding)
     # How many people have a value is not known here: records only tell which values there are, if somebody has them.
-    if (promise.relaxed if job.columns.person or suppressed else promise).failing(np.array([coding.records]), spreads)[0]:
+    if (promise.relaxed if job.columns.person or may_suppress else promise).failing(np.array([coding.records]), spreads)[0]:
         raise PrivacyError.one_class_fails(models_promised(job))
 
 

@@ -278,7 +278,7 @@ def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, An
     """Return the plan's entries on a lattice and its root."""
     root = choose_root(run.job, coding)
     # What no class can keep ends the run, however many records it suppresses.
-    check_promise(run.job, coding, suppressed=True)
+    check_promise(run.job, coding, may_suppress=True)
     return {
         "histograms_to_scan": _uncounted(run, source, HISTOGRAMS),
         "nodes": Lattice.allowed(searched_axes(run.job, coding)).nodes,

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from core.recount.groups import RECORDS, Groups, bounded_sql, withheld_sql, without_spellings_sql
 from core.recount.people import person_condition_sql
 from core.recount.truth import DigestPart
-from schemas.errors.base import JobError, SourceError, StorageError, listed
+from schemas.errors.base import JobError, SourceError, listed
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.source import is_address
@@ -95,11 +95,13 @@ def original_of(job: Job, store: Store | None = None) -> Original | None:
     try:
         files = find_files(job)
         named = partitions(job, list(map(str, files)))
-        plain = [source_digest(file) for file in files]
+        # The stat first: a file that is another by the time it is converted is refused.
+        listed_files = [Located(str(file), file, stat=file_stat(file), digest=source_digest(file)) for file in files]
+        plain = [file.digest for file in listed_files]
         digests = [fingerprint_of(digest, one) if one else digest for digest, one in zip(plain, named, strict=True)]
-        paths = [_parquet(job, file, digest, store) for file, digest in zip(files, plain, strict=True)]
+        paths = [_parquet(job, file, store) for file in listed_files]
         columns = [with_partition(_columns(path), one) for path, one in zip(paths, named, strict=True)]
-    except (SourceError, StorageError, OSError, pa.ArrowException):
+    except (SourceError, OSError, pa.ArrowException):
         return None
     parts, alike = [(str(path), one) for path, one in zip(paths, named, strict=True)], all(one.equals(columns[0]) for one in columns)
     fields = [field for one in columns for field in one]
@@ -115,14 +117,15 @@ def original_of(job: Job, store: Store | None = None) -> Original | None:
     return Original(bounded, whole, tuple(digests), source_relation=read)
 
 
-def _parquet(job: Job, file: Path, digest: str, store: Store | None) -> Path:
+def _parquet(job: Job, file: Located, store: Store | None) -> Path:
     """Return a source file as Parquet; raise ``SourceError`` if rows do not fit or it changes."""
     convert = FORMATS[job.source.format].convert
+    assert file.path is not None
+    assert file.stat is not None
     if convert is None or store is None:
-        return file
-    stat = file_stat(file)
-    with while_stable(file, str(file), stat):
-        path: Path = convert(job, Located(str(file), file, digest, stat), store).path
+        return file.path
+    with while_stable(file.path, file.name, file.stat):
+        path: Path = convert(job, file, store).path
     return path
 
 
@@ -146,12 +149,15 @@ def _columns(file: Path) -> pa.Schema:
         return read.schema_arrow
 
 
+NOT_AT_HAND = "the source is not at hand as files of this machine that can be read as the job says"
+
+
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
     """Return the reason why a release's records cannot be compared with the source; empty if they can."""
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:
-        return "the source is not at hand as files of this machine"
+        return NOT_AT_HAND
     known = read_secrets(job)
     if not is_of_files(manifest, original.digests, known):
         least = "" if known else ", or is: the secret of its digests is not at hand"

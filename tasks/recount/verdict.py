@@ -167,7 +167,7 @@ def verdict_of(
     _expect(job, rows)
     hidden = _hidden_faults(job, rows)
     hidden += [] if unproved else endpoint_faults(job, rows, original, basis.shared_by)
-    hidden += _pseudonym_faults(job, rows)
+    hidden += _pseudonym_faults(job, rows, original if with_source else None)
     of_records = count_combinations(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
     together, unexpected = combined_pairs(of_records, additional.together, by_people=by_people)
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
@@ -247,14 +247,14 @@ def _unchecked(job: Job, original: Original | None, ranged: Collection[str] | No
     return told
 
 
-def _pseudonym_faults(job: Job, rows: ReleaseRows) -> list[str]:
+def _pseudonym_faults(job: Job, rows: ReleaseRows, original: Original | None) -> list[str]:
     """Return faults for pseudonyms of a wrong form, in masked records, or equal to source values."""
-    faults, masks = [], job.suppression.masks
+    faults, masks, known = [], job.suppression.masks, original.columns.names if original is not None else ()
     for one in job.columns.pseudonyms:
         column = quote(one.name)
         [counts] = rows.connection.execute(f"FROM {rows.grouped('release', _forms(job, rows, one))}").fetchall()
         shared = None
-        if pseudonyms_are_compared(one) and rows.source:
+        if pseudonyms_are_compared(one) and one.name in known:
             same = rows.counted(shared_sql(rows.release, rows.source, column), "release", "source")
             [shared] = rows.connection.execute(f"FROM {same}").fetchall()
         faults += pseudonym_faults(one, masks, counts, shared)

@@ -16,7 +16,7 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.release.evidence import ALTERED, has_valid_digest
+from schemas.release.evidence import ALTERED, has_digest, has_valid_digest
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RequestedTerms, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
@@ -219,7 +219,8 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
         raise StorageError.not_a_release(str(release), "it has no manifest.json")
     what = f"'{release}'"
     # Digests first: what is counted in altered files says nothing of the release. Manifests of earlier formats had none of their own.
-    altered = manifest.format >= FORMAT and not has_valid_digest(manifest_content(release))
+    content = manifest_content(release)
+    altered = (manifest.format >= FORMAT or has_digest(content)) and not has_valid_digest(content)
     if faults := [*([ALTERED] if altered else []), *file_faults(release, files, manifest)]:
         raise VerificationError(what, faults)
     terms = _terms(release, manifest, job)

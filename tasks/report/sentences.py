@@ -251,7 +251,7 @@ def empty_column_warnings(manifest: Manifest) -> list[str]:
     """Return a warning for each column with ``publish`` that has no value in the release."""
     found = {name: manifest.passthrough.get(name) for name in manifest.published}
     return [
-        f"Column '{name}' has no value in the release: too few have one of its values to publish any, or the source has none."
+        f"Column '{name}' has no value in the release: too few have one of its values to publish any, or the published records have none."
         for name, one in found.items()
         if one is not None and one.values == 0
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
@@ -31,8 +32,8 @@ FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults", "r
 UNTOLD = "untold.json"
 """What the last run found out that its release does not tell."""
 FILES = (LOCK, "secret", MARK, UNTOLD)
-SPILL_FOLDER = re.compile(r"(verify|reveal|source)-\d+")
-"""What a command that is no run spills to, by the number of its process."""
+SPILL_FOLDER = re.compile(r"(verify|reveal|source)-\d+(-[0-9a-f]{16})?")
+"""What a command that is no run spills to, by the number of its process and a random one: machines that share it number alike."""
 CONTENT_WORDS = "SKALD keeps here what it counted, raw values among it. 'skald clean JOB' removes it.\n"
 
 
@@ -206,7 +207,7 @@ def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
     clear_temporary_folders(work, SPILL_FOLDER)
     made = [folder for folder in (work, work.parent) if not folder.exists()]
     try:
-        with temporary_folder(work / f"{command}-{os.getpid()}") as spill:
+        with temporary_folder(work / f"{command}-{os.getpid()}-{secrets.token_hex(8)}") as spill:
             yield spill
     finally:
         for folder in made:

@@ -15,7 +15,7 @@ from tasks.store.files import clear_temporary_folders, temporary_folder
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import people_job
 
-NAMES = re.compile(r"verify-\d+")
+NAMES = re.compile(r"verify-\d+(-[0-9a-f]{16})?")
 KILLED = """
 import os, signal, sys
 from tasks.recount import recount

@@ -20,7 +20,7 @@ from schemas.errors.base import VerificationError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import load_job
 from tasks.recount import rows, truth
-from tasks.recount.original import original_of
+from tasks.recount.original import NOT_AT_HAND, original_of
 from tasks.recount.recount import recount, verify_release
 from tests.command_line import CommandLine
 from tests.conftest import Anonymise
@@ -273,7 +273,7 @@ FIRST = "columns.quasi_identifiers.0.hierarchy"
     ("change", "settings", "reason"),
     [
         (changed_source, (), "the source is not what it was when the release was made"),
-        (lambda folder: shutil.rmtree(folder / "people"), (), "the source is not at hand as files of this machine"),
+        (lambda folder: shutil.rmtree(folder / "people"), (), NOT_AT_HAND),
         (lambda folder: (release_of(folder) / "manifest.json").unlink(), (), "it has no manifest, which would say what it was made of"),
         (lambda folder: None, (f"{FIRST}={{tree: {{a: [f, m], b: [x]}}}}",), "the job's hierarchies are not those of the release"),
     ],

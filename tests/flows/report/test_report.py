@@ -249,9 +249,11 @@ def test_no_report_is_made_of_a_manifest_that_was_altered(kept: Path, tmp_path: 
     shutil.copytree(kept, release)
     text = (release / "manifest.json").read_text()
     gcp = json.loads(text)["loss"]["gcp"]
-    (release / "manifest.json").write_text(text.replace(f'"gcp": {gcp}', f'"gcp": {gcp / 2}'))
-    with pytest.raises(VerificationError, match=r"manifest\.json was altered since publication"):
-        rebuild_report(release)
+    text = text.replace(f'"gcp": {gcp}', f'"gcp": {gcp / 2}')
+    for altered_text in (text, text.replace('"format": 2', '"format": 1')):
+        (release / "manifest.json").write_text(altered_text)
+        with pytest.raises(VerificationError, match=r"manifest\.json was altered since publication"):
+            rebuild_report(release)
 
 
 def test_a_manifest_that_kept_nothing_of_its_job_needs_the_job(kept: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,13 @@ import yaml
 from flows.attacking import attacked_release
 from flows.tables import tables
 from flows.verification import verified_release, verified_tables
+from schemas.errors.base import StorageError
 from schemas.job.job import load_job
 from schemas.relational.tables_job import load_tables_job
+from tasks.store.store import Store
 from tests.conftest import Anonymise
 from tests.flows.relational.hospital import JOB, hospital_tables
-from tests.jobs import two_column_job, write_csv
+from tests.jobs import people_job, two_column_job, write_csv
 
 # The four of "c" are suppressed. From what is left, 33 of 40 "flu", the ten of "b" are farther than from the source, 33 of 44.
 TABLE = pa.table({
@@ -60,7 +64,7 @@ def test_a_release_is_held_against_its_source_and_without_it_t_is_not_counted(
     gone = verified_release(load_job(job), str(made.folder), None)
     for one in (broken, gone):
         assert (one.recount.source, one.unverified) == (None, UNCOUNTED)
-        assert "the source is not at hand as files of this machine" in one.recount.unproved[0]
+        assert "the source is not at hand as files of this machine that can be read" in one.recount.unproved[0]
 
 
 @pytest.mark.ci
@@ -79,3 +83,46 @@ def test_several_tables_of_csv_files_are_held_against_their_sources(tmp_path: Pa
     found = verified_tables(load_tables_job(job), folder)
     assert found.unverified == ("t-closeness of 'income' of 'person' was not counted: it is measured from the source.",)
     assert found.notes[0].startswith("The sources of 1 table are not at hand")
+
+
+@pytest.mark.ci
+def test_many_at_once_verify_a_release_of_a_csv_source(anonymise: Anonymise, tmp_path: Path) -> None:
+    """Each converts the source in a folder of its own, and takes away no other's."""
+    job = two_column_job(tmp_path, TABLE, {"prefix": [1]}, privacy={"k": 5}, suppression={"limit": 0.1}, source={"path": "people/a.csv"})
+    write_csv(tmp_path / "people" / "a.csv", TABLE)
+    made = anonymise(job)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: verified_release(load_job(job), str(made.folder), None), range(8)))
+    assert {(one.recount.source, one.recount.unproved) for one in found} == {(44, ())}
+    assert not list((tmp_path / ".skald").glob("*/source-*"))
+
+
+@pytest.mark.ci
+def test_a_source_that_lost_its_identifiers_since_accuses_no_release(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_TESTS", sha256(b"of tests").hexdigest())
+    treated = [{"name": "id", "treatment": {"hash": {"key": {"env": "KEY_OF_TESTS"}}}}]
+    columns = {"identifiers": treated, "quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}]}
+    job = people_job(tmp_path, TABLE, columns=columns | {"sensitive": ["s"]}, privacy={"k": 4}, source={"path": "people/a.csv"})
+    write_csv(tmp_path / "people" / "a.csv", TABLE.append_column("id", pa.array([f"p{row}" for row in range(44)])))
+    made = anonymise(job)
+    assert verified_release(load_job(job), str(made.folder), None).recount.unproved == ()
+    write_csv(tmp_path / "people" / "a.csv", TABLE)
+    assert "the source is not what it was" in verified_release(load_job(job), str(made.folder), None).recount.unproved[0]
+
+
+@pytest.mark.ci
+def test_a_source_that_cannot_be_converted_for_want_of_room_is_not_taken_for_none(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = two_column_job(tmp_path, TABLE, {"prefix": [1]}, privacy={"k": 5}, suppression={"limit": 0.1}, source={"path": "people/a.csv"})
+    write_csv(tmp_path / "people" / "a.csv", TABLE)
+    made = anonymise(job)
+
+    def full(*_: Any) -> None:
+        raise StorageError.not_writable("work", "No space left on device")
+
+    monkeypatch.setattr(Store, "make", full)
+    with pytest.raises(StorageError, match="No space left"):
+        verified_release(load_job(job), str(made.folder), None)
