@@ -96,7 +96,7 @@ ALTERED = "manifest.json was altered since publication: its content does not mat
 
 
 def has_digest(content: bytes) -> bool:
-    """Return whether the bytes of a manifest's file end with a digest, as all but those of early versions do."""
+    """Return whether a manifest's file ends with a digest, as all but early ones do."""
     return _SEAL.search(content) is not None
 
 
