@@ -250,9 +250,8 @@ class Studio:
         if work.fault:
             self.messages.append(PageMessage("bad", work.fault))
         elif work.cancelled:
-            self.messages.append(
-                PageMessage("good", f"{work.words}: cancelled. What is finished stays, and the same work continues from there.")
-            )
+            stays = " What is finished stays, and the same work continues from there." if work.kind == "run" else ""
+            self.messages.append(PageMessage("good", f"{work.words}: cancelled.{stays}"))
         elif work.result and work.kind == "draft":
             self.path = Path(work.result["job"])
         elif work.result and work.kind == "groups":
