@@ -111,7 +111,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/kernels.py:merge_person_cells: 1 -> (1 + 1) #1": (
         "The number tells one person from the one before, and every second number does so as well."
     ),
-    "core/privacy/holders.py:fewest_too_many: persons * most -> most": (
+    "core/privacy/holders.py:fewest_too_many: person_count * most -> most": (
         "The number is looked for from there on, downwards and upwards: it takes longer and is the same."
     ),
     "core/privacy/refusals.py:refusal_discloses: 2 -> (2 + 1) #1": "Nobody looks at a third half.",
@@ -171,8 +171,8 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/lattice/bounded_evaluations.py:Evaluations.cannot_improve: > -> >=": "Whether both are the same was asked just before.",
     (
-        "core/privacy/holders.py:fewest_too_many: min(fewest, np.int64(persons - holder_bounds.distinct[column] + 2))"
-        " -> np.int64(persons - holder_bounds.distinct[column] + 2)"
+        "core/privacy/holders.py:fewest_too_many: min(fewest, np.int64(person_count - holder_bounds.distinct[column] + 2))"
+        " -> np.int64(person_count - holder_bounds.distinct[column] + 2)"
     ): "It is asked first, and l is 1 at least, so that it is no more than one person more than there are.",
     "core/recoding/release_order.py:_ranks_of: < -> <=": "Records sort alike by ranks of entries and of values.",
     "core/units/person_rollups.py:PersonRollUps._keep: < -> <=": "Where every number has a class, each keeps its number.",
@@ -357,7 +357,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/linked.py:linked_sql: UNION ALL -> UNION": (
         "Rows that are alike are of one person, and are grouped by person right afterwards; of others there is one for each combination."
     ),
-    "core/recount/risk.py:risk_of_files: starred, masked -> masked, starred": (
+    "core/recount/risk.py:risk_of_files: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
         "They are compared for equality, and one is used where they are equal."
     ),
     "core/units/person_rollups.py:PersonRollUps.classes: > -> >=": (
