@@ -5,8 +5,8 @@ It knows the job and the sources alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -121,11 +121,9 @@ def file_faults_of_table(table: str, files: Sequence[Path], fits: Callable[[Sequ
     return [] if files else [f"'{table}' has no data file"]
 
 
-@contextmanager
-def originals_at_hand(job: TablesJob) -> Iterator[dict[str, Original | None]]:
-    """Yield the source of each table; None for sources that are not at hand."""
-    with sources_at_hand({table: table_job(job, table) for table in job.tables}) as found:
-        yield found
+def originals_at_hand(job: TablesJob) -> AbstractContextManager[dict[str, Original | None]]:
+    """Return a block with the source of each table; None for sources that are not at hand."""
+    return sources_at_hand({table: table_job(job, table) for table in job.tables})
 
 
 def count_source_rows(job: TablesJob, originals: Mapping[str, Original | None], spill: Path) -> dict[str, int]:
