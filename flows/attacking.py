@@ -64,16 +64,16 @@ def attacked_release(job: Job, release: str, *, everybody: bool = False) -> Atta
     Raises:
         SkaldError: the release does not verify, or something cannot be read.
     """
-    verified_release(job, release, None)
     settings = job.attacks or AttackSettings()
     if everybody:
         settings = settings.model_copy(update={"sample": "all"})
     with (
+        source_at_hand(job) as original,
         release_folder(release) as folder,
         read_only_store(job),
         temporary_folder_of(job, "verify") as spill,
-        source_at_hand(job) as original,
     ):
+        verified_release(job, release, None, original)
         manifest = read_manifest(folder)
         attacked, reason = _attacked(job, folder, manifest, original)
         played = attack_release(job, settings, attacked, spill)

@@ -15,6 +15,7 @@ from schemas.release.figures import KINDS
 from schemas.release.increments import joint_warnings
 from tasks.composition.release_history import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
+from tasks.recount.original import Original
 from tasks.release.signatures import read_public_key
 from tasks.store.store import Store
 from tasks.store.work import read_only_store
@@ -32,13 +33,14 @@ NOT_PLAIN = {"sizes", "persons", "linked", "population", "together", "losses", "
 """What of a recount is no figure by itself."""
 
 
-def verified_release(job: Job | None, release: str, key: Path | None) -> Verified:
+def verified_release(job: Job | None, release: str, key: Path | None, original: Original | None = None) -> Verified:
     """Verify a release; raise ``VerificationError`` if its files differ or its promise is not kept.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
         release: Folder, or address in an object store.
         key: File of the public key that must have signed it.
+        original: The source, where the caller has opened it already.
 
     Raises:
         OverlapError: it puts somebody at risk together with an earlier one, or was not compared, and the job says to refuse that.
@@ -46,7 +48,7 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
     """
     trusted = read_public_key(key) if key else None
     with release_folder(release) as folder, read_only_store(job) if job else nullcontext() as store:
-        verified = verify_published(job, folder, _known(store, release, folder, trusted))
+        verified = verify_published(job, folder, replace(_known(store, release, folder, trusted), original=original))
     told = joint_warnings(verified.manifest) if verified.manifest else ()
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +26,7 @@ from schemas.release.terms import Terms
 from tasks.engine.runs import versions
 from tasks.recount.original import Original, source_at_hand, source_figures
 from tasks.recount.people import PeopleFiles
-from tasks.recount.recount import file_faults, verify_against, verify_release
+from tasks.recount.recount import file_faults, verify_against
 from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import MOST_BYTES, check_names, manifest_of
@@ -84,12 +84,18 @@ class VerificationContext:
         people: Where the run folder keeps its persons, if it does.
         seal: The seal of its manifest that the run folder keeps; empty where it keeps none.
         key: The public key that must have signed it, 32 bytes; None where any may, or none.
+        original: The source, where the caller has opened it already.
     """
 
     location: str
     people: PeopleFiles | None = None
     seal: str = ""
     key: bytes | None = None
+    original: Original | None = None
+
+    def source(self, job: Job | None) -> AbstractContextManager[Original | None]:
+        """Return a block with the source of a job, if it is at hand; without a job there is none."""
+        return nullcontext(self.original) if job is None or self.original is not None else source_at_hand(job)
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ def _verified_with_manifest(job: Job | None, release: Path, content: bytes, mani
         # Files that are gone or too many are no other kind of folder: the manifest says which belong here.
         raise VerificationError(what, [*faults, "data files are missing, or of several formats"]) from None
     # Read once: its digest is that of every byte of the source.
-    with source_at_hand(job) if job is not None else nullcontext() as original:
+    with context.source(job) as original:
         try:
             recount = _counted(job, release, manifest, files, original, context, what)
         except VerificationError as error:
@@ -187,7 +193,8 @@ def _without_manifest(job: Job | None, release: Path, context: VerificationConte
         raise VerificationError(what, faults)
     if job is None:
         raise StorageError.not_a_release(str(release), "it has no manifest.json; without one, a job is needed")
-    found = verify_release(job, release, context.people)[0]
+    with context.source(job) as original:
+        found = verify_against(job, release, original, context.people)[0]
     if faults := _foreign_faults(job, data_files(release)[0]):
         raise VerificationError(what, faults)
     return Verified(found, None, unverified=found.unverified)

@@ -18,6 +18,8 @@ from flows.verification import verified_release, verified_tables
 from schemas.errors.base import StorageError
 from schemas.job.job import load_job
 from schemas.relational.tables_job import load_tables_job
+from tasks.recount import original as of_source
+from tasks.recount.original import original_of
 from tasks.store.store import Store
 from tests.conftest import Anonymise
 from tests.flows.relational.hospital import JOB, hospital_tables
@@ -41,7 +43,7 @@ def write_arrow(path: Path, table: pa.Table) -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize(("name", "write"), [("people.csv", write_csv), ("people.arrow", write_arrow)])
 def test_a_release_is_held_against_its_source_and_without_it_t_is_not_counted(
-    name: str, write: Any, anonymise: Anonymise, tmp_path: Path
+    name: str, write: Any, anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "people" / name
     job = two_column_job(tmp_path, TABLE, {"prefix": [1]}, privacy=PRIVACY, suppression={"limit": 0.1}, source={"path": f"people/{name}"})
@@ -51,7 +53,10 @@ def test_a_release_is_held_against_its_source_and_without_it_t_is_not_counted(
     found = verified_release(load_job(job), str(made.folder), None)
     assert (found.recount.source, found.recount.unproved, found.unverified) == (44, (), ())
     assert found.recount.measured["t"]["s"] == pytest.approx(0.15)
+    opened = list[object]()
+    monkeypatch.setattr(of_source, "original_of", lambda *given: opened.append(given) or original_of(*given))
     assert attacked_release(load_job(job), str(made.folder)).basis.unplayed == ()
+    assert len(opened) == 1, "to verify and to attack takes one reading of the source"
     assert not list((tmp_path / ".skald").glob("*/source-*"))
 
     write(source, TABLE.slice(1))
