@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from schemas.errors.base import StorageError, counted, shown_path
+from schemas.errors.base import STAYS, StorageError, counted, shown_path
 
 
 class FolderError(StorageError):
@@ -96,15 +96,14 @@ class WorkError(StorageError):
         """Another run may hold the lease, because this one did not renew it in time."""
         return cls(
             f"This run did not renew its lease of '{address}' in time, and another run may be at work there. Nothing was published by this "
-            "one; what is finished stays, and the same command continues from there."
-        )
+            "one."
+        ).continuing(STAYS)
 
     @classmethod
     def damaged(cls, address: str) -> WorkError:
         """Object in the bucket is gone or differs from its record."""
-        return cls(
-            f"'{address}' is gone, or is not what was written, and is not used. Nothing was published; the same command makes it again and "
-            "continues from there."
+        return cls(f"'{address}' is gone, or is not what was written, and is not used. Nothing was published.").continuing(
+            "The same command makes it again and continues from there."
         )
 
 
