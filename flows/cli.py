@@ -207,7 +207,9 @@ def plan(
     job: JobFile,
     settings: Settings = None,
     as_json: AsJson = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Leave out how unique records are, and what several tables would publish.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out how unique records are, and what several tables would publish.")
+    ] = False,
 ) -> None:
     """Show what a run would do, without touching the target.
 

@@ -29,9 +29,9 @@ class FolderError(StorageError):
         return cls(f"'CURRENT' in the target '{target}' is a folder, and a run writes a file there. Rename it, or set another target.")
 
     @classmethod
-    def takes_no_figures(cls, folder: str, reason: str) -> FolderError:
-        """Folder of a comparison's figures cannot be written; nothing was compared yet."""
-        return cls(f"The figures cannot go to '{shown_path(folder)}' ({reason}). Give --to a folder that is yours to write.")
+    def takes_no_files(cls, path: str, reason: str) -> FolderError:
+        """Nothing can be written at the place of ``--to``; the work was not begun."""
+        return cls(f"Nothing can be written at '{shown_path(path)}' ({reason}). Give --to a place that is yours to write.")
 
     @classmethod
     def work_in_target(cls, folder: str) -> FolderError:

@@ -87,12 +87,27 @@ def test_an_interrupt_is_said_as_the_command_can_go_on(
     assert (PHRASE in said) == continues
 
 
-def test_a_comparison_looks_at_its_folder_before_it_counts(direct: CommandLine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["compare", "lattice", "lattice --front", "hierarchy show --column sex"])
+def test_a_command_looks_at_its_place_before_it_counts(direct: CommandLine, tmp_path: Path, command: str) -> None:
+    name, *options = command.split()
     people_job(tmp_path, people(40))
     (tmp_path / "taken").write_text("in the way")
-    done = direct("compare", "job.yaml", "--to", "taken/figures")
-    assert "The figures cannot go to 'taken/figures'" in done.stderr
+    for place in ("taken/figures", ".") if name != "compare" else ("taken/figures",):
+        done = direct(name, *(options[:1] if name == "hierarchy" else []), "job.yaml", *options[name == "hierarchy" :], "--to", place)
+        assert done.returncode == 2
+        assert f"Nothing can be written at '{place.partition('/')[0]}" in done.stderr
     assert not (tmp_path / ".skald").exists()
+
+
+def test_a_report_looks_at_its_place_before_it_is_made(direct: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("in the way")
+    assert "Nothing can be written at 'taken'" in direct("report", "releases/none", "--to", "taken").stderr
+
+
+def test_a_picture_makes_the_folder_that_it_goes_to(direct: CommandLine, tmp_path: Path) -> None:
+    people_job(tmp_path, people(40))
+    assert direct("hierarchy", "show", "job.yaml", "--column", "sex", "--to", "new/sex.svg").returncode == 0
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["sex.svg"]
 
 
 def test_a_comparison_that_cannot_begin_leaves_no_folder(direct: CommandLine, tmp_path: Path) -> None:
