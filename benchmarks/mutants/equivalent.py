@@ -504,5 +504,9 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/recount/published_labels.py:PublishedLabels.leaves_values: 0 -> (0 + 1)": (
         "A label that covers all values adds the same to each record on either side, which takes longer."
     ),
+    "tasks/lattice/promises.py:searched_axes: not levels -> False": "Without levels each hierarchy stays as it is, which takes longer.",
+    "tasks/lattice/promises.py:check_promise: whole[values], whole -> whole, whole[values]": (
+        "Each value of a source's domain occurs, so that all of them are those that occur."
+    ),
 }
 """By the name of a mutant."""

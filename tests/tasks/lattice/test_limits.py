@@ -114,7 +114,8 @@ def test_fewer_records_than_k_are_refused(records: int, fails: bool) -> None:
     [
         (diverse(entropy=1.9), (9, 1), None, "All records in one class"),
         (diverse(limit=1, distinct=2), (5, 5), None, "would suppress all 10"),
-        (diverse(limit=0.9, distinct=2), (5, 5), None, "All records in one class"), (diverse(limit=0.9, distinct=2), (5, 5), "s", "'s'"),
+        (diverse(limit=0.9, distinct=2), (5, 5), None, "All records in one class"),
+        (diverse(limit=0.9, distinct=2), (5, 5), "s", "values of 's'"),
         (job_with(levels={"q0": [0, 1]}), (5, 5), None, "within method.levels"), (job_with(), (5, 5), None, "would suppress all 10"),
     ],
 )  # fmt: skip

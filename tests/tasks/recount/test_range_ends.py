@@ -183,7 +183,8 @@ def test_a_person_counts_once_at_the_least_of_their_values_and_every_value_is_on
 @pytest.mark.parametrize(
     ("levels", "labels", "top", "read"),
     [
-        ((), ["A", "c"], None, True), ((1,), ["A", "c"], None, False), ((1,), ["A", "C"], None, True), ((0,), ["a", "b", "c"], None, True),
+        ((), ["A", "c"], None, True), ((), ["a", "*"], None, True),
+        ((1,), ["A", "c"], None, False), ((1,), ["A", "C"], None, True), ((0,), ["a", "b", "c"], None, True),
         ((0,), ["A", "c"], None, False), ((0, 1), ["A", "c"], None, True), ((2,), ["*"], None, True), ((0, 2), ["*"], 2, True),
         ((3,), ["*"], None, False), ((-1,), ["A", "C"], None, False), ((1,), ["A", "C"], 3, False), ((1,), ["A", "C"], 1, False),
     ],
