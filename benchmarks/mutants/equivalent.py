@@ -508,5 +508,11 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/lattice/promises.py:check_promise: whole[values], whole -> whole, whole[values]": (
         "Each value of a source's domain occurs, so that all of them are those that occur."
     ),
+    "core/recount/labels/label_spans.py:_members: min -> max": "More pieces than any value has are none, which takes longer.",
+    "core/recount/labels/label_spans.py:_members: min(first + axis.pieces, len(pieces)) -> len(pieces)": (
+        "More pieces than any value has are none, which takes longer."
+    ),
+    "core/recount/labels/label_spans.py:_members: 1 -> (1 + 1) #3": "More pieces than any value has are none, which takes longer.",
+    "core/units/losses.py:group_penalties: 1 -> (1 + 1) #1": "Of one value nothing is lost, and a half of nothing neither.",
 }
 """By the name of a mutant."""

@@ -221,3 +221,9 @@ def test_losses_are_exact_however_many_records_there_are(most: int) -> None:
 def test_each_cell_is_published_or_not() -> None:
     with pytest.raises(IndexError):
         loss_of(np.array([3, 4]), np.array([True]))
+
+
+def test_of_two_numbers_too_a_bin_costs_as_much_of_the_range_as_it_covers() -> None:
+    two = domain_of([20, 30], pa.int64())
+    hierarchy = built({"widths": [5]}, two)
+    assert [group_penalties(hierarchy, two, level).tolist() for level in range(3)] == [[0, 0], [4 / 10, 0], [1]]

@@ -14,7 +14,7 @@ from core.recount.labels.label_spans import read_labels
 from tests.laws import tried
 from tests.oracles.hierarchies import quasi_identifier
 
-KNOWN = ["a", "a, b", "a, b, c", "b", "b, c", "c"]
+KNOWN = ["", "a", "a, b", "a, b, c", "b", "b, c", "c"]
 
 
 def parted(pieces: Sequence[str], known: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -30,15 +30,26 @@ def parted(pieces: Sequence[str], known: Sequence[str]) -> Iterator[tuple[str, .
 @example({"a, b", "c"}, ["a", "b"], "{", "}")
 @example({"a", "b"}, ["a", "c", "b"], "{", "}")
 @example({"a, b", "b", "b, c", "a"}, ["a", "b", "c"], "{", "}")
-@example({"a", "b"}, ["a", "b"], "{", "")
+@example({"a", "b"}, ["a", "b"], "{", "]")
+@example({"a", "b", "c"}, ["a", "b", "c"], "{", "}")
+@example({"a", "b", "a, b, c"}, ["a", "b", "c"], "{", "}")
+@example({"a, b, c", "c"}, ["a", "b", "c"], "{", "}")
+@example({"a, b, c", "b", "c"}, ["a", "b", "c"], "{", "}")
+@example({"", "a", "b"}, ["a", "b"], "{", "}")
+@example({"", "a", "b"}, ["a", "", "b"], "{", "}")
 @example({"a", "b"}, ["a", "b"], "", "}")
-@given(st.sets(st.sampled_from(KNOWN), min_size=1), st.lists(st.sampled_from("abcd"), min_size=1, max_size=4), st.just("{"), st.just("}"))
+@given(
+    st.sets(st.sampled_from(KNOWN), min_size=1),
+    st.lists(st.sampled_from(["a", "b", "c", "d", ""]), min_size=1, max_size=4),
+    st.just("{"),
+    st.just("}"),
+)
 @tried(60)
 def test_a_list_of_values_covers_those_of_each_way_to_read_it(values: set[str], pieces: list[str], begin: str, end: str) -> None:
     known = sorted(values)
     axis = label_axis(quasi_identifier({"prefix": [1]}), pa.array(known), Path(), ranges=False, prefixes=False)
     assert axis.pieces == max(value.count(", ") + 1 for value in known)
     found = read_labels(axis, [f"{begin}{', '.join(pieces)}{end}"]).covered(0).tolist()
-    covered = {value for way in parted(pieces, known) for value in way} if begin and end else set()
+    covered = {value for way in parted(pieces, known) for value in way} if (begin, end) == ("{", "}") else set()
     places = {position: value for value, position in zip(known, axis.positions.tolist(), strict=True)}
     assert {places[position] for position in found} == covered
