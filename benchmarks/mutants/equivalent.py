@@ -450,5 +450,69 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/shared_ends.py:_cuts: 0 -> (0 + 1) #2": (
         "Where the first value is at 0, the first line that is tried is 0: nobody lies before it, and the search goes on from there."
     ),
+    "core/lattice/picture.py:_signs: 2 -> (2 + 1)": "A line begins at 2, and behind its first sign it is far beyond 3.",
+    (
+        "core/lattice/search.py:Search._evaluate_node: not whole or self._tagged_by is self.promise"
+        " -> ((not whole) and (self._tagged_by is self.promise))"
+    ): ("What suppression changes of a loss is not used of a bare count, and one model gives one mask however often it is asked."),
+    "core/lattice/search.py:Search._evaluate_node: not whole or self._tagged_by is self.promise -> ((self._tagged_by is self.promise))": (
+        "What suppression changes of a loss is not used of a bare count."
+    ),
+    "core/lattice/search.py:Search._evaluate_node: not whole or self._tagged_by is self.promise -> ((not whole))": (
+        "One model gives one mask however often it is asked, which takes longer."
+    ),
+    "core/lattice/search.py:Search._evaluate_node: not whole or self._tagged_by is self.promise -> False": (
+        "What suppression changes of a loss is not used of a bare count, and one model gives one mask however often it is asked."
+    ),
+    "core/lattice/search.py:Search._evaluate_node: surely is failing -> False": "Adding up once more takes longer and gives the same.",
+    (
+        "tasks/composition/by_contents.py:_check_files: not compared.in_files or (job.is_of_several and not compared.by_persons)"
+        " -> ((job.is_of_several and not compared.by_persons))"
+    ): ("Where no file is the same no record of one is missing, which takes longer to find out."),
+    (
+        "core/composition/contents.py:ValueSets.members: True, (found[1:] != found[:-1]) | (held[1:] != held[:-1])"
+        " -> (found[1:] != found[:-1]) | (held[1:] != held[:-1]), True"
+    ): ("Of members that are alike the last one is taken in the place of the first."),
+    "core/recoding/release_order.py:canonical_record_order: > -> >=": (
+        "Records that are sorted by all keys at once come into the same order, which takes longer."
+    ),
+    "core/recoding/release_order.py:canonical_record_order: len(words) > 1 -> True": (
+        "Records that are sorted by all keys at once come into the same order, which takes longer."
+    ),
+    "core/recount/labels/claimed_labels.py:claimed_spans: 1 -> (1 + 1) #1": "Any number that is not the first group's begins it.",
+    "core/recount/labels/label_spans.py:_members: min(first + axis.pieces, len(pieces)) -> first + axis.pieces": (
+        "What would end behind the last piece is what ends there, and no way to the end goes over it."
+    ),
+    "core/units/losses.py:loss_of: int(counts.sum()) < INT64_SAFE_RECORDS -> False": (
+        "Python's whole numbers are as exact, and take longer."
+    ),
+    "core/units/losses.py:loss_of: < -> <=": "The bound leaves room for a record more.",
+    "tasks/writing/runs.py:_packs: 0.0 -> (0.0 + 1)": "Whether a run at the very bound is packed changes no record of it.",
+    "tasks/writing/runs.py:_packs: < -> <=": "Whether a run at the very bound is packed changes no record of it.",
+    'tasks/recount/spreads.py:count_spreads: original or Original("", pa.schema([])) -> ((original))': (
+        "Without a source nothing is counted that asks for its types."
+    ),
+    "tasks/recount/truth.py:_record_faults: len(one.released) > 1 or one.leaves_values -> True": (
+        "A label that covers all values adds the same to each record on either side, which takes longer."
+    ),
+    "tasks/recount/truth.py:_record_faults: > -> >=": (
+        "A label that covers all values adds the same to each record on either side, which takes longer."
+    ),
+    "tasks/recount/published_labels.py:PublishedLabels.leaves_values: < -> <=": (
+        "A label that covers all values adds the same to each record on either side, which takes longer."
+    ),
+    "tasks/recount/published_labels.py:PublishedLabels.leaves_values: 0 -> (0 + 1)": (
+        "A label that covers all values adds the same to each record on either side, which takes longer."
+    ),
+    "tasks/lattice/promises.py:searched_axes: not levels -> False": "Without levels each hierarchy stays as it is, which takes longer.",
+    "tasks/lattice/promises.py:check_promise: whole[values], whole -> whole, whole[values]": (
+        "Each value of a source's domain occurs, so that all of them are those that occur."
+    ),
+    "core/recount/labels/label_spans.py:_members: min -> max": "More pieces than any value has are none, which takes longer.",
+    "core/recount/labels/label_spans.py:_members: min(first + axis.pieces, len(pieces)) -> len(pieces)": (
+        "More pieces than any value has are none, which takes longer."
+    ),
+    "core/recount/labels/label_spans.py:_members: 1 -> (1 + 1) #3": "More pieces than any value has are none, which takes longer.",
+    "core/units/losses.py:group_penalties: 1 -> (1 + 1) #1": "Of one value nothing is lost, and a half of nothing neither.",
 }
 """By the name of a mutant."""

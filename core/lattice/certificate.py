@@ -196,7 +196,6 @@ class Examination:
         """
         if self.prices:
             return
-        root = np.array(search.root.node)
         # argwhere goes in C order, so which bounds are worked out first depends on the lattice alone.
         for position in np.argwhere(self._open()):
             node = tuple(int(level) for level in position)
@@ -204,7 +203,7 @@ class Examination:
             split = prod(parts[fine][coarse] for parts, fine, coarse in zip(self._parts, node, over, strict=True))
             bound = max(self._bounds[over], 0.0) / split
             more = len(self.roots) < self.most_roots
-            if more and self._best and bound <= float(self._best[0][0]) and over != tuple(root):
+            if more and self._best and bound <= float(self._best[0][0]):
                 self._bounds[over] = max(self._bounds[over], search.bound(over))
                 bound = self._bounds[over] / split
             # Two steps down outweigh the rounding of the division.

@@ -169,7 +169,7 @@ def _hold(
         held: Where the value is among ``codes``.
         fewest: How many hold it at least.
     """
-    whole, free = totals.sum(), sizes[half] - fewest
+    whole = totals.sum()
     most, most_other = sizes[half] - persons[half] + 1, sizes[1 - half] - persons[1 - half] + 1
     for at in range(codes.shape[0]):
         others = whole - totals[at]
@@ -178,13 +178,13 @@ def _hold(
             possible[1 - half, at] |= totals[at] > fewest
             # Somebody of the half need not be one of them, or else all are.
             lacked[half, at] |= fewest < persons[half] and others >= most
-            # As many records of the value as there is room for are in the half, and all others elsewhere.
-            lacked[1 - half, at] |= others - max(sizes[half] - totals[at], 0) >= most_other
+            # As many records of the value as there is room for are in the half: elsewhere are all others, or none of the value.
+            lacked[1 - half, at] |= others >= most_other
         else:
             possible[half, at] |= fewest < persons[half]
             possible[1 - half, at] = True
             lacked[half, at] |= others - fewest >= most - 1
-            lacked[1 - half, at] |= others - fewest - max(free - totals[at], 0) >= most_other
+            lacked[1 - half, at] |= others - fewest >= most_other
 
 
 @kernel

@@ -232,8 +232,8 @@ def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels])
 
     For masked records, the other published columns are compared.
     """
-    # A column of one label tells no records apart.
-    told = [one for one in disjoint if len(one.released) > 1]
+    # A column of one label tells no records apart, unless that covers some of the values only.
+    told = [one for one in disjoint if len(one.released) > 1 or one.leaves_values]
     parts = [*sides.untreated_parts, *(_part(sides, one) for one in told)]
     faults = _joint_faults(sides, sides.unmasked, parts, [*sides.names, *(one.name for one in told)])
     if sides.unmasked != sides.release and not faults:

@@ -192,9 +192,9 @@ def _set_label(spans: Sequence[Span]) -> Span:
 def _members(label: str, axis: LabelAxis) -> SpanPositions | None:
     """Return the positions of the values of a set such as ``{a, b}``, ascending; None for other labels.
 
-    A value may hold a comma itself, so that every way of splitting the list into values counts.
+    The label begins with a brace. A value may hold a comma itself, so that every way of splitting the list into values counts.
     """
-    if not (label.startswith("{") and label.endswith("}")):
+    if not label.endswith("}"):
         return None
     pieces = label[1:-1].split(", ")
     # The pieces that a value may begin with, reading on from the first one, and may end before, reading back from the last one.
@@ -213,7 +213,7 @@ def _members(label: str, axis: LabelAxis) -> SpanPositions | None:
         if last in ends:
             ends.add(first)
     held = [np.arange(*span) for (first, last), span in parts.items() if first in starts and last in ends]
-    return np.unique(np.concatenate(held)) if held and len(pieces) in starts else None
+    return np.unique(np.concatenate(held)) if held else None
 
 
 _NUMBER = "-?[0-9]{1,18}"

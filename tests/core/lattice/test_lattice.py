@@ -175,3 +175,16 @@ def test_the_imprecision_of_all_nodes_is_that_of_each_above_whatever_root(root: 
         assert found[place] == lattice.imprecision_of(node)
         exact = sum((Fraction(level, axis.top) for level, axis in zip(node, axes, strict=True)), Fraction(0))
         assert Fraction(int(found[place]), lattice.unit) == exact
+
+
+def test_a_lattice_of_no_column_has_one_node_that_is_as_fine_and_as_coarse_as_can_be() -> None:
+    lattice = Lattice((), ())
+    assert (list(lattice), lattice.top, lattice.nodes) == ([()], (), 1)
+    for found in (lattice.imprecision, lattice.heights):
+        assert (found.shape, found.tolist()) == ((), 0)
+
+
+@given(lattices())
+def test_heights_are_levels_above_the_root(lattice: Lattice) -> None:
+    found = lattice.heights
+    assert [int(found[lattice.position(node)]) for node in lattice] == [sum(node) - sum(lattice.root) for node in lattice]

@@ -150,3 +150,20 @@ def test_heights_are_named_as_far_as_their_rows_have_room_and_the_chosen_one_alw
     drawn = map_of("job", ["a", "b"], np.zeros(levels, np.int8), (0, 3))
     named = [int(said) for x, _, said in words_of(heights_picture(drawn, 400).body)[1:] if x == 28]
     assert named == [height for height in range(sum(levels) - 1) if height == 3 or (height % each == 0 and abs(height - 3) >= each)]
+
+
+def test_a_sign_that_is_wider_than_its_page_has_a_line_of_its_own_and_the_first_one_the_first_line() -> None:
+    found = words_of(heights_picture(small(), 60).body)[11:]
+    assert found == [(24, 140 + 18 * line, words) for line, words in enumerate(["the chosen one", *(f"{state}: 3" for state in STATES)])]
+
+
+@pytest.mark.parametrize(("more", "line"), [(0, 0), (-0.25, 1)])
+def test_signs_that_just_fill_a_line_stay_on_it(more: float, line: int) -> None:
+    first, second = (24 + width_of(words, 11) for words in ("the chosen one", f"{STATES[0]}: 3"))
+    found = words_of(heights_picture(small(), 2 + first + 14 + second + more).body)[11:]
+    assert [y for _, y, _ in found][:2] == [140, 140 + 18 * line]
+
+
+def test_a_status_that_no_node_has_has_no_sign() -> None:
+    failed = map_of("job", ["a", "b"], np.zeros((2, 3), np.int8), (0, 0))
+    assert [words for _, _, words in words_of(heights_picture(failed, 400).body)][-2:] == ["the chosen one", f"{STATES[0]}: 6"]

@@ -151,3 +151,12 @@ def test_the_root_of_a_lattice_too_large_to_hold_fits_and_none_of_its_finer_neig
         assert fits(root)
         assert root == finest or not fits(finest)
         assert not any(fits((*root[:axis], level - 1, *root[axis + 1 :])) for axis, level in enumerate(root) if level)
+
+
+def test_a_lattice_of_as_many_nodes_as_can_be_held_is_searched_as_a_whole_for_its_root() -> None:
+    """Beyond that, one step after the other ends at a node that is less precise, and the codes of a cell count too."""
+    axes = [built({"widths": widths}, domain_of(np.arange(size))) for widths, size in (([2], 2), ([2, 4], 3))]
+    for most, dense, occupied in ((12, (1, 0), (1, 0)), (11, (0, 2), (0, 2))):
+        with patch(ROOTS_LARGEST, most):
+            assert dense_root(axes, 64) == dense
+            assert occupied_root(axes, 3 * (BYTES_PER_CELL + 2 * BYTES_PER_CODE), 100) == occupied

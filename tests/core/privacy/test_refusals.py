@@ -13,8 +13,8 @@ from core.mondrian.partition import Rules
 from core.privacy.holders import fewest_too_many
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
-from core.privacy.refusals import disclosing_refusals, least_values, refusal_discloses
-from tests.oracles.minimality import discloses
+from core.privacy.refusals import _hold, disclosing_refusals, least_values, refusal_discloses
+from tests.oracles.minimality import discloses, held_by_many
 
 NULL = 0
 MODELS: dict[str, tuple[PrivacyModel, int]] = {
@@ -133,3 +133,20 @@ def test_refusals_of_several_classes_are_those_of_each_by_itself() -> None:
 def test_a_person_must_possibly_have_as_many_values_as_the_strictest_model_asks_and_two(models: list[PrivacyModel], least: int) -> None:
     rules = Rules(Promise(1, tuple(models)), ("s",), (np.array([4, 4, 4, 4, 4]),))
     assert least_values(0, rules.demands) == least
+
+
+@pytest.mark.parametrize(
+    ("totals", "sizes", "persons", "half", "held", "fewest"),
+    [
+        ([3, 1, 4], [3, 5], [1, 3], 1, 2, 3), ([3, 1, 1], [4, 1], [2, 1], 0, 2, 1), ([3, 1], [3, 1], [2, 1], 0, 0, 1),
+        ([2, 2], [1, 3], [1, 2], 1, 1, 1), ([1, 4], [3, 2], [2, 1], 0, 1, 1), ([2, 3, 2], [4, 3], [3, 2], 0, 1, 2),
+        ([4, 1, 2], [3, 4], [2, 4], 0, 0, 2), ([2, 2, 2, 1], [3, 4], [3, 2], 1, 3, 1),
+    ],
+)  # fmt: skip
+def test_what_persons_may_hold_where_so_many_hold_one_value_is_that_of_all_ways_to_give_records_to_persons(
+    totals: list[int], sizes: list[int], persons: list[int], half: int, held: int, fewest: int
+) -> None:
+    possible, lacked = np.zeros((2, len(totals)), np.bool_), np.zeros((2, len(totals)), np.bool_)
+    _hold(possible, lacked, np.arange(len(totals)), *map(np.array, (totals, sizes, persons)), half, held, fewest)
+    found = [tuple(set(np.flatnonzero(masks[place]).tolist()) for masks in (possible, lacked)) for place in range(2)]
+    assert found == held_by_many(dict(enumerate(totals)), sizes, persons, half, held, fewest)

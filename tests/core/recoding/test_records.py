@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.recoding.release_order import canonical_record_order, number_combinations, record_hashes
+from tests.laws import tried
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["a", "b", None])), max_size=40), st.randoms())
@@ -44,3 +46,16 @@ def test_records_without_further_columns_have_one_mark() -> None:
 def test_records_have_one_number_where_all_of_their_codes_are_alike(rows: list[tuple[int, int]]) -> None:
     places = {row: place for place, row in enumerate(sorted(set(rows)))}
     assert number_combinations(np.array(rows, np.int64)).tolist() == [places[row] for row in rows]
+
+
+@pytest.mark.parametrize("size", [4, 1 << 40], ids=["one word", "two words"])
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)), max_size=12), st.booleans())
+@tried(30)
+def test_records_are_sorted_by_codes_then_by_hash_and_then_by_person(size: int, rows: list[tuple[int, ...]], named: bool) -> None:
+    first, second, marked, digests = (
+        np.array([row[place] for row in rows], kind) for place, kind in enumerate([np.int64] * 2 + [np.uint64] * 2)
+    )
+    order = canonical_record_order([first, second], [size, size], marked, digests if named else None)
+    assert sorted(order.tolist()) == list(range(len(rows)))
+    kept = 4 if named else 3
+    assert [rows[place][:kept] for place in order] == sorted(row[:kept] for row in rows)

@@ -21,6 +21,7 @@ from core.recount.classes import (
     class_size_faults,
     column_faults,
     contradicted_counts,
+    follows_from_labels,
     manifest_faults,
     one_value_counts_agree,
     recount_sql,
@@ -300,3 +301,16 @@ def test_classes_of_other_persons_than_a_run_kept_are_told_of_before_all_else(un
     columns = job_of()["columns"] | {"person": ["person"], "most_records": 3}
     many, other = "somebody has more than 3 records in the data files", "of 7 classes, 3 are not those whose persons the run folder keeps"
     assert class_size_faults(job(columns=columns), found) == [other if unexpected else many]
+
+
+@pytest.mark.parametrize(
+    ("search", "follows"),
+    [
+        ({}, True), ({"nodes": 3}, True), ({"nodes": 3, "orders_learnt": 2}, True), ({"nodes": 3, "evaluated": 2}, False),
+        ({"roots": 1}, False),
+    ],
+)  # fmt: skip
+def test_figures_follow_from_labels_unless_the_search_says_more_of_itself_than_how_many_nodes_there_are(
+    search: dict[str, int], follows: bool
+) -> None:
+    assert follows_from_labels(manifest(search=search)) is follows

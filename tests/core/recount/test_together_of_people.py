@@ -69,4 +69,5 @@ def test_what_a_manifest_says_of_columns_together_is_held_against_what_was_count
     persons = true.model_copy(update={"unit": "person"})
     assert faults(persons, unit="person") == 0
     assert faults(persons, None, unit="person") == 0, "persons who are not at hand cannot be counted"
+    assert faults(persons.model_copy(update={"below_k": 8}), unit="person") == 1
     assert faults(persons.model_copy(update={"below_k": 8}), unit="record") == 0, "what another unit counts is another question"

@@ -200,3 +200,30 @@ def test_sums_of_squares_stay_exact_where_floats_would_round() -> None:
     counts = np.array([134_217_729, 2], np.int64)
     assert sum_of_squares(counts) == 134_217_729**2 + 4
     assert Fraction(float(134_217_729**2 + 4)) != 134_217_729**2 + 4
+
+
+def test_a_column_without_values_costs_nothing() -> None:
+    for kind in (pa.string(), pa.int64()):
+        nothing = Domain("x", pa.array([], kind), np.array([], np.int64), 0)
+        hierarchy = built({"prefix": [1]} if kind == pa.string() else {"widths": [5]}, nothing)
+        for level in range(hierarchy.levels):
+            assert not group_penalties(hierarchy, nothing, level).any()
+
+
+@pytest.mark.parametrize("most", [1 << 26, 1 << 31, 1 << 33])
+def test_losses_are_exact_however_many_records_there_are(most: int) -> None:
+    counts = [most, most - 1, 3, 2, most + 5]
+    found = loss(counts, k=5)
+    published = sum(count**2 for count in counts if count >= 5)
+    assert (found.suppressed, found.dm_star, found.dm_all) == (5, published + 25, published + 13)
+
+
+def test_each_cell_is_published_or_not() -> None:
+    with pytest.raises(IndexError):
+        loss_of(np.array([3, 4]), np.array([True]))
+
+
+def test_of_two_numbers_too_a_bin_costs_as_much_of_the_range_as_it_covers() -> None:
+    two = domain_of([20, 30], pa.int64())
+    hierarchy = built({"widths": [5]}, two)
+    assert [group_penalties(hierarchy, two, level).tolist() for level in range(3)] == [[0, 0], [4 / 10, 0], [1]]

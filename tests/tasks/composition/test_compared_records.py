@@ -146,3 +146,24 @@ def test_a_comparison_goes_to_a_worker_and_comes_there_as_it_was(tmp_path: Path)
     for more in ({}, {"republished": (0,), "in_files": 6}):
         compared = ComparedContents(*sides, True, True, 3, promises, **more)
         assert decoded(encoded(compare_by_contents, (compared,), queue), queue) == (compare_by_contents, (compared,))
+
+
+@pytest.mark.parametrize("persons", [True, False])
+@pytest.mark.parametrize("field", ["", "content", "person", "value"])
+def test_of_several_tables_the_persons_of_the_same_file_are_all_in_both_or_nothing_is_said_of_them(
+    tmp_path: Path, persons: bool, field: str
+) -> None:
+    """What other tables hold of a person may have changed; releases that are not compared by persons say nothing of them."""
+    mine, theirs = (
+        {name: [row._replace(person=7 + number if name == "both" else 0) for number, row in enumerate(rows)] for name, rows in one.items()}
+        for one in drawn_releases(0)
+    )
+    if field:
+        theirs["both"] = [row._replace(**{field: getattr(row, field) + 90}) for row in theirs["both"]]
+    stores = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    sides = (side(stores[0], mine, MINE, persons=True, fragments=True), side(stores[1], theirs, THEIRS, persons=True, fragments=True))
+    job = job_with("who")
+    job._method_of_several = "skald"
+    compared = ComparedContents(*sides, not persons, persons, 3, Promises({}, {}, ("s",), None), in_files=6)
+    refused = persons and field == "person"
+    assert (compare_by_contents(job, compared, *stores, tmp_path / "spill") == [None, OTHERWISE_READ]) is refused

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 from core.composition.contents import Sketch
-from tasks.composition.registry import FORMAT, RECORD, SKETCH, Registered, ReleaseRegistry
+from schemas.errors.base import StorageError
+from schemas.errors.folders import FolderError
+from schemas.job.job import load_job
+from tasks.composition.registry import FOLDER, FORMAT, RECORD, SKETCH, Registered, ReleaseRegistry, open_registry
 from tasks.counting.contents import Sketches
 from tasks.store.secret import FolderSecret, seal, unsealed
+from tests.jobs import job_of, write_job
 
 SKETCHES = Sketches(
     Sketch(np.array([7, 3, 2**63 + 1], np.uint64), np.array([1, 2, 1]), is_complete=True),
@@ -84,3 +88,30 @@ def test_an_entry_of_another_form_or_release_is_damaged(registry: ReleaseRegistr
     assert names(registry) == (["people-1"], ["people-9"])
     path.write_text(path.read_text().replace("people-1", "people-2"))
     assert names(registry) == ([], ["people-1", "people-9"])
+
+
+def test_the_registry_lies_beside_the_job_and_no_link_leads_it_to_another_place(tmp_path: Path) -> None:
+    job = load_job(write_job(tmp_path / "jobs", job_of()))
+    with open_registry(job) as opened:
+        assert opened is not None
+        assert opened.folder == tmp_path / "jobs" / ".skald" / FOLDER
+    (tmp_path / "elsewhere").mkdir()
+    shutil.move(opened.folder, tmp_path / "moved")
+    opened.folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FolderError, match="is a link"), open_registry(job):
+        pass
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_where_no_folder_can_be_made_beside_the_job_its_work_has_the_registry_but_not_where_something_else_is_there(tmp_path: Path) -> None:
+    job = load_job(write_job(tmp_path / "jobs", job_of(work=str(tmp_path / "work"))))
+    beside = tmp_path / "jobs" / ".skald"
+    beside.touch()
+    with open_registry(job) as opened:
+        assert opened is not None
+        assert opened.folder.is_relative_to(tmp_path / "work")
+    beside.unlink()
+    beside.mkdir()
+    (beside / FOLDER).touch()
+    with pytest.raises(StorageError), open_registry(job):
+        pass

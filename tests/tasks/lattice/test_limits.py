@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from schemas.errors.base import PrivacyError, SourceError
 from schemas.errors.hierarchies import HierarchyError
+from schemas.errors.methods import HoldersError
 from tasks.counting.coding import Coding
-from tasks.lattice.promises import most_suppressed, named_node, searched_axes
+from tasks.lattice.promises import check_intervals, check_promise, most_suppressed, named_node, no_class_error, searched_axes
 from tests.core.recount.test_classes import job
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import observed
@@ -61,3 +63,79 @@ def test_levels_are_searched_within_those_that_may_be_published(levels: list[int
     assert (first.least, first.top) == (max(levels[0], 1), levels[1])
     assert others == list(coding.axes[1:])
     assert searched_axes(job_with(), coding) == coding.axes
+
+
+def counted_coding(*counts: int) -> Coding:
+    """Records with so many of each value of the sensitive column, whatever else they hold."""
+    records = sum(counts)
+    values = [value for value, many in enumerate(counts) for _ in range(many)]
+    domain = observed("q0", list(range(records)), pa.int64())
+    return Coding((domain,), (built({"widths": [2]}, domain),), ("", ""), (observed("s", values, pa.int64()),))
+
+
+def diverse(persons: bool = False, limit: float = 0.1, **said: Any) -> Any:
+    columns = {
+        "quasi_identifiers": [{"name": "q0", "hierarchy": {"widths": [2]}}],
+        "sensitive": ["s"],
+        "person": ["who"] if persons else "none",
+    }
+    return job(columns=columns, privacy={"k": 2, "l": {"s": said}}, suppression={"limit": limit})
+
+
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("may_suppress", [False, True])
+@pytest.mark.parametrize(
+    ("counts", "kept", "kept_by_some"),
+    [((9, 1), False, True), ((5, 5), True, True), ((10,), False, False), ((5, 3, 2), True, True)],
+    ids=str,
+)
+def test_what_all_records_together_cannot_keep_is_refused_unless_some_of_them_may(
+    counts: tuple[int, ...], kept: bool, kept_by_some: bool, persons: bool, may_suppress: bool
+) -> None:
+    asked = diverse(persons, entropy=1.9)
+    if kept_by_some if persons or may_suppress else kept:
+        check_promise(asked, counted_coding(*counts), may_suppress=may_suppress)
+    else:
+        with pytest.raises(PrivacyError, match="All records in one class"):
+            check_promise(asked, counted_coding(*counts), may_suppress=may_suppress)
+
+
+@pytest.mark.parametrize(("records", "fails"), [(1, True), (2, False), (3, False)])
+def test_fewer_records_than_k_are_refused(records: int, fails: bool) -> None:
+    if fails:
+        with pytest.raises(PrivacyError, match="cannot be met by 1 record"):
+            check_promise(diverse(distinct=1), counted_coding(records))
+    else:
+        check_promise(diverse(distinct=1), counted_coding(records))
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts", "held", "why"),
+    [
+        (diverse(entropy=1.9), (9, 1), None, "All records in one class"),
+        (diverse(limit=1, distinct=2), (5, 5), None, "would suppress all 10"),
+        (diverse(limit=0.9, distinct=2), (5, 5), None, "All records in one class"),
+        (diverse(limit=0.9, distinct=2), (5, 5), "s", "values of 's'"),
+        (job_with(levels={"q0": [0, 1]}), (5, 5), None, "within method.levels"), (job_with(), (5, 5), None, "would suppress all 10"),
+    ],
+)  # fmt: skip
+def test_why_no_class_can_be_published_is_said_by_what_was_asked_for(
+    asked: Any, counts: tuple[int, ...], held: str | None, why: str
+) -> None:
+    coding = counted_coding(*counts)
+    error = no_class_error(asked, coding, held)
+    assert why in str(error)
+    assert isinstance(error, HoldersError) == (held is not None)
+
+
+@pytest.mark.parametrize(
+    ("ways", "fault"), [([], ""), ([None, None], ""), (["interval"], ""), ([None, "interval"], "word"), (["set", "prefix"], "")]
+)
+def test_only_numbers_and_dates_are_published_as_intervals(ways: list[str | None], fault: str) -> None:
+    domains = observed("q0", [1, 2], pa.int64()), observed("word", ["a", "b"], pa.string())
+    coding = Coding(domains, (), ("", ""))
+    if fault:
+        with pytest.raises(SourceError, match=f"'{fault}'"):
+            check_intervals(coding, ways)
+    else:
+        check_intervals(coding, ways)

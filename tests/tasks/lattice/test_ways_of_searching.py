@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from core.lattice.lattice import BYTES_PER_CELL
 from core.lattice.search import SearchResult
 from core.local_suppression.recoding import RecodedPart
 from core.privacy.promise import Promise
@@ -62,3 +63,42 @@ def test_fewer_nodes_are_allowed_the_more_quasi_identifiers_there_are(qids: int,
     coding: Any = SimpleNamespace(hierarchies=range(qids))
     root: Any = SimpleNamespace(cells=cells)
     assert optimum._nodes_allowed(1000, coding, root) == nodes
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_search_with_further_roots_is_given_what_the_job_says_and_counts_them_in_its_memory(named: bool) -> None:
+    qids = [{"name": f"q{place}", "hierarchy": {"widths": [2]}} for place in range(2)]
+    columns = {"quasi_identifiers": qids, "sensitive": ["s"], "person": ["who"] if named else "none"}
+    method = {"name": "skald", "objective": "precision", "roots": 5}
+    job = Job.model_validate(job_of(columns=columns, method=method, suppression={"limit": 0.5}))
+    coding: Any = SimpleNamespace(hierarchies=AXES, axes=AXES, domains=DOMAINS, sensitive=(), records=6)
+    persons: Any = object()
+    sought: Any = SimpleNamespace(promise=Promise(2), records=6, k=2, people=persons if named else None, persons_of_cells=str)
+    given, asked, nodes = list[Any](), list[Any](), [(1, 0), (0, 1)]
+
+    def roots(*of: Any) -> list[str]:
+        asked.append(of)
+        return ["first", "second"]
+
+    chunks: Any = SimpleNamespace(
+        table=SimpleNamespace(store="store"), roots=roots, nodes_with_too_many_cells=lambda *of: asked.append(of) or [False, True]
+    )
+
+    class Examined:
+        def __init__(self, *of: Any) -> None:
+            given.extend(of)
+
+        def run(self, first: Any, count: Any, has_too_many_cells: Any) -> tuple[Any, ...]:
+            return first, list(count(nodes)), has_too_many_cells(nodes, 7)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optimum, "Examination", Examined)
+        patch.setattr(optimum, "load_histogram", lambda *of: of)
+        found: Any = optimum.find_best_node(job, coding, sought, FIRST, chunks)
+    memory = job.memory // 2 if named else job.memory
+    cells = memory // BYTES_PER_CELL
+    assert found == (FIRST, [("first", coding, (1, 0), "store"), ("second", coding, (0, 1), "store")], [False, True])
+    assert asked == [(nodes, cells), (nodes, 7, memory // 4)]
+    *before, prices, of_cells, withdrawn = given
+    assert before == [AXES, sought.promise, 6, 2, 3, "precision", cells, 2 * cells if named else cells, 5, ()]
+    assert (prices is not None, of_cells, withdrawn) == (True, str, optimum.raise_if_withdrawn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -17,7 +18,7 @@ from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
 from schemas.registry.sensitive import HierarchicalSpec, OrderedSpec
 from tasks.recount.original import Original
-from tasks.recount.spreads import make_source_distribution, source_value_groups
+from tasks.recount.spreads import count_spreads, make_source_distribution, source_value_groups
 from tests.jobs import job_of
 
 TREE = {"lungs": {"short": ["flu", "cold"], "long": ["asthma"]}, "other": {"bones": ["gout"]}}
@@ -125,3 +126,21 @@ def test_a_null_is_the_last_in_the_order_of_values(connection: duckdb.DuckDBPyCo
     assert worst == [pytest.approx(5 / 8), pytest.approx(3 / 8)]
     connection.unregister("rows")
     connection.unregister("source")
+
+
+@pytest.mark.parametrize(("zone", "distance"), [("UTC", 3 / 8), ("America/New_York", 1 / 2)])
+def test_moments_are_as_far_apart_as_the_calendar_of_their_zone_says(
+    connection: duckdb.DuckDBPyConnection, zone: str, distance: float
+) -> None:
+    """The second of four moments is of the old year in New York; within a year a step costs a half, and beyond it one."""
+    moments = [datetime(2019, 6, 1), datetime(2020, 1, 1, 2), datetime(2020, 6, 1), datetime(2020, 7, 1)]
+    spec = {"s": {"t": 1, "distance": "hierarchical", "hierarchy": {"date": ["year"]}}}
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2, "t": spec}))
+    kind = pa.timestamp("us", zone)
+    connection.register("rows", pa.table({"q": ["a", "a", "b", "b"], "s": pa.array(moments, pa.timestamp("us", "UTC")).cast(kind)}))
+    original = Original("rows", pa.schema([("q", pa.string()), ("s", kind)]))
+    whole = f"({source_value_groups('rows', 's').sql})"
+    (found,), unexpected = count_spreads(job, connection, "rows", ['"q"'], original, lambda _column: whole, by_people=False)
+    connection.unregister("rows")
+    assert (found.failing, found.worst, unexpected) == (0, pytest.approx(distance), {})

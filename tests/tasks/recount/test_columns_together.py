@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,9 @@ from core.recount.together import TogetherCount
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.figures import Kind
-from tasks.recount.people import COMBINATIONS, columns_of_job, count_together_of_people
+from tasks.recount.people import COMBINATIONS, columns_of_job, count_combinations, count_together_of_people
 from tasks.recount.people_of_source import MANY, MOST_JOINED, OVERLAPPING, _unknown
+from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import model_faults
 from tests.jobs import job_of
 
@@ -110,3 +112,21 @@ def test_each_model_is_said_to_be_broken_by_its_own_classes() -> None:
     [held, values] = faults(good, ShareSpread(0, 9, 0.25, broken_by_holders=2), unexpected=3)[0][::-1]
     assert held == "in 2 of 9 classes too many persons hold the same value of 'disease' to keep the t that the job promises"
     assert values.startswith("in 3 of the classes the values of 'disease' are not those")
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_records_that_few_others_are_like_are_counted_by_kind_of_column_without_labels_and_with_them(k: int) -> None:
+    rows = [("young", 1, "x"), ("young", 1, "x"), ("old", 1, "x"), ("old", 2, "y"), ("old", 2, "z"), ("young", 3, "y"), ("old", 3, "z")]
+    columns: dict[Kind, list[str]] = {"insensitive": ["score"], "sensitive": ["score", "disease"]}
+
+    def few(keys: list[Any]) -> int:
+        return sum(many for many in Counter(keys).values() if many < k)
+
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE release (age VARCHAR, score INTEGER, disease VARCHAR)")
+        connection.executemany("INSERT INTO release VALUES (?, ?, ?)", rows)
+        found = count_combinations(RowsHere(connection, "release"), columns, ["age"], k)
+    for kind, first in (("insensitive", 2), ("sensitive", 3)):
+        without, labelled = [row[1:first] for row in rows], [row[:first] for row in rows]
+        alone = sum(many == 1 for many in Counter(without).values())
+        assert (found[kind].unique, found[kind].below_k, found[kind].with_classes) == (alone, few(without), few(labelled))

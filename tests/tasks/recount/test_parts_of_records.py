@@ -6,10 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from core.recount.truth import DigestPart
-from tasks.recount.truth import JOINS, MOST_COUNTS, PARTS, _looked_up, _parts_of
+from schemas.job.job import Job
+from schemas.release.claimed_levels import ClaimedLevels
+from tasks.recount.original import Original
+from tasks.recount.rows import RowsHere
+from tasks.recount.truth import JOINS, MOST_COUNTS, PARTS, _looked_up, _parts_of, compare_with_source
+from tests.jobs import job_of
 
 
 @pytest.mark.parametrize(("values", "parts"), [(1, PARTS), (MOST_COUNTS // PARTS, PARTS), (MOST_COUNTS // 32, 32), (MOST_COUNTS // 8, 8)])
@@ -34,3 +40,51 @@ def test_of_many_columns_a_record_has_the_same_digest_in_the_release_and_in_the_
         [there] = connection.execute(f"SELECT {', '.join(part.source for part in made)} FROM {source} AS s").fetchall()
     assert here == there
     assert len(here) == 3
+
+
+COLUMNS: Any = {"quasi_identifiers": [{"name": "q", "hierarchy": {"tree": {"A": ["a", "b"], "C": ["c"]}}}], "sensitive": ["s"]}
+SOURCE = [("a", "flu"), ("b", "flu"), ("c", "gout")]
+
+
+def faults_of(rows: list[tuple[str, str]], claim: ClaimedLevels | None = None, **parts: Any) -> list[str]:
+    """What is wrong with records that are said to be made of ``SOURCE``."""
+    job = Job.model_validate(job_of(columns=COLUMNS, privacy={"k": 2}, **parts))
+    with duckdb.connect() as connection:
+        for name, held in (("source", SOURCE), ("release", rows)):
+            connection.execute(f"CREATE TABLE {name} (q VARCHAR, s VARCHAR)")
+            connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", held)
+        original = Original("source", pa.schema([("q", pa.string()), ("s", pa.string())]))
+        return list(compare_with_source(job, RowsHere(connection, "release", "source"), original, claim).faults)
+
+
+MASKS = {"suppression": {"limit": 0.9, "treatment": "mask"}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts", "right"),
+    [
+        ([("A", "flu"), ("C", "gout")], {}, True), ([("A", "gout"), ("C", "flu")], {}, False), ([("A", "flu"), ("A", "gout")], {}, False),
+        ([("A", "flu"), ("*", "gout")], MASKS, True), ([("A", "flu"), ("A", "flu"), ("*", "flu")], MASKS, False),
+        ([("A", "gout"), ("*", "flu")], MASKS, False), ([("*", "flu"), ("*", "gout")], MASKS, True), ([("*", "cold")], MASKS, False),
+    ],
+)  # fmt: skip
+def test_records_of_two_labels_are_those_of_the_source_and_masked_ones_keep_their_other_columns(
+    rows: list[tuple[str, str]], parts: dict[str, Any], right: bool
+) -> None:
+    assert bool(faults_of(rows, **parts)) is not right
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "right"),
+    [
+        (None, ["A", "C"], True), ({}, ["A", "C"], True), ({"q": (1,)}, ["A", "C"], True), ({"q": ()}, ["A", "c"], True),
+        ({"q": (0,)}, ["A", "C"], False), ({"q": (1,)}, ["A", "c"], False), ({"other": (0,)}, ["A", "c"], True),
+    ],
+)  # fmt: skip
+def test_labels_are_those_of_the_levels_that_the_release_says_of_their_column(
+    levels: dict[str, tuple[int, ...]] | None, labels: list[str], right: bool
+) -> None:
+    first, second = labels
+    claim = None if levels is None else ClaimedLevels(levels=levels, tops={}, starred=False)
+    said = [] if right else ["the labels of 'q' are not those of the levels that the release says"]
+    assert faults_of([(first, "flu"), (first, "flu"), (second, "gout")], claim) == said

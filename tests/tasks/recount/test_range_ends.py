@@ -15,7 +15,7 @@ from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_columns
 from tasks.recount import verdict
 from tasks.recount.original import Original
-from tasks.recount.published_labels import labels_of_levels
+from tasks.recount.published_labels import label_texts, labels_of_levels
 from tasks.recount.published_values import column_losses
 from tasks.recount.rows import RowsHere
 from tasks.recount.verdict import endpoint_faults
@@ -178,3 +178,47 @@ def test_a_person_counts_once_at_the_least_of_their_values_and_every_value_is_on
         original = Original("source", pa.schema([("who", pa.int64()), ("age", pa.int32())]))
         values, people = verdict._values(job, RowsHere(connection, "", "source"), original, "age")
     assert (values.to_pylist(), people.tolist()) == ([10, 20, 30, 50], [3, 2, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "top", "read"),
+    [
+        ((), ["A", "c"], None, True), ((), ["a", "*"], None, True),
+        ((1,), ["A", "c"], None, False), ((1,), ["A", "C"], None, True), ((0,), ["a", "b", "c"], None, True),
+        ((0,), ["A", "c"], None, False), ((0, 1), ["A", "c"], None, True), ((2,), ["*"], None, True), ((0, 2), ["*"], 2, True),
+        ((3,), ["*"], None, False), ((-1,), ["A", "C"], None, False), ((1,), ["A", "C"], 3, False), ((1,), ["A", "C"], 1, False),
+    ],
+)  # fmt: skip
+def test_labels_are_read_by_the_levels_that_are_said_and_by_any_where_none_is(
+    levels: tuple[int, ...], labels: list[str], top: int | None, read: bool
+) -> None:
+    job = Job.model_validate(job_of(columns=TREE, privacy={"k": 2}))
+    sides: Any = SimpleNamespace(release="release", unmasked="release")
+    claim = ClaimedLevels(levels={"q": levels}, tops={} if top is None else {"q": top}, starred=False)
+    found = labels_of_levels(job, sides, job.columns.quasi_identifiers[0], pa.array(["a", "b", "c"]), [pa.array(labels)], claim)
+    assert (found is not None) is read
+    if found is not None:
+        values = {"A": [0, 1], "C": [2], "*": [0, 1, 2], "a": [0], "b": [1], "c": [2]}
+        assert [np.flatnonzero(np.isin(found[0], found[1].covered(place))).tolist() for place in range(len(labels))] == list(
+            map(values.__getitem__, labels)
+        )
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "kind", "method", "label"),
+    [
+        ({"widths": [2, 4]}, pa.int64(), "skald", "[4 - 6]"), ({"widths": [2, 4]}, pa.float64(), "skald", "[4 - 6)"),
+        ({"widths": [2, 4], "encode": True}, pa.float64(), "skald", "[4 - 6]"), ({"widths": [2, 4]}, pa.float64(), "mondrian", "[4 - 6]"),
+        ({"date": ["year"]}, pa.float64(), "skald", "[4 - 6]"), ({"date": ["year"]}, pa.float64(), "mondrian", "[4 - 6]"),
+    ],
+)  # fmt: skip
+def test_the_high_bound_of_a_label_belongs_to_it_but_for_bins_of_fractions(
+    hierarchy: dict[str, Any], kind: pa.DataType, method: str, label: str
+) -> None:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": hierarchy}], "sensitive": []}
+    given = {"method": {"name": method}} | ({} if method == "skald" else {"suppression": None})
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, **given))
+    qid, open_label = job.columns.quasi_identifiers[0], None if method == "skald" else "*"
+    bounds = [pa.array([4, None]), pa.array([6, None])]
+    assert label_texts(job, qid, kind, bounds) == [label, open_label]
+    assert label_texts(job, qid, kind, [pa.array(["a", None])]) == ["a", None]

@@ -52,3 +52,14 @@ def test_persons_of_a_source_are_counted_once_and_nobody_is_none() -> None:
         original = Original("source", pa.schema([("who", pa.int32())]))
         assert originals._persons(job, connection, original) == 3
         assert originals._persons(Job.model_validate(job_of(columns=COLUMNS)), connection, original) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "floating"), [(pa.float32(), True), (pa.float64(), True), (pa.int32(), False), (pa.string(), False)], ids=str
+)
+@pytest.mark.parametrize("coded", [False, True])
+def test_persons_are_numbers_with_a_point_whether_or_not_a_dictionary_holds_them(kind: pa.DataType, floating: bool, coded: bool) -> None:
+    job = Job.model_validate(job_of(columns=COLUMNS | {"person": ["who", "where"]}))
+    columns = pa.schema([("where", pa.int64()), ("who", pa.dictionary(pa.int32(), kind) if coded else kind)])
+    assert originals.persons_in(job, columns) == {'"who"': floating, '"where"': False}
+    assert Original("source", columns).type_of("who") == kind

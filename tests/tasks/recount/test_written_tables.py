@@ -16,7 +16,7 @@ from schemas.errors.base import VerificationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.recount.original import Original
 from tasks.recount.table_values import few_persons_faults, source_owners
-from tasks.recount.tables import WrittenTables, recount_tables
+from tasks.recount.tables import WrittenTables, _column_faults, recount_tables
 from tests.flows.relational.hospital import JOB, hospital_job
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -268,3 +268,24 @@ def test_rows_of_the_sources_are_joined_to_their_persons_where_all_are_at_hand(t
     plain = load_tables_job(hospital_job(tmp_path, {}))
     with duckdb.connect() as connection:
         assert source_owners(plain, their_sources(tmp_path), connection, tables) == {}, "nothing is counted by persons"
+
+
+@pytest.mark.parametrize(
+    ("insensitive", "columns", "right"),
+    [
+        (["nights"], ["visit_id", "person_id", "ward", "nights"], True), (["nights"], ["visit_id", "person_id", "ward"], False),
+        (["nights"], ["visit_id", "person_id", "ward", "nights", "note"], False),
+        (["nights"], ["visit_id", "person_id", "nights", "ward"], False), ("rest", ["visit_id", "person_id", "ward"], True),
+        ("rest", ["visit_id", "person_id", "ward", "note", "nights"], True), ("rest", ["person_id", "visit_id", "ward", "nights"], False),
+        ("rest", ["visit_id", "person_id", "ward", "nights", "name"], False),
+    ],
+)  # fmt: skip
+def test_a_table_has_its_keys_its_quasi_identifiers_and_then_what_else_the_job_publishes(
+    tmp_path: Path, insensitive: Any, columns: list[str], right: bool
+) -> None:
+    described = deepcopy(JOB["tables"])
+    described["visit"]["columns"] |= {"insensitive": insensitive, "withheld": ["name"]}
+    job = load_tables_job(hospital_job(tmp_path, {}, tables=described))
+    pq.write_table(pa.table({name: ["a"] for name in columns}), tmp_path / "visit.parquet")
+    written = WrittenTables(job, {"visit": [tmp_path / "visit.parquet"]}, {}, {})
+    assert bool(_column_faults(written, "visit")) is not right

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from schemas.job.attacks import AttackFigures
-from tasks.report.claims import attack_meaning, attack_warning, first_warning, reported_attacks
+from tasks.report.claims import accepted_below_k, attack_meaning, attack_warning, first_warning, reported_attacks
 from tests.core.recount.test_classes import manifest
+from tests.tasks.report.test_criteria import TERMS
 
 
 def attack(**changes: Any) -> AttackFigures:
@@ -51,3 +52,13 @@ def test_what_an_attack_means_is_said_by_its_verdict(changes: dict[str, Any], me
 def test_attacks_that_break_a_release_are_told_first() -> None:
     told = reported_attacks(manifest(attacks=(attack(verdict="safe"), attack(), attack(verdict="told"))))
     assert [one.figures.verdict for one in told] == ["broken", "safe", "told"]
+
+
+@pytest.mark.parametrize(("below", "accepts", "given"), [(7, True, True), (7, False, False), (0, True, False), (None, True, False)])
+def test_columns_together_below_k_are_accepted_where_there_are_such_records_and_the_job_says_so(
+    below: int | None, accepts: bool, given: bool
+) -> None:
+    together = None if below is None else {"unique_records": 0, "below_k": below, "with_classes": 9, "unit": "record", "all": 95}
+    said = manifest(passthrough_together=together, asked=TERMS.model_copy(update={"accept_untreated": accepts}))
+    assert accepted_below_k(said) == (said.passthrough_together if given else None)
+    assert accepted_below_k(manifest(passthrough_together=together)) is None, "a manifest may not say what was asked for"

@@ -20,10 +20,12 @@ from tasks.writing.people import write_fragment_members
 from tasks.writing.runs import (
     PAGE,
     SAMPLED_VALUES,
+    TRIED,
     RunWriter,
     _are_numbers,
     _check_unpacked,
     _formed,
+    _packs,
     count_file_records,
     pays_to_dictionary_encode,
     read_file_records,
@@ -289,3 +291,19 @@ def test_texts_come_back_with_their_records_and_as_they_came_whatever_they_take(
     assert coded is (came == "coded" or own)
     assert ([entries[place] for place in found.indices.to_pylist()] if coded else entries) == texts
     assert not coded or entries == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("zeros", "random", "packs"),
+    [(2, 0, True), (0, 2, False), (2, 2, False), (3, 2, True), (2, 3, False)],
+)  # fmt: skip
+def test_runs_are_packed_where_that_saves_more_than_half_of_all_columns(zeros: int, random: int, packs: bool) -> None:
+    drawn = np.random.default_rng(1).integers(0, 256, 10_000 * random, np.uint8)
+    columns = [pa.array(np.zeros(10_000 * zeros, np.uint8)), pa.array(drawn), pa.array([""] * 9), pa.array([1, None, 3])]
+    assert _packs(columns) is packs
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_packing_saves_is_told_by_the_first_bytes(first: bool) -> None:
+    parts = [np.zeros(TRIED, np.uint8), np.random.default_rng(1).integers(0, 256, 2 * TRIED, np.uint8)]
+    assert _packs([pa.array(np.concatenate(parts if first else parts[::-1]))]) is first

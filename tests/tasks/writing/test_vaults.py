@@ -282,3 +282,15 @@ def test_a_value_that_comes_again_and_again_gets_one_token_and_keeps_it(tmp_path
         known = now
     assert list(known) == ["a", "b", "c", "d"]
     assert tokens_of_values(job, path, large(["d", "e", "a"]), spill).to_pylist() == [known["d"], None, known["a"]]
+
+
+def test_a_vault_is_made_though_nothing_is_asked_of_it_and_stays_as_it_is_where_no_value_is_new(tmp_path: Path) -> None:
+    job, path, spill = job_at(tmp_path), tmp_path / "vault.parquet", tmp_path / "spill"
+    assert issue_tokens(job, path, [], spill) == 0
+    generations = []
+    for values, fresh in ((["a", "b"], 2), (["b", "a"], 0)):
+        before, last = path.read_bytes(), path.stat().st_mtime_ns
+        assert issue_tokens(job, path, [large(values)], spill) == fresh
+        assert (path.read_bytes() == before, path.stat().st_mtime_ns == last) == (not fresh, not fresh)
+        generations.append(int(pq.read_metadata(path).metadata[b"skald.vault.generation"]))
+    assert generations == [2, 2]
