@@ -89,7 +89,7 @@ def refusal_discloses(
                 # Nobody has more records than there would be if all others had one each, and so many may be of other values.
                 lacked[half, at] |= held[at] < persons[half]
                 lacked[1 - half, at] |= other < persons[1 - half]
-            if _enough_possible(possible, lacked, codes, least, null):
+            if has_enough_values(possible, lacked, codes, least, null):
                 return False
     return _holding_discloses(possible, lacked, codes, totals, sizes, persons, column, demands, least, failed)
 
@@ -126,13 +126,13 @@ def _holding_discloses(
                 continue
             failed = True
             _hold(possible, lacked, codes, totals, sizes, persons, half, at, fewest)
-            if _enough_possible(possible, lacked, codes, least, null):
+            if has_enough_values(possible, lacked, codes, least, null):
                 return False
     return failed
 
 
 @kernel
-def _enough_possible(possible: NDArray[np.bool_], lacked: NDArray[np.bool_], codes: NDArray[np.int64], least: int, null: int) -> bool:
+def has_enough_values(possible: NDArray[np.bool_], lacked: NDArray[np.bool_], codes: NDArray[np.int64], least: int, null: int) -> bool:
     """Return whether all persons may hold enough values and no value is certain for a person."""
     for half in range(2):
         values = 0

@@ -10,7 +10,7 @@ such cut keeps k on both sides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +23,8 @@ kernel = compiler("relational.person_cuts")
 
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.uint32]
+Splits = Callable[[Integers, Integers], NDArray[np.bool_]]
+"""Returns a mask of cuts, given persons and the cuts as of ``CutTree``, which share no person."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,40 @@ class PersonAxis:
     groups: Sequence[Numbers]
     penalties: Sequence[NDArray[np.float64]]
     weight: float
+
+
+class CutTree(NamedTuple):
+    """Persons in the order of their classes, with the cuts that made these.
+
+    Attributes:
+        members: Shape (n,), the persons.
+        cuts: Shape (cuts, 3): where the persons that are cut begin, where their right half begins, and where they end. Each cut comes
+            after the one that made its persons.
+    """
+
+    members: Integers
+    cuts: Integers
+
+    @property
+    def classes(self) -> list[Integers]:
+        """The persons of each class."""
+        return np.split(self.members, np.sort(self.cuts[:, 1]))
+
+    def allowed_classes(self, splits: Splits) -> list[Integers]:
+        """Return the persons of each class where only some cuts are made, from the first one on.
+
+        Args:
+            splits: Says of the cuts of persons that are not yet cut which ones are made.
+        """
+        halves = {(int(first), int(end)): int(middle) for first, middle, end in self.cuts}
+        waiting, made = [(0, len(self.members))], list[int]()
+        while asked := [(first, halves[first, end], end) for first, end in waiting if (first, end) in halves]:
+            waiting = []
+            for (first, middle, end), split in zip(asked, splits(self.members, np.array(asked)), strict=True):
+                if split:
+                    made.append(middle)
+                    waiting += [(first, middle), (middle, end)]
+        return np.split(self.members, sorted(made))
 
 
 class PersonCutAxes(NamedTuple):
@@ -114,10 +150,10 @@ def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k
 
 @kernel
 def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Integers:
-    """Sort persons by class, cutting as long as allowed; return where each class begins, and the end."""
+    """Sort persons by class, cutting as long as allowed; return the cuts, as of ``CutTree``."""
     width = ranks.shape[1]
     counts, aside = np.zeros(max(axes.sizes.max(), 1), np.int64), np.empty(order.shape[0], np.int64)
-    starts, classes = np.zeros(order.shape[0] // k + 2, np.int64), 0
+    cuts, size = np.zeros((order.shape[0] // k + 1, 3), np.int64), 0
     waiting = [(0, order.shape[0])]
     lows, highs, gains = np.zeros(width, np.int64), np.zeros(width, np.int64), np.zeros(width)
     while waiting:
@@ -137,8 +173,6 @@ def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Intege
                 begin = _boundary(ranks, mine, axis, lows[axis], highs[axis], k, axes, counts)
                 gains[axis] = 0.0
         if begin < 0:
-            starts[classes] = first
-            classes += 1
             continue
         left, right = 0, 0
         for person in mine:
@@ -149,14 +183,15 @@ def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Intege
                 aside[right] = person
                 right += 1
         mine[left:] = aside[:right]
+        cuts[size, 0], cuts[size, 1], cuts[size, 2] = first, first + left, end
+        size += 1
         waiting.append((first + left, end))
         waiting.append((first, first + left))
-    starts[classes] = order.shape[0]
-    return starts[: classes + 1]
+    return cuts[:size]
 
 
-def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> list[Integers]:
-    """Cut persons into classes of k or more by Mondrian; return the persons of each class.
+def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> CutTree:
+    """Cut persons into classes of k or more by Mondrian; return them in the order of classes, with all cuts.
 
     Args:
         axes: What persons are cut by.
@@ -164,7 +199,7 @@ def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> list[I
         k: The fewest persons of a class.
     """
     if not axes:
-        return [members]
+        return CutTree(members, np.zeros((0, 3), np.int64))
     lengths = [len(axis.groups) * len(axis.groups[0]) for axis in axes]
     laid_out = PersonCutAxes(
         np.concatenate([level for axis in axes for level in axis.groups]).astype(np.uint32, copy=False),
@@ -175,5 +210,5 @@ def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> list[I
     )
     ranks = np.stack([axis.ranks[members] for axis in axes], axis=1).astype(np.uint32)
     order = np.arange(len(members))
-    starts = _cut(np.ascontiguousarray(ranks), order, k, laid_out)
-    return np.split(members[order], starts[1:-1])
+    cuts = _cut(np.ascontiguousarray(ranks), order, k, laid_out)
+    return CutTree(members[order], cuts)

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.privacy.kernels import demands_of, is_compiled
 from core.privacy.models import Spread
+from core.privacy.person_refusals import disclosing_refusals_of_persons
 from core.privacy.promise import Promise
 
 
@@ -33,6 +37,43 @@ class PersonValues:
         """Return the number of persons of each class who hold each value, as a spread."""
         keys, counts = np.unique(classes[self.persons] * len(self.source_persons) + self.values, return_counts=True)
         return Spread(keys // len(self.source_persons), keys % len(self.source_persons), counts.astype(np.int64), self.source_persons)
+
+
+class ValueSets(NamedTuple):
+    """The sets of values that persons have in a sensitive column, numbered by what they hold.
+
+    Attributes:
+        of_person: Shape (persons,), the number of each person's set.
+        starts: Shape (sets + 1,), where the values of each set begin.
+        codes: Values, set by set.
+    """
+
+    of_person: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    codes: NDArray[np.int64]
+
+
+def sets_of_values(column: PersonValues, person_count: int) -> ValueSets:
+    """Return the set of values of each person; one without values has the empty set."""
+    order = np.lexsort((column.values, column.persons))
+    persons, codes = column.persons[order].astype(np.int64), column.values[order].astype(np.int64)
+    # The number of a set follows from what it holds alone, whoever has it.
+    digests = np.zeros(person_count, np.uint64)
+    np.add.at(digests, persons, _spread_bits(codes.astype(np.uint64) + np.uint64(1)))
+    _, first, of_person = np.unique(digests, return_index=True, return_inverse=True)
+    begins, ends = (np.searchsorted(persons, first, side=side) for side in ("left", "right"))
+    lengths = ends - begins
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    places = np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])
+    return ValueSets(of_person.astype(np.int64), starts, codes[places])
+
+
+def _spread_bits(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return numbers of 64 bits whose sums are alike for alike sets only, but with a chance of 2^-64 (the finalizer of SplitMix64)."""
+    mixed = numbers * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 @dataclass(frozen=True)
@@ -75,3 +116,28 @@ class TablePromise:
         spreads = {name: column.spread(classes) for name, column in self.columns.items()}
         asked = np.bincount(classes[self.has_rows], minlength=len(sizes)) > 0
         return self.promise.failing(sizes, spreads) & asked
+
+    @cached_property
+    def sets(self) -> dict[str, ValueSets]:
+        """The sets of values of each sensitive column, by name."""
+        return {name: sets_of_values(column, len(self.has_rows)) for name, column in self.columns.items()}
+
+    def disclosing(self, halves: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return a mask of classes whose split, if it were refused, would disclose a person's value, shape (classes,).
+
+        Args:
+            halves: Shape (persons,): the half of each person, two for each class one after the other, then one for all others.
+            sizes: Shape (2 * classes,), the persons of each half.
+        """
+        found = np.zeros(len(sizes) // 2, np.bool_)
+        if not is_compiled(self.promise):
+            return found
+        demands = demands_of(self.promise, list(self.columns), [column.source_persons for column in self.columns.values()])
+        members = np.flatnonzero(halves < len(sizes))
+        for number, sets in enumerate(self.sets.values()):
+            size = len(sets.starts) - 1
+            keys, many = np.unique(halves[members] // 2 * size + sets.of_person[members], return_counts=True)
+            found |= disclosing_refusals_of_persons(
+                keys // size, keys % size, many.astype(np.int64), sizes.reshape(-1, 2), sets.starts, sets.codes, number, demands
+            )
+        return found

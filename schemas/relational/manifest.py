@@ -97,7 +97,7 @@ class TablesManifest(FrozenModel):
         tables: What became of each table.
         loss: Losses, figures of the published labels.
         optimal: How far the search came.
-        search: Nodes of the lattice, or classes of persons.
+        search: Nodes of the lattice; nothing of classes of persons, of which labels tell fewer.
         pseudonyms: What the unit's key is published as, by column, where its pseudonyms are those of other releases too.
         overlaps: Earlier releases of some of the same persons, and what both reveal together; None where none was looked for.
         unmeasured_overlaps: How many more of them there are, which were not compared.

@@ -203,7 +203,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         pseudonyms=unit_key_words(job),
         published={name: dict(columns) for name, columns in counted.published.items()},
         optimal=NOT_FOR_NODES if job.is_local else "certified",
-        search={"classes": outcome.classes} if job.is_local else {"nodes": outcome.nodes},
+        search={} if job.is_local else {"nodes": outcome.nodes},
         files=tuple(staged),
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},

@@ -78,8 +78,7 @@ def _persons_sentence(manifest: TablesManifest) -> str:
 
 def _method_sentence(manifest: TablesManifest) -> str:
     if manifest.method == "mondrian":
-        classes = manifest.search.get("classes", 0)
-        return f"Mondrian made classes of persons ({classes:,}). In each, rows are aligned; rows without partner are withheld."
+        return "Mondrian made classes of persons. In each, rows are aligned; rows without partner are withheld."
     return f"The levels are the best of {counted(manifest.search.get('nodes', 0), 'node')}: {manifest.optimal}."
 
 

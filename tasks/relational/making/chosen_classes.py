@@ -224,7 +224,6 @@ def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
         left_out=np.flatnonzero(left_out[:-1]).tolist(),
         failing=failing,
         loss=_loss(given, item, ~left_out[owners]),
-        classes=int((~left_out).sum()),
     )
     path.write_text(json.dumps(outcome.model_dump()))
     return 1

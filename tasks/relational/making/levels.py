@@ -85,7 +85,6 @@ class TablesOutcome(FrozenModel):
         loss: The cost of the node, and ``evaluated`` of how many of all ``nodes`` histories were counted.
         evaluated: See ``loss``.
         nodes: See ``loss``.
-        classes: Classes of persons, where these were made and no levels chosen.
     """
 
     node: Node
@@ -93,7 +92,6 @@ class TablesOutcome(FrozenModel):
     loss: float
     evaluated: int
     nodes: int
-    classes: int = 0
 
 
 @dataclass(frozen=True)

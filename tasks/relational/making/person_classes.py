@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.relational.histories import class_of_each
 from core.relational.kernels import NOWHERE
 from core.relational.person_axes import leaf_ranks, rank_profiles, row_count_axis, value_axis
-from core.relational.person_cuts import PersonAxis, cut_persons
+from core.relational.person_cuts import PersonAxis, Splits, cut_persons
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
@@ -96,30 +96,31 @@ def _cut(given: HistoryTables, way: Way, path: Path) -> int:
     k, most = given.job.privacy.k, floor(given.job.suppression.limit * given.persons)
     roots = [np.arange(given.persons)] if way == "together" else shape_classes(given, k, most)
     axes = person_axes(given, of_rows=way != "own")
-    classes = [members for root in roots for members in cut_persons(axes, root, k)]
-    if promises := promises_of_tables(given):
-        classes = _merged(classes, promises, k, given.persons)
+    trees, promises = [cut_persons(axes, root, k) for root in roots], promises_of_tables(given)
+    splits = _splits(promises, k, given.persons)
+    classes = [members for tree in trees for members in (tree.allowed_classes(splits) if promises else tree.classes)]
     found = numbered_classes(classes, given.persons)
     with path.open("wb") as file:
         np.save(file, found)
     return len(classes)
 
 
-def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: int, persons: int) -> list[NDArray[np.int64]]:
-    """Merge each class that breaks a promise on sensitive values with a neighbour: undo the cut."""
-    while len(classes) > 1:
-        numbered = numbered_classes(classes, persons)
-        # Whoever is left out is in a class that is not asked.
-        owners = np.where(numbered == LEFT_OUT, len(classes), numbered).astype(np.int64)
-        sizes = np.bincount(owners, minlength=len(classes) + 1)
-        failing = failing_classes(k, promises, owners, sizes)[:-1]
-        if not failing.any():
-            break
-        kept = np.append(True, ~failing)
-        kept[-2] &= kept[-1]
-        starts = np.flatnonzero(kept[:-1])
-        classes = [np.concatenate(classes[first:last]) for first, last in zip(starts, [*starts[1:], len(classes)], strict=True)]
-    return classes
+def _splits(promises: list[TablePromise], k: int, persons: int) -> Splits:
+    """Return a function that says which cuts are made: both halves keep the promises, and a refusal would disclose no value."""
+
+    def splits(members: NDArray[np.int64], cuts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        # Persons who are not asked are in a half of their own.
+        halves = np.full(persons, 2 * len(cuts), np.int64)
+        for number, (first, middle, end) in enumerate(cuts):
+            halves[members[first:middle]] = 2 * number
+            halves[members[middle:end]] = 2 * number + 1
+        sizes = np.bincount(halves, minlength=2 * len(cuts) + 1)
+        kept: NDArray[np.bool_] = ~failing_classes(k, promises, halves, sizes)[:-1].reshape(-1, 2).any(axis=1)
+        for promise in promises:
+            kept &= ~promise.disclosing(halves, sizes[:-1])
+        return kept
+
+    return splits
 
 
 def numbered_classes(classes: list[NDArray[np.int64]], person_count: int) -> NDArray[np.int32]:

@@ -33,7 +33,7 @@ def test_persons_are_in_one_class_each_of_k_or_more_that_no_cut_could_part(perso
     members = np.flatnonzero(own < 4) if (own < 4).sum() >= k else np.arange(len(persons))
     if len(members) < k:
         return
-    classes = cut_persons(axes, members, k)
+    classes = cut_persons(axes, members, k).classes
     assert sorted(np.concatenate(classes).tolist()) == members.tolist()
     for one in classes:
         assert len(one) >= k
@@ -50,7 +50,7 @@ def test_values_of_a_group_are_neighbours_and_persons_without_rows_are_apart() -
 
 
 def test_no_axis_is_one_class() -> None:
-    [one] = cut_persons([], np.arange(4), 2)
+    [one] = cut_persons([], np.arange(4), 2).classes
     assert one.tolist() == [0, 1, 2, 3]
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import skald
 from flows.tables import tables
 from flows.terminal.tables import verified_summary
 from flows.verification import verified_tables
@@ -156,3 +157,27 @@ def test_a_killed_run_goes_on_where_it_was(direct: CommandLine, tmp_path_factory
     [release] = [path for path in (direct.folder / "releases").iterdir() if path.is_dir() and not path.is_symlink()]
     assert digests(release) == digests(undisturbed.folder)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+@pytest.mark.parametrize("table", ["person", "visit"])
+def test_a_class_says_nothing_of_who_made_it_one(table: str) -> None:
+    # Whoever knows the ages knows that those of 30 could be a class. That they are none must not say what all of them have.
+    labels = []
+    for together in (["a"] * 12 + ["b"] * 11 + ["c"] * 9, ["a"] * 6 + ["b"] * 3 + ["c"] * 3 + ["a"] * 6 + ["b"] * 8 + ["c"] * 6):
+        person = pa.table({"id": range(32), "age": [30] * 12 + [40] * 20})
+        visit = pa.table({"id": range(32), "row": range(32)})
+        source = {"person": person, "visit": visit}
+        source[table] = source[table].append_column("ill", pa.array(together))
+        columns = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [1, 100]}}]}
+        of_tables: dict[str, dict[str, Any]] = {
+            "person": {"key": "id", "columns": columns}, "visit": {"key": "row", "references": {"id": "person"}, "columns": {}},
+        }  # fmt: skip
+        of_tables[table]["columns"] = of_tables[table]["columns"] | {"sensitive": ["ill"]}
+        job = {
+            "tables": of_tables, "privacy": {"k": 12, "l": {table: {"ill": {"distinct": 2}}}}, "suppression": {"limit": 0},
+            "method": {"name": "mondrian"},
+        }  # fmt: skip
+        made, proved = skald.anonymise(source, job)
+        labels.append(sorted(made["person"]["age"].to_pylist()))
+        assert proved.manifest["search"] == {}
+    assert labels[0] == labels[1]
