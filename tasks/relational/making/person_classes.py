@@ -115,7 +115,8 @@ def _splits(promises: list[TablePromise], k: int, persons: int) -> Splits:
             halves[members[first:middle]] = 2 * number
             halves[members[middle:end]] = 2 * number + 1
         sizes = np.bincount(halves, minlength=2 * len(cuts) + 1)
-        kept: NDArray[np.bool_] = ~failing_classes(k, promises, halves, sizes)[:-1].reshape(-1, 2).any(axis=1)
+        failing = failing_classes(k, promises, halves, sizes)[:-1].reshape(-1, 2)
+        kept = ~(failing[:, 0] | failing[:, 1])
         for promise in promises:
             kept &= ~promise.disclosing(halves, sizes[:-1])
         return kept
