@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -232,3 +233,9 @@ def test_a_long_first_line_is_found_wherever_it_stands() -> None:
     code = '"""{0}"""\nclass A:\n    """{0}"""\n    def f(self):\n        """{0}"""\nasync def g():\n    """{0}\n\n    More.\n    """\n'
     assert long_first_lines(ast.parse(code.format(long))) == [long] * 4
     assert long_first_lines(ast.parse(code.format(f"{short}\n\n{long}"))) == []
+
+
+def test_the_version_is_that_which_the_changelog_is_about() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    newest, state = re.findall(r"^## \[(.+?)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)[0]
+    assert version == (f"{newest}.dev0" if state == "unreleased" else newest)
