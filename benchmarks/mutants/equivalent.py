@@ -504,5 +504,26 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/recount/published_labels.py:PublishedLabels.leaves_values: 0 -> (0 + 1)": (
         "A label that covers all values adds the same to each record on either side, which takes longer."
     ),
+    "core/columns/sorting.py:order_of_digests: 1 -> (1 + 1)": (
+        "One bit more is left out, and what is ordered without it is looked at by comparing."
+    ),
+    "core/lattice/lattice.py:fitting_node: <= -> <": (
+        "Where the finest node fits, all do: one level at a time made finer ends there, which takes longer."
+    ),
+    "core/privacy/holders.py:fewest_too_many: >= -> > #1": "c is more than 0, so that its numerator is 1 at least.",
+    "core/privacy/holders.py:fewest_too_many: 0 -> (0 + 1) #1": "c is more than 0, so that its numerator is 1 at least.",
+    "core/recoding/release_order.py:_sorted_as_numbers: len(column.dictionary) + 1 -> 1": (
+        "Records that are not sorted as numbers come into the same order, which takes longer."
+    ),
+    "core/recoding/release_order.py:entry_ranks: distinct -> False": "Entries that are all different rank alike in both ways.",
+    "core/recount/labels/label_losses.py:_of_groups: 0 -> (0 + 1) #2": "A group of one value costs as much as one of none.",
+    "core/recount/labels/label_spans.py:_members: 1 -> (1 + 1) #3": (
+        "What would end behind the last piece is what ends there, and no value has more pieces than the one that has most."
+    ),
+    "core/recount/labels/value_scales.py:_whole: 10 -> (10 + 1)": "Either number lies beyond all types, and becomes an end of them.",
+    "core/recount/risk.py:population_risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
+    "core/recount/risk.py:risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
+    "core/units/kernels.py:merge_person_cells: True -> False": "The first visit begins a person, and says so.",
+    "core/units/person_rollups.py:PersonRollUps.classes: len(open_) -> True": "Of no class nobody is counted, which takes longer.",
 }
 """By the name of a mutant."""
