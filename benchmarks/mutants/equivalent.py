@@ -525,5 +525,44 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/risk.py:risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
     "core/units/kernels.py:merge_person_cells: True -> False": "The first visit begins a person, and says so.",
     "core/units/person_rollups.py:PersonRollUps.classes: len(open_) -> True": "Of no class nobody is counted, which takes longer.",
+    "core/columns/sorting.py:order_of: len(numbers) - 1 -> len(numbers)": "A bit more than places need holds them, too.",
+    "core/columns/sorting.py:order_of: 0 -> (0 + 1)": "What is ordered without its last bit is looked at by comparing.",
+    (
+        "core/columns/sorting.py:order_of: lost and not insertion_sort_order(order, numbers, len(numbers))"
+        " -> ((lost) or (not insertion_sort_order(order, numbers, len(numbers))))"
+    ): "NumPy orders any number of them alike, which takes longer.",
+    "core/columns/sorting.py:order_of: lost and not insertion_sort_order(order, numbers, len(numbers)) -> ((lost))": (
+        "NumPy orders any number of them alike, which takes longer."
+    ),
+    "core/columns/sorting.py:order_of: lost and not insertion_sort_order(order, numbers, len(numbers)) -> True": (
+        "NumPy orders any number of them alike, which takes longer."
+    ),
+    "core/columns/sorting.py:order_of_digests: (1 << WIDTH) - 1 -> 1 << WIDTH": (
+        "One bit more is left out, and what is ordered without it is looked at by comparing."
+    ),
+    "core/columns/sorting.py:order_of_digests: 1 -> (1 + 1) #1": "The bound has as many bits.",
+    "core/composition/contents.py:Sketch.of: beside is not None and len(beside.digests) >= SKETCH_SIZE -> False": (
+        "What would be left out is left out when both sketches are made one, which takes longer."
+    ),
+    "core/composition/contents.py:Sketch.of: len(digests) > 4 * SKETCH_SIZE -> False": "The sketch is cut to its size in any case.",
+    "core/composition/contents.py:Sketch.of: 4 -> (4 + 1)": "The sketch is cut to its size in any case.",
+    "core/composition/contents.py:Sketch.of: <= -> < #1": (
+        "Where the digests are cut, more of them than a sketch keeps are different without the one at the cut."
+    ),
+    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> 4 #1": (
+        "Whatever digest stands there, others are left out only where more than a sketch keeps are different up to it."
+    ),
+    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> SKETCH_SIZE #1": (
+        "Whatever digest stands there, others are left out only where more than a sketch keeps are different up to it."
+    ),
+    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> 4 #2": (
+        "Whatever digest stands there, others are left out only where more than a sketch keeps are different up to it."
+    ),
+    "core/composition/contents.py:Sketch.of: len(np.unique(near)) > SKETCH_SIZE -> False": "The sketch is cut to its size in any case.",
+    "core/recount/labels/value_scales.py:_whole: len(text) < SURE_DIGITS and text.isdecimal() -> False": (
+        "Decimals are as exact, and take longer."
+    ),
+    "core/recount/labels/value_scales.py:_whole: < -> <=": "Decimals are as exact, and take longer.",
+    "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types, and becomes an end of them.",
 }
 """By the name of a mutant."""
