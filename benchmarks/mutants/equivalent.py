@@ -564,5 +564,14 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/recount/labels/value_scales.py:_whole: < -> <=": "Decimals are as exact, and take longer.",
     "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types, and becomes an end of them.",
+    "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: <= -> <": "Which cells are at hand does not matter.",
+    (
+        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.prices or not self._counting.sums_squares"
+        " -> ((self.prices) and (not self._counting.sums_squares))"
+    ): "Where a bound hardly helps, that of the larger region is taken, which is one of the smaller as well.",
+    "core/lattice/pareto_front.py:find_pareto_nodes: value < inf -> True": (
+        "A node that publishes nothing suppresses all records, which are more than are shown."
+    ),
+    "core/lattice/search.py:Search._minimise: False -> True": "What was counted already is known, and is looked at once more.",
 }
 """By the name of a mutant."""

@@ -65,6 +65,7 @@ def test_a_null_is_a_value_and_columns_have_their_places() -> None:
 @example([*range(8)] * 3, 3)
 @example([*range(9)] * 2, 2)
 @example([*range(8)] * 5, 1)  # most records are doubles
+@example([*range(8)] * 4 + [0], 1)  # just as many differ as are kept
 @example([*range(32)], 1)
 @example([*range(33)] * 2, 1)
 def test_a_sketch_depends_on_the_records_alone(numbers: list[int], parts: int) -> None:

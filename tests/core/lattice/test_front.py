@@ -95,14 +95,19 @@ def test_a_node_is_optimal_only_within_the_suppression_for_which_it_costs_least(
 
 @pytest.mark.parametrize(("more", "optimal"), [(0.0, True), (SURELY / 2, True), (3 * SURELY, False), (0.1, False)])
 def test_a_node_that_costs_as_much_as_the_best_but_for_rounding_is_optimal_too(more: float, optimal: bool) -> None:
-    values, risks, made = {(0,): 10.0, (1,): 10.0 * (1 + more)}, {(0,): 0.3, (1,): 0.1}, list[Any]()
+    values, made = {(0,): 10.0, (1,): 10.0 * (1 + more), (2,): 1.0, (3,): 2.0}, list[Any]()
+    suppressed, risks = {(0,): 0, (1,): 0, (2,): 21, (3,): 20}, {(0,): 0.3, (1,): 0.1, (2,): 0.05, (3,): 0.2}
 
     def search(most: int) -> Any:
-        losses = dict.fromkeys(values, SimpleNamespace(suppressed=0))
+        losses = {node: SimpleNamespace(suppressed=many) for node, many in suppressed.items()}
         made.append(SimpleNamespace(run=lambda: SimpleNamespace(node=(0,)), values=values, losses=losses, risk=risks.__getitem__))
         return made[-1]
 
-    assert {one.node: one.optimal for one in find_pareto_nodes(search, 101, 1)}[1,] == optimal
+    found = {one.node: one.optimal for one in find_pareto_nodes(search, 101, 1)}
+    assert found[1,] == optimal
+    # A fifth of the records may be suppressed, and no more.
+    assert (3,) in found
+    assert (2,) not in found
     # What another share permits is priced in each search.
     assert [one.most_priced for one in made] == [20] * len(SHARES)
 
