@@ -573,5 +573,13 @@ EQUIVALENT: Mapping[str, str] = {
         "A node that publishes nothing suppresses all records, which are more than are shown."
     ),
     "core/lattice/search.py:Search._minimise: False -> True": "What was counted already is known, and is looked at once more.",
+    "core/recoding/release_order.py:entry_ranks: pa.types.is_string(entries.type) and not entries.null_count -> False": (
+        "Entries rank alike in both ways, of which one takes longer."
+    ),
+    "core/recount/figures.py:_losses: > -> >=": "A class of no records adds nothing.",
+    "core/recount/labels/label_losses.py:_of_groups: 0 -> (0 + 1) #1": "Each label that is asked for has its length.",
+    "core/recount/labels/label_spans.py:_members: min(first + axis.pieces, len(pieces)) -> len(pieces)": (
+        "No value has more pieces than the one that has most, which takes longer to find out."
+    ),
 }
 """By the name of a mutant."""
