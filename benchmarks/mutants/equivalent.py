@@ -514,5 +514,76 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/recount/labels/label_spans.py:_members: 1 -> (1 + 1) #3": "More pieces than any value has are none, which takes longer.",
     "core/units/losses.py:group_penalties: 1 -> (1 + 1) #1": "Of one value nothing is lost, and a half of nothing neither.",
+    "core/columns/sorting.py:order_of_digests: 1 -> (1 + 1)": (
+        "One bit more is left out, and what is ordered without it is looked at by comparing."
+    ),
+    "core/lattice/lattice.py:fitting_node: <= -> <": (
+        "Where the finest node fits, all do: one level at a time made finer ends there, which takes longer."
+    ),
+    "core/privacy/holders.py:fewest_too_many: >= -> > #1": "c is more than 0, so that its numerator is 1 at least.",
+    "core/privacy/holders.py:fewest_too_many: 0 -> (0 + 1) #1": "c is more than 0, so that its numerator is 1 at least.",
+    "core/recoding/release_order.py:_sorted_as_numbers: len(column.dictionary) + 1 -> 1": (
+        "Records that are not sorted as numbers come into the same order, which takes longer."
+    ),
+    "core/recoding/release_order.py:entry_ranks: distinct -> False": "Entries that are all different rank alike in both ways.",
+    "core/recount/labels/label_losses.py:_of_groups: 0 -> (0 + 1) #2": "A group of one value costs as much as one of none.",
+    "core/recount/labels/value_scales.py:_whole: 10 -> (10 + 1)": "Either number lies beyond all types, and becomes an end of them.",
+    "core/recount/risk.py:population_risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
+    "core/recount/risk.py:risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
+    "core/units/kernels.py:merge_person_cells: True -> False": "The first visit begins a person, and says so.",
+    "core/units/person_rollups.py:PersonRollUps.classes: len(open_) -> True": "Of no class nobody is counted, which takes longer.",
+    "core/columns/sorting.py:order_of: len(numbers) - 1 -> len(numbers)": "A bit more than places need holds them, too.",
+    "core/columns/sorting.py:order_of: 0 -> (0 + 1)": "What is ordered without its last bit is looked at by comparing.",
+    (
+        "core/columns/sorting.py:order_of: lost and not insertion_sort_order(order, numbers, len(numbers))"
+        " -> ((lost) or (not insertion_sort_order(order, numbers, len(numbers))))"
+    ): "NumPy orders any number of them alike, which takes longer.",
+    "core/columns/sorting.py:order_of: lost and not insertion_sort_order(order, numbers, len(numbers)) -> ((lost))": (
+        "NumPy orders any number of them alike, which takes longer."
+    ),
+    "core/columns/sorting.py:order_of: lost and not insertion_sort_order(order, numbers, len(numbers)) -> True": (
+        "NumPy orders any number of them alike, which takes longer."
+    ),
+    "core/columns/sorting.py:order_of_digests: (1 << WIDTH) - 1 -> 1 << WIDTH": (
+        "One bit more is left out, and what is ordered without it is looked at by comparing."
+    ),
+    "core/columns/sorting.py:order_of_digests: 1 -> (1 + 1) #1": "The bound has as many bits.",
+    "core/composition/contents.py:Sketch.of: beside is not None and len(beside.digests) >= SKETCH_SIZE -> False": (
+        "What would be left out is left out when both sketches are made one, which takes longer."
+    ),
+    "core/composition/contents.py:Sketch.of: len(digests) > 4 * SKETCH_SIZE -> False": "The sketch is cut to its size in any case.",
+    "core/composition/contents.py:Sketch.of: 4 -> (4 + 1)": "The sketch is cut to its size in any case.",
+    "core/composition/contents.py:Sketch.of: <= -> < #1": (
+        "Where the digests are cut, more of them than a sketch keeps are different without the one at the cut."
+    ),
+    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> 4 #1": (
+        "Whatever digest stands there, others are left out only where more than a sketch keeps are different up to it."
+    ),
+    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> SKETCH_SIZE #1": (
+        "Whatever digest stands there, others are left out only where more than a sketch keeps are different up to it."
+    ),
+    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> 4 #2": (
+        "Whatever digest stands there, others are left out only where more than a sketch keeps are different up to it."
+    ),
+    "core/composition/contents.py:Sketch.of: len(np.unique(near)) > SKETCH_SIZE -> False": "The sketch is cut to its size in any case.",
+    "core/recount/labels/value_scales.py:_whole: len(text) < SURE_DIGITS and text.isdecimal() -> False": (
+        "Decimals are as exact, and take longer."
+    ),
+    "core/recount/labels/value_scales.py:_whole: < -> <=": "Decimals are as exact, and take longer.",
+    "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types, and becomes an end of them.",
+    "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: <= -> <": "Which cells are at hand does not matter.",
+    (
+        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.prices or not self._counting.sums_squares"
+        " -> ((self.prices) and (not self._counting.sums_squares))"
+    ): "Where a bound hardly helps, that of the larger region is taken, which is one of the smaller as well.",
+    "core/lattice/pareto_front.py:find_pareto_nodes: value < inf -> True": (
+        "A node that publishes nothing suppresses all records, which are more than are shown."
+    ),
+    "core/lattice/search.py:Search._minimise: False -> True": "What was counted already is known, and is looked at once more.",
+    "core/recoding/release_order.py:entry_ranks: pa.types.is_string(entries.type) and not entries.null_count -> False": (
+        "Entries rank alike in both ways, of which one takes longer."
+    ),
+    "core/recount/figures.py:_losses: > -> >=": "A class of no records adds nothing.",
+    "core/recount/labels/label_losses.py:_of_groups: 0 -> (0 + 1) #1": "Each label that is asked for has its length.",
 }
 """By the name of a mutant."""

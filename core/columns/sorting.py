@@ -155,7 +155,7 @@ def order_of(numbers: NDArray[Any], most: int) -> NDArray[np.intp]:
         return np.argsort(numbers, kind="stable")
     bits, width = (len(numbers) - 1).bit_length(), most.bit_length()
     # A number and its place are one number: both are moved at once, and only the upper bits are looked at, as many as there is room for.
-    lost = max(width + bits - (WIDTH - 1), 0)
+    lost = max(width + bits - WIDTH, 0)
     both = ((numbers >> numbers.dtype.type(lost)).astype(np.int64) << bits) | np.arange(len(numbers))
     order: NDArray[np.intp] = _by_bits(both, bits, bits + width - lost) & ((1 << bits) - 1)
     if lost and not insertion_sort_order(order, numbers, len(numbers)):

@@ -201,7 +201,7 @@ class Examination:
             node = tuple(int(level) for level in position)
             over = join(node, search.root.node)
             split = prod(parts[fine][coarse] for parts, fine, coarse in zip(self._parts, node, over, strict=True))
-            bound = max(self._bounds[over], 0.0) / split
+            bound = self._bounds[over] / split
             more = len(self.roots) < self.most_roots
             if more and self._best and bound <= float(self._best[0][0]):
                 self._bounds[over] = max(self._bounds[over], search.bound(over))

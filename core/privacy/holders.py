@@ -284,7 +284,7 @@ def fewest_too_many(person_count: int, code: int, column: int, null: int, holder
         most = holder_bounds.closeness[column] + holder_bounds.shares[column, code] + SLACK
         least = np.int64(person_count * most)
         # As the model asks it, whatever a product of floats is rounded to.
-        while least > 0 and least / person_count > most:
+        while least / person_count > most:
             least -= 1
         while least <= person_count and least / person_count <= most:
             least += 1

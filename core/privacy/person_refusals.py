@@ -187,7 +187,10 @@ def _filled(sets: Integers, many: Integers, order: Integers, size: int, starts: 
 
 @kernel
 def _fails(held: Integers, persons: int, column: int, demands: Demands, room: Integers, present: Integers) -> bool:
-    """Return whether a half with the given persons of each value breaks the model; one without any value is not asked."""
+    """Return whether a half with the given persons of each value breaks the model.
+
+    One without any value is not asked.
+    """
     values, weight = 0, np.int64(0)
     for code in range(held.shape[0]):
         if held[code] > 0:

@@ -24,7 +24,7 @@ kernel = compiler("relational.person_cuts")
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.uint32]
 Splits = Callable[[Integers, Integers], NDArray[np.bool_]]
-"""Returns a mask of cuts, given persons and the cuts as of ``CutTree``, which share no person."""
+"""Returns a mask of cuts, given persons and the cuts as of ``PersonCutTree``, which share no person."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PersonAxis:
     weight: float
 
 
-class CutTree(NamedTuple):
+class PersonCutTree(NamedTuple):
     """Persons in the order of their classes, with the cuts that made these.
 
     Attributes:
@@ -150,7 +150,7 @@ def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k
 
 @kernel
 def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Integers:
-    """Sort persons by class, cutting as long as allowed; return the cuts, as of ``CutTree``."""
+    """Sort persons by class, cutting as long as allowed; return the cuts, as of ``PersonCutTree``."""
     width = ranks.shape[1]
     counts, aside = np.zeros(max(axes.sizes.max(), 1), np.int64), np.empty(order.shape[0], np.int64)
     cuts, size = np.zeros((order.shape[0] // k + 1, 3), np.int64), 0
@@ -190,8 +190,8 @@ def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Intege
     return cuts[:size]
 
 
-def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> CutTree:
-    """Cut persons into classes of k or more by Mondrian; return them in the order of classes, with all cuts.
+def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> PersonCutTree:
+    """Cut persons into classes of k or more by Mondrian; return persons by class, with all cuts.
 
     Args:
         axes: What persons are cut by.
@@ -199,7 +199,7 @@ def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> CutTre
         k: The fewest persons of a class.
     """
     if not axes:
-        return CutTree(members, np.zeros((0, 3), np.int64))
+        return PersonCutTree(members, np.zeros((0, 3), np.int64))
     lengths = [len(axis.groups) * len(axis.groups[0]) for axis in axes]
     laid_out = PersonCutAxes(
         np.concatenate([level for axis in axes for level in axis.groups]).astype(np.uint32, copy=False),
@@ -211,4 +211,4 @@ def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> CutTre
     ranks = np.stack([axis.ranks[members] for axis in axes], axis=1).astype(np.uint32)
     order = np.arange(len(members))
     cuts = _cut(np.ascontiguousarray(ranks), order, k, laid_out)
-    return CutTree(members[order], cuts)
+    return PersonCutTree(members[order], cuts)

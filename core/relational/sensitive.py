@@ -39,7 +39,7 @@ class PersonValues:
         return Spread(keys // len(self.source_persons), keys % len(self.source_persons), counts.astype(np.int64), self.source_persons)
 
 
-class ValueSets(NamedTuple):
+class PersonValueSets(NamedTuple):
     """The sets of values that persons have in a sensitive column, numbered by what they hold.
 
     Attributes:
@@ -53,7 +53,7 @@ class ValueSets(NamedTuple):
     codes: NDArray[np.int64]
 
 
-def sets_of_values(column: PersonValues, person_count: int) -> ValueSets:
+def sets_of_values(column: PersonValues, person_count: int) -> PersonValueSets:
     """Return the set of values of each person; one without values has the empty set."""
     order = np.lexsort((column.values, column.persons))
     persons, codes = column.persons[order].astype(np.int64), column.values[order].astype(np.int64)
@@ -65,11 +65,14 @@ def sets_of_values(column: PersonValues, person_count: int) -> ValueSets:
     lengths = ends - begins
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     places = np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])
-    return ValueSets(of_person.astype(np.int64), starts, codes[places])
+    return PersonValueSets(of_person.astype(np.int64), starts, codes[places])
 
 
 def _spread_bits(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers of 64 bits whose sums are alike for alike sets only, but with a chance of 2^-64 (the finalizer of SplitMix64)."""
+    """Return numbers of 64 bits whose sums are alike for alike sets only, but with a chance of 2^-64.
+
+    The finaliser is that of SplitMix64.
+    """
     mixed = numbers * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -118,12 +121,12 @@ class TablePromise:
         return self.promise.failing(sizes, spreads) & asked
 
     @cached_property
-    def sets(self) -> dict[str, ValueSets]:
+    def sets(self) -> dict[str, PersonValueSets]:
         """The sets of values of each sensitive column, by name."""
         return {name: sets_of_values(column, len(self.has_rows)) for name, column in self.columns.items()}
 
     def disclosing(self, halves: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return a mask of classes whose split, if it were refused, would disclose a person's value, shape (classes,).
+        """Return a mask of classes whose refused split would disclose a person's value, shape (classes,).
 
         Args:
             halves: Shape (persons,): the half of each person, two for each class one after the other, then one for all others.

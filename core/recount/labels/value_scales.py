@@ -225,7 +225,7 @@ def value_scale(values: pa.Array) -> ValueScale | None:
 def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> Ends:
     """Return the whole numbers next to an end, within the range that the column's type can hold."""
     number = int(text) if len(text) < SURE_DIGITS and text.isdecimal() else Decimal(text)
-    if isinstance(number, Decimal) and number.is_finite() and number.adjusted() > FAR_OUT:
+    if isinstance(number, Decimal) and number.adjusted() > FAR_OUT:
         # Written out it would have as many digits as whoever forged it likes, and no column holds it.
         number = Decimal(10**FAR_OUT).copy_sign(number)
     # An end of a bin may lie beyond what the column's type holds, where NumPy would raise or wrap.

@@ -106,7 +106,10 @@ def _cut(given: HistoryTables, way: Way, path: Path) -> int:
 
 
 def _splits(promises: list[TablePromise], k: int, persons: int) -> Splits:
-    """Return a function that says which cuts are made: both halves keep the promises, and a refusal would disclose no value."""
+    """Return a function that says which cuts are made.
+
+    Both halves keep the promises, and a refusal would disclose no value.
+    """
 
     def splits(members: NDArray[np.int64], cuts: NDArray[np.int64]) -> NDArray[np.bool_]:
         # Persons who are not asked are in a half of their own.

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.columns.column_types import to_working_type
@@ -62,6 +62,12 @@ def test_a_null_is_a_value_and_columns_have_their_places() -> None:
 
 
 @given(st.lists(st.integers(0, 60), max_size=80), st.integers(1, 5))
+@example([*range(8)] * 3, 3)
+@example([*range(9)] * 2, 2)
+@example([*range(8)] * 5, 1)  # most records are doubles
+@example([*range(8)] * 4 + [0], 1)  # just as many differ as are kept
+@example([*range(32)], 1)
+@example([*range(33)] * 2, 1)
 def test_a_sketch_depends_on_the_records_alone(numbers: list[int], parts: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contents, "SKETCH_SIZE", 8)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.objectives import prices_of
+from core.lattice.search import Search
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy
@@ -213,3 +214,20 @@ def test_a_large_class_of_one_person_is_within_the_bound(objective: str, value: 
     seen = nodes.evaluate(nodes.bottom)
     assert (seen.value, seen.loss.suppressed) == (value, 6)
     assert nodes.bound(nodes.bottom, nodes.bottom) <= value
+
+
+@pytest.mark.parametrize("objective", ["gcp", "gcp_covered", "entropy", "precision"])
+@pytest.mark.parametrize("most", [0, 3, 12])
+def test_what_is_suppressed_costs_what_the_search_of_the_whole_lattice_says(objective: str, most: int) -> None:
+    rows: list[Row] = [(place % 5, place // 3) for place in range(12)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
+    given_ = Example(rows, domains, axes).histogram((0, 0)), axes, Promise(2), most, objective
+    prices = prices_of(objective, axes, domains)
+    whole, nodes = Search(*given_, prices=prices), Evaluations(*given_, UNLIMITED, 100, prices=prices)
+    priced = 0
+    for steps in between(nodes.bottom, nodes.top):
+        if whole.evaluate(nodes.node(steps)).suppressed <= most:
+            assert nodes.evaluate(steps).value == pytest.approx(whole.values[nodes.node(steps)])
+            priced += 1
+    assert priced > 1

@@ -18,8 +18,12 @@ from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.map import BARRED
+from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
+from core.privacy.models import EntropyDiversity
 from core.privacy.promise import Promise
+from core.units.class_table import exact_hierarchy
+from tests.core.units.tables_of_people import People
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, class_sizes, losses, passing_nodes
@@ -234,3 +238,21 @@ def test_a_node_is_counted_where_its_cells_or_those_that_may_pass_just_find_room
     assert found is not None
     assert (found.node == (0,), found.unexamined == 0) == (certified, certified)
     assert ((0,) in found.roots) is certified
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("first", [(1, 0), (0, 0)])
+def test_of_nodes_that_cost_nothing_the_most_precise_is_found_whatever_root_is_counted_first(first: Node, named: bool) -> None:
+    """Four values lie in a bin each, so that a bin tells as much as its value and is less precise."""
+    rows = [(2 * place, value) for place in range(4) for value in range(2)]
+    domains = tuple(observed(name, [row[place] for row in rows], pa.int64()) for place, name in enumerate(("age", "s")))
+    axes = built({"widths": [2]}, domains[0]), exact_hierarchy(domains[1])
+    example = Example(rows, domains, axes)
+    persons = People(example, list(range(8))).persons_of if named else lambda root: None
+    examination = Examination(
+        axes, Promise(2, (EntropyDiversity("s", 2),)), len(rows), 2, 0, "entropy", 100, 30, 3, [domains[1]],
+        prices_of("entropy", axes[:1], domains[:1], sensitive_axis_count=1), persons,
+    )  # fmt: skip
+    found = examination.run(example.histogram(first), lambda roots: map(example.histogram, roots), lambda nodes, most: [False] * len(nodes))
+    assert found is not None
+    assert (found.node, found.unexamined) == ((0, 0), 0)

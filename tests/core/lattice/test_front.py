@@ -8,6 +8,7 @@ from math import floor
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example as also
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.lattice.objectives import prices_of
-from core.lattice.pareto_front import MOST_SHOWN, SHARES, ParetoNode, _thinned, find_pareto_nodes
+from core.lattice.pareto_front import MOST_SHOWN, SHARES, SURELY, ParetoNode, _thinned, _unbeaten, find_pareto_nodes
 from core.lattice.search import Search
 from core.privacy.promise import Promise
 from tests.laws import tried
@@ -90,6 +91,33 @@ def test_a_node_is_optimal_only_within_the_suppression_for_which_it_costs_least(
 
     found = find_pareto_nodes(search, 100, 1)
     assert {one.node: one.optimal for one in found} == {(0,): True, (1,): False, (2,): True}
+
+
+@pytest.mark.parametrize(("more", "optimal"), [(0.0, True), (SURELY / 2, True), (3 * SURELY, False), (0.1, False)])
+def test_a_node_that_costs_as_much_as_the_best_but_for_rounding_is_optimal_too(more: float, optimal: bool) -> None:
+    values, made = {(0,): 10.0, (1,): 10.0 * (1 + more), (2,): 1.0, (3,): 2.0}, list[Any]()
+    suppressed, risks = {(0,): 0, (1,): 0, (2,): 21, (3,): 20}, {(0,): 0.3, (1,): 0.1, (2,): 0.05, (3,): 0.2}
+
+    def search(most: int) -> Any:
+        losses = {node: SimpleNamespace(suppressed=many) for node, many in suppressed.items()}
+        made.append(SimpleNamespace(run=lambda: SimpleNamespace(node=(0,)), values=values, losses=losses, risk=risks.__getitem__))
+        return made[-1]
+
+    found = {one.node: one.optimal for one in find_pareto_nodes(search, 101, 1)}
+    assert found[1,] == optimal
+    # A fifth of the records may be suppressed, and no more.
+    assert (3,) in found
+    assert (2,) not in found
+    # What another share permits is priced in each search.
+    assert [one.most_priced for one in made] == [20] * len(SHARES)
+
+
+@pytest.mark.parametrize("more", [0.0, SURELY / 2, SURELY, 2 * SURELY])
+def test_of_two_that_differ_by_rounding_alone_the_first_stays_and_of_others_the_lower(more: float) -> None:
+    close = more <= SURELY
+    assert _unbeaten(np.array([[0.0, 0.5, 0.5], [more, 0.5, 0.5]])).tolist() == [True, False]
+    assert _unbeaten(np.array([[more, 0.5, 0.5], [0.0, 0.5, 0.5]])).tolist() == [close, not close]
+    assert _unbeaten(np.array([[more, 0.0, 0.5], [0.0, 0.5, 0.5]])).tolist() == [True, not close]
 
 
 def test_of_many_nodes_that_are_no_optimum_some_are_shown_evenly_spread() -> None:

@@ -89,6 +89,15 @@ def test_names_of_columns_are_wrapped_and_separated_by_commas() -> None:
         assert found == [(0, 28 + 16 * number, line) for number, line in enumerate(lines)]
 
 
+@pytest.mark.parametrize(("room", "lines"), [(0.0, 1), (-0.01, 2)])
+def test_names_that_just_fill_a_line_stand_in_it(room: float, lines: int) -> None:
+    drawn = map_of("job", ["first of all", "second"], np.zeros((2, 2), np.int8), (0, 0))
+    width = width_of("first of all, second", 11) + room
+    said = [words for _, _, words in words_of(nodes_picture(drawn, width).body)][1:3]
+    assert said[0] == ("first of all, second" if lines == 1 else "first of all,")
+    assert (said[1] == "second") == (lines == 2)
+
+
 def test_what_does_not_fit_a_box_is_cut_at_its_beginning() -> None:
     """Fifteen levels take more than a box of 150 pixels has room for, and the names of what differs too."""
     names = [f"a long name of column {number}" for number in range(15)]

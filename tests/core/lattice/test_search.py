@@ -334,6 +334,22 @@ def test_suppressing_costs_what_a_group_does_not_cost_yet_and_nothing_for_a_sens
     assert added.tolist() == [[6 * 1.0, 6 * 3 / 4, 6 * 1 / 2], [0.0] * 3]
 
 
+@pytest.mark.parametrize(("finer", "node", "costs"), [
+    (True, (1, 0), [15 / 4, 15 / 4]), (True, (2, 0), [15 / 4, 15 / 4, 5 / 2]),
+    (False, (1, 0), [15 / 4, 15 / 4]), (False, (2, 0), [5 / 2, 5 / 2, 5 / 2]),
+])  # fmt: skip
+def test_what_suppressing_costs_below_the_level_of_the_cells_is_what_it_costs_there(
+    finer: bool, node: tuple[int, int], costs: list[float]
+) -> None:
+    """Of five records in groups of two of eight values; where finer levels are not asked for, the coarsest stands for all."""
+    domains = tuple(observed(name, list(range(8)), pa.int64()) for name in ("qid", "other"))
+    axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
+    prices = prices_of("gcp_covered", axes[:1], domains[:1], sensitive_axis_count=1)
+    assert prices is not None
+    lost = Cells((1, 0), np.array([[0, 1], [2, 5]], np.uint32), np.array([3, 2]))
+    assert SuppressionPenalties(prices, axes, finer=finer).of(lost, node).tolist() == [costs, [0.0] * len(costs)]
+
+
 def test_prices_of_a_column_are_multiplied_by_its_weight_and_those_of_none_stay() -> None:
     prices = LevelPrices((np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.zeros(1)), ((np.array([4.0]), np.array([5.0])),) * 2 + ((),))
     found = prices.weighted([2.0, 0.5])

@@ -57,6 +57,9 @@ def test_a_class_is_kept_or_refused_as_by_the_models(model: PrivacyModel, counts
     [
         DistinctDiversity("x", 2, 0), EntropyDiversity("x", 1.0), EntropyDiversity("x", 1.0, 0), EntropyDiversity("x", 2.0, 0),
         RecursiveDiversity("x", Fraction(2), 2, 0), RecursiveDiversity("x", Fraction(1), 1, 0), RecursiveDiversity("x", Fraction(3), 3),
+        RecursiveDiversity("x", Fraction(2), 1, 0), Closeness("x", 0.3), Closeness("x", 0.3, np.arange(3)),
+        Closeness("x", 0.3, np.array([2, 0, 1])),
+        Closeness("x", 0.4, None, (np.array([0, 0, 1]), np.zeros(3, np.int64))),
     ],
     ids=repr,
 )  # fmt: skip

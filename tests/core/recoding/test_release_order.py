@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.column_types import is_unpublishable, to_working_type
-from core.recoding.release_order import assign_files, canonical_order, first_files, in_canonical_order, ranks_with_null, record_hashes
+from core.recoding.release_order import (
+    assign_files,
+    canonical_order,
+    entry_ranks,
+    first_files,
+    in_canonical_order,
+    ranks_with_null,
+    record_hashes,
+)
 from tests.corpus.columns_of_types import FAMILIES
 from tests.laws import tried
 from tests.oracles.columns import TYPES, encodings, values_of
@@ -186,6 +194,17 @@ def test_short_floats_are_told_apart_by_their_bits_as_others_are() -> None:
     for found in (ranks.tolist(), hashes.tolist()):
         assert found[0] == found[3]
         assert len(set(found)) == size == 5
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [["b", "a", "c"], ["b", None, "a"], ["b", "a", "b"], [3, 1, 2], [3, None, 1], [0.5, -0.0, 0.0], [None], []],
+    ids=str,
+)
+def test_entries_rank_as_values_do(entries: list[Any]) -> None:
+    column = pa.array(entries, pa.string() if not entries else None)
+    (ranks, size), (expected, several) = entry_ranks(column), ranks_with_null(column)
+    assert (ranks.tolist(), size) == (expected.tolist(), several)
 
 
 def test_a_null_among_alike_entries_of_a_dictionary_stays_a_null() -> None:

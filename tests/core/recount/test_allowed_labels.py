@@ -70,6 +70,18 @@ def test_a_label_that_tells_a_hidden_value_is_counted(hierarchy: dict[str, Any],
     assert told_by(qid(hierarchy, exact=exact), labels) == told
 
 
+@pytest.mark.parametrize(
+    ("hierarchy", "labels", "told"),
+    [
+        ({"widths": [5]}, ["{[5 - 9], null}", "{7, null}", "{[5 - 9], 7}", "{[5 - 9], [10 - 14], null}", "[5 - 9], null"], 4),
+        ({"prefix": [3]}, ["{606**, null}", "{60614, null}", "{606**}", "{null, 606**}", "{606**, null} "], 4),
+        ({"tree": TREE}, ["{Office, null}", "{clerk, null}", "{, null}"], 2),
+    ],
+)
+def test_a_label_beside_the_null_tells_what_it_tells_alone(hierarchy: dict[str, Any], labels: list[str], told: int) -> None:
+    assert count_disallowed_labels(qid(hierarchy, exact=False), labels, Path()) == told
+
+
 def test_groups_of_a_file_may_be_told_and_its_values_not(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("nurse;Clinical;*\nclerk;Office;*\n")
     one = qid({"csv": "x.csv"}, exact=False)

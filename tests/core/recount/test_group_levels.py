@@ -186,6 +186,13 @@ def test_an_empty_list_has_no_level_but_that_of_all(tmp_path: Path) -> None:
     assert (whole.groups.tolist(), whole.labels) == ([0, 0], ["*"])
 
 
+@pytest.mark.parametrize("listed", ["a;A;*\nb;*\n", "a;*\nb;B;*\n"])
+def test_a_list_whose_lines_are_not_of_one_length_is_refused(tmp_path: Path, listed: str) -> None:
+    (tmp_path / "x.csv").write_text(listed)
+    with pytest.raises(HierarchyError, match="1 of 2"):
+        group_levels("x", quasi_identifier({"csv": "x.csv"}).hierarchy, pa.array(["a", "b"]), tmp_path)
+
+
 def test_a_null_is_in_the_groups_of_the_value_that_stands_for_it(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a;A;one;*\nb;B;two;*\nunknown;A;two;*\n")
     spec = quasi_identifier({"csv": "x.csv", "nulls": "unknown"}).hierarchy

@@ -146,6 +146,12 @@ def test_a_value_with_a_comma_is_one_member_of_a_set(label: str, members: int) -
     assert mean(LabelForm(pa.string(), rows), [label]) == pytest.approx(members / 7)
 
 
+@pytest.mark.parametrize(("label", "cost"), [("{a, b", 0), ("a, b}", 0), ("{a}", 0), ("{a, b}", 2 / 5), ("{a, c", 1 / 5)])
+def test_a_label_is_a_set_only_between_braces(label: str, cost: float) -> None:
+    rows = tuple((value, "*") for value in ("{a, b", "a, b}", "{a}", "a", "b"))
+    assert mean(LabelForm(pa.string(), rows), [label]) == pytest.approx(cost)
+
+
 def test_a_value_as_it_is_costs_one_of_those_that_are_listed_where_leaves_are_counted() -> None:
     found = column_loss(LISTED, ["nurse", "craft", "*", None], np.array([3, 2, 1, 4], np.int64))
     # A null is listed as one more.

@@ -290,6 +290,8 @@ def test_a_set_of_values_with_commas_and_braces_covers_each_of_them(values: list
         ({"prefix": [2]}, ["10", "12*", "120", "1200"], "12*", [1, 2]),
         ({"tree": {"A": ["a", "b"], "B": ["c"]}}, ["a", "b", "c"], "B", [2]),
         ({"tree": {"A": ["a", "b"], "B": ["c"]}}, ["a", "b", "c"], "C", []),
+        ({"tree": {"A": ["a", "b"], "B": ["c"]}}, ["a", "b", "c"], "{a, c}", [0, 2]),
+        ({"tree": {"A": ["a", "b"], "B": ["c"]}}, ["a", "b", "c"], "(a, c)", []),
     ],
 )  # fmt: skip
 def test_a_label_stands_for_what_it_says_and_no_more(spec: dict[str, Any], values: list[Any], label: str, places: list[int]) -> None:

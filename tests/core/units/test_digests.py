@@ -76,6 +76,13 @@ def test_a_number_that_is_none_names_nobody_and_zero_is_one_person() -> None:
     assert found[1] == found[2] != NOBODY
 
 
+def test_numbers_are_told_apart_by_their_last_bit_however_small_or_large_they_are() -> None:
+    for number in (5e-324, 1e-30, 0.1, 1.0, 1e30, -1e-30):
+        beside = np.nextafter(number, np.inf)
+        assert len(set(digests_of([pa.array([number, beside, -number, -beside])], 4).tolist())) == 4
+    assert digests_of([pa.array([1.5, 1.5], pa.float32())], 2).tolist() == digests_of([pa.array([1.5, 1.5])], 2).tolist()
+
+
 def test_every_byte_of_a_text_counts() -> None:
     texts = ["x" * place + "y" + "x" * (19 - place) for place in range(20)]
     assert len(set(digests_of([pa.array(texts)], 20).tolist())) == 20

@@ -109,6 +109,12 @@ def test_penalties_of_numbers_are_the_interval_within_the_domain_over_its_range(
     assert group_penalties(built({"widths": [4], "top": 24}, AGES), AGES, 1).tolist() == [3 / 10, 6 / 10]
 
 
+@pytest.mark.parametrize(("values", "costs"), [([0, 10], [7 / 10, 2 / 10]), ([0, 4, 10], [7 / 10, 2 / 10]), ([3], [0])])
+def test_penalties_of_two_numbers_are_those_of_the_interval_too(values: list[int], costs: list[float]) -> None:
+    domain = domain_of(values, pa.int64())
+    assert group_penalties(built({"widths": [8]}, domain), domain, 1).tolist() == costs
+
+
 def test_a_value_that_keeps_its_name_costs_nothing() -> None:
     words = domain_of(["a", "b", "cc"], pa.string())
     assert group_penalties(built({"tree": {"a": ["a"], "bs": ["b"], "c": ["cc"]}}, words), words, 1).tolist() == [0, 1 / 3, 1 / 3]

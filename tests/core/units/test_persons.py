@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.units.pairs import Pairs
@@ -102,6 +102,25 @@ def test_coarser_cells_count_the_same_people(
     persons, merged = persons_of(records, shares), persons_of(records, shares).merged(np.array(coarser), 5)
     assert merged.per_cell.tolist() == people_in(records, coarser)
     assert merged.count(np.array(classes), 3).tolist() == persons.count(np.array(classes)[coarser], 3).tolist()
+
+
+@given(RECORDS, CLASSES, st.sets(st.integers(0, 4)), st.lists(st.integers(0, 4), min_size=5, max_size=5), st.integers(1, 3))
+@example([(0, 0), (0, 1), (1, 2)], [1, 0, 4] + [2] * 7, {0, 1, 4}, [0] * 5, 1)
+def test_some_of_coarser_cells_count_their_people_alone(
+    records: list[tuple[int | None, int]], coarser: list[int], rows: set[int], classes: list[int], shares: int
+) -> None:
+    """A person may come to the first of the coarser cells after others."""
+    kept = np.array(sorted(rows), np.intp)
+    taken = persons_of(records, shares).merged(np.array(coarser), 5).take(kept)
+    mine = [(person, cell) for person, cell in records if coarser[cell] in rows]
+    assert taken.count(np.array(classes)[kept], 5).tolist() == people_in(mine, [classes[one] for one in coarser])
+
+
+def test_the_most_records_of_one_person_are_counted_over_all_rows() -> None:
+    digests, rows = np.array([5, 5, 5, 5, 9, 9, 7, 0], np.uint64), np.array([0, 0, 0, 1, 1, 1, 0, 2])
+    assert RowPersons.of_pairs([Pairs.of(digests, rows)], 3).figures() == (3, 4)
+    assert RowPersons.of_digests(digests).figures() == (3, 4)
+    assert RowPersons.of_digests(digests[:0]).figures() == (0, 0)
 
 
 @given(RECORDS, st.lists(st.integers(-2, 4), min_size=10, max_size=10))

@@ -252,6 +252,11 @@ def test_a_class_that_fails_by_persons_may_keep_the_promise_when_it_grows(rows: 
             costs[level] = sum(size**2 for size in members.values())
     promise, root = Promise(1, (RecursiveDiversity("s", Fraction(2), 2),)), (0, 0)
     given_ = table.example.histogram(root), axes, promise, 0
+    best = (min(costs, key=lambda level: (costs[level], level)), 0)
     found = Search(*given_, sensitive=[domains[1]], persons=table.persons(root)).run()
     assert found is not None
-    assert found.node == (min(costs, key=lambda level: (costs[level], level)), 0)
+    assert found.node == best
+    for cells in (0, 50):
+        branched = BranchAndBound(*given_, "dm_star", UNLIMITED, cells, [domains[1]], persons=table.persons(root)).run()
+        assert branched is not None
+        assert branched.node == best

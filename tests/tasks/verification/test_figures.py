@@ -62,6 +62,15 @@ def test_of_a_release_of_masked_records_alone_the_mean_class_is_none() -> None:
     assert wrong(found, loss=true | {"c_avg": 1.0}, **said) == ["loss.c_avg"]
 
 
+def test_where_there_are_no_records_none_is_suppressed() -> None:
+    found = Recount(records=0, classes=0, min_class=0, failing=0, exposed=0, masked=0, sizes={})
+    said = {"records": 0, "released": 0, "suppressed": 0, "classes": 0, "files": []}
+    true = {"dm": 0, "dm_star": 0, "suppression_rate": 0.0, "c_avg": 0.0}
+    assert wrong(found, loss=true, **said) == []
+    for name in true:
+        assert wrong(found, loss=true | {name: 1.0}, **said) == [f"loss.{name}"]
+
+
 def test_what_the_worst_class_keeps_is_what_was_counted_of_what_was_asked_for() -> None:
     found = replace(FOUND, measured={"l": {"s": 3.0, "d": 2.5}, "t": {"s": 0.25}})
     asked = {"k": 5, "l": {"s": {"distinct": 2}, "d": {"entropy": 2}}, "t": {"s": {"t": 0.3}}}

@@ -92,6 +92,14 @@ def test_an_end_is_the_value_of_the_column_that_is_nearest(kind: pa.DataType, en
         assert as_column(found, kind).to_pylist() == found
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.decimal128(9, 2), pa.int16(), pa.uint64()], ids=str)
+def test_numbers_of_any_kind_become_those_of_the_column(kind: pa.DataType) -> None:
+    found = as_column([Decimal(3), 4, 5.0, None], kind)
+    assert (found.type, found.to_pylist()) == (kind, [3, 4, 5, None])
+    if not pa.types.is_integer(kind):
+        assert as_column([Decimal("0.25"), 0.5, None], kind).to_pylist() == [Decimal("0.25"), Decimal("0.5"), None]
+
+
 def test_an_end_of_whole_numbers_is_exact_where_floats_would_round() -> None:
     counts = [ValueCount(value, 2, 2, 2) for value in (10**17, 10**17 + 5)]
     for way, published in (("top", [10**17, 10**17 + 3]), ("bottom", [10**17 + 3, 10**17 + 5])):
