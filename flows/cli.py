@@ -32,7 +32,7 @@ from flows.commands.utility import utility
 from flows.commands.verify import verify
 from flows.loading import prepare_quick_start, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
-from schemas.errors.base import SkaldError, counted, without_continuation
+from schemas.errors.base import STAYS, SkaldError, counted
 from schemas.errors.runners import RunnerName
 from schemas.errors.storage import ServerError
 
@@ -68,10 +68,10 @@ def main() -> None:
             # Typer turns an interrupt into this exit code, and returns it.
             code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
-            say(_shown("Interrupted. What is finished stays, and the same command continues from there."))
+            say(f"Interrupted. {STAYS}" if _continues() else "Interrupted.")
         sys.exit(TERMINATED if code == INTERRUPTED and signals else code)
     except SkaldError as error:
-        say(_shown(str(error)))
+        say(error.message(continues=_continues()))
         if isinstance(error, ServerError):  # Prefect's threads would try to reach it for minutes; everything of ours is closed
             sys.stdout.flush()
             os._exit(error.exit_code)
@@ -85,13 +85,13 @@ def main() -> None:
         from tasks.engine.guard import sanitised_error
 
         told = sanitised_error(error)
-        say(_shown(str(told)))
+        say(told.message(continues=_continues()))
         sys.exit(told.exit_code)
 
 
-def _shown(sentence: str) -> str:
-    """Return a message as the command that was given can keep it."""
-    return sentence if sys.argv[1:2] in CONTINUING else without_continuation(sentence)
+def _continues() -> bool:
+    """Return whether the command that was given keeps its finished steps for the next time."""
+    return sys.argv[1:2] in CONTINUING and "--scratch" not in sys.argv
 
 
 @contextmanager
@@ -207,7 +207,9 @@ def plan(
     job: JobFile,
     settings: Settings = None,
     as_json: AsJson = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Leave out how unique records are, which takes a scan.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out how unique records are, and what several tables would publish.")
+    ] = False,
 ) -> None:
     """Show what a run would do, without touching the target.
 

@@ -14,8 +14,9 @@ from tasks.engine.flows import as_flow
 from tasks.lattice.recodings import check_hierarchies
 from tasks.source.extracts import open_run
 from tasks.source.sources import check_unchanged, read_source
+from tasks.store.files import check_takes_files
 from tasks.utility.method_runs import MEASURED, MethodRequest, measure_methods
-from tasks.utility.methods import check_takes_figures, comparison_folder, make_method_comparison, write_method_comparison
+from tasks.utility.methods import comparison_folder, make_method_comparison, write_method_comparison
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def compare_methods(
     """
     job = load_job(job_file, settings)
     # Before hours of work: nothing of it could be shown.
-    check_takes_figures(folder := comparison_folder(job, to))
+    check_takes_files(folder := comparison_folder(job, to))
     check_hierarchies(job)
     asked = MethodRequest.of(job_file, settings, job)
     with open_run(job) as run:

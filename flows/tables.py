@@ -2,14 +2,12 @@
 
 from schemas.relational.tables_job import TablesJob
 from tasks.engine.flows import as_tables_flow
+from tasks.relational.forecast import choose_release
 from tasks.relational.making.checks import TableSet, check_types
-from tasks.relational.making.chosen_classes import choose_classes
-from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.linking import check_relations, link_rows
-from tasks.relational.making.profiles import HistoryTables, align_rows
+from tasks.relational.making.profiles import align_rows
 from tasks.relational.making.reading import encode_rows, open_tables, read_tables
-from tasks.relational.making.withholding import choose_levels
-from tasks.relational.making.writing import ReleasedTables, write_tables
+from tasks.relational.making.writing import write_tables
 from tasks.relational.publication import PublishedTables, publish_tables, recall_tables, tables_release_id
 
 
@@ -32,16 +30,7 @@ def tables(job: TablesJob) -> PublishedTables:
             carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
             check_relations(carried)
         with run.phase("phase 2: histories"):
-            outcome, released = _choose_release(align_rows(link_rows(carried)), release)
+            outcome, released = choose_release(align_rows(link_rows(carried)), release)
         with run.phase("phase 3: tables"):
             written = write_tables(released)
         return publish_tables(released, outcome, written)
-
-
-def _choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, ReleasedTables]:
-    """Run the job's method; return the outcome and the tables to release."""
-    if given.job.is_local:
-        chosen = choose_classes(given)
-        return chosen.outcome, ReleasedTables.of(given, (), chosen.published, release, chosen.matched)
-    outcome, published = choose_levels(given)
-    return outcome, ReleasedTables.of(given, outcome.node, published, release, {})

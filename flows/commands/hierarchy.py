@@ -97,18 +97,20 @@ def show_hierarchy(
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
     from tasks.planning.listed_hierarchies import levels_of_values
-    from tasks.store.files import write_atomically
+    from tasks.store.files import check_takes_file, open_folder, write_atomically
 
     loaded = load_job(job, settings or ())
+    path = to or Path(f"{loaded.name}-hierarchy.svg")
+    check_takes_file(path)
     with progress_bars(Console(stderr=True)):
         domain, ladder = levels_of_values(loaded, column)
-    path = to or Path(f"{loaded.name}-hierarchy.svg")
     size = len(domain.values)
     rungs = [
         LevelRow(groups[:size], [str(label) for label in labels.to_pylist()] if level else [])
         for level, (groups, labels) in enumerate(zip(ladder.groups, ladder.labels, strict=True))
     ]
     picture = hierarchy_picture(f"The hierarchy of {column}", rungs, domain.counts)
+    open_folder(path.parent)
     write_atomically(path, lambda part: part.write_text(picture.alone(), encoding="utf-8"))
     console = Screen(highlight=False)
     console.print(_levels(tuple(len(set(rung.groups.tolist())) for rung in rungs)))

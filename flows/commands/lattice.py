@@ -42,15 +42,18 @@ def lattice(
     from schemas.job.job import load_job
     from tasks.lattice.recodings import map_json
     from tasks.planning.pareto_page import lattice_of
+    from tasks.store.files import check_takes_file
     from tasks.utility.methods import write_figure
 
     loaded = load_job(job, settings or ())
+    path = to or Path(f"{loaded.name}-front.html" if front else f"{loaded.name}-lattice.svg")
+    if writes := to is not None or not as_json:
+        check_takes_file(path)
     if front:
-        return _write_front(loaded, to, as_json=as_json)
+        return _write_front(loaded, path if writes else None, as_json=as_json)
     with progress_bars(Console(stderr=True)):
         drawn = lattice_of(loaded)
-    path = to or Path(f"{loaded.name}-lattice.svg")
-    if to or not as_json:
+    if writes:
         write_figure(path, lambda part: part.write_text(lattice_picture(drawn).alone(), encoding="utf-8"))
     if as_json:
         sys.stdout.write(map_json(drawn).decode() + "\n")
@@ -58,16 +61,15 @@ def lattice(
         Screen(highlight=False).print(f"The lattice of {loaded.name}: {path}")
 
 
-def _write_front(job: Job, to: Path | None, *, as_json: bool) -> None:
-    """Write the page of the Pareto front, or print it as JSON."""
+def _write_front(job: Job, path: Path | None, *, as_json: bool) -> None:
+    """Write the page of the Pareto front if there is a path, and print where it is, or print the front as JSON."""
     from flows.terminal.runs import progress_bars
     from tasks.planning.pareto_page import measure_pareto_front, render_pareto_page
     from tasks.utility.methods import write_figure
 
     with progress_bars(Console(stderr=True)):
         found = measure_pareto_front(job)
-    path = to or Path(f"{job.name}-front.html")
-    if to or not as_json:
+    if path:
         write_figure(path, lambda part: part.write_text(render_pareto_page(found), encoding="utf-8"))
     if as_json:
         sys.stdout.write(found.model_dump_json(indent=2) + "\n")

@@ -67,22 +67,15 @@ def work_once() -> None:
         channel.say(cancelled=True)
         sys.exit(130)
     except SkaldError as error:
-        channel.say(fault=_shown(str(error), asked), code=error.exit_code)
+        channel.say(fault=error.message(continues=asked["kind"] == "run"), code=error.exit_code)
         sys.exit(error.exit_code)
     except BaseException as error:
         if isinstance(error, SystemExit):
             raise
         from tasks.engine.guard import sanitised_error
 
-        channel.say(fault=_shown(str(sanitised_error(error)), asked), code=1)
+        channel.say(fault=sanitised_error(error).message(continues=asked["kind"] == "run"), code=1)
         sys.exit(1)
-
-
-def _shown(sentence: str, asked: dict[str, Any]) -> str:
-    """Return a message as the requested work can keep it: a run continues, other work begins anew."""
-    from schemas.errors.base import without_continuation
-
-    return sentence if asked["kind"] == "run" else without_continuation(sentence)
 
 
 def _end_with_input() -> None:

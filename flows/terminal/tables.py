@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from flows.terminal.runs import names_by_words
 from schemas.errors.base import counted, listed
 from schemas.relational.manifest import TablesManifest
+from tasks.relational.forecast import ExpectedTables
 from tasks.relational.plan import TablesPlan
 from tasks.relational.report import report_content
 from tasks.relational.verified import VerifiedTables
@@ -61,7 +62,23 @@ def plan_lines(plan: TablesPlan) -> str:
         lines.append(f"The lattice of all tables has {counted(plan.nodes, 'node')}.")
     if plan.below_k is not None:
         lines.append(f"As they are, the histories of {counted(plan.below_k, 'person')} are shared by fewer than k.")
-    return "\n".join(lines)
+    if plan.refusal:
+        lines.append(f"The run would publish nothing. {plan.refusal}")
+    return "\n".join([*lines, *(_expected_sentences(plan.expected, plan.method) if plan.expected else [])])
+
+
+def _expected_sentences(expected: ExpectedTables, method: str) -> list[str]:
+    """Return sentences on what a run would publish: persons, rows, levels and losses."""
+    lines = [f"The run would leave out {counted(expected.left_out, 'person')}, and lose {expected.loss:.2f} of the detail (GCP)."]
+    for name, table in expected.tables.items():
+        levels = ", ".join(f"{qid} {level}" for qid, level in table.levels.items() if level is not None)
+        loss = "" if table.loss is None else f", GCP {table.loss:.2f}"
+        lines.append(
+            f"  '{name}': {counted(table.released, 'row')}, {table.withheld:,} withheld of persons who stay{loss}"
+            f"{f'; levels: {levels}' if levels else ''}."
+        )
+    losses = {name: table.loss for name, table in expected.tables.items() if table.loss is not None}
+    return [*lines, *coarse_tables_advice(losses, method)]
 
 
 def verified_summary(verified: VerifiedTables) -> str:

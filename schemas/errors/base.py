@@ -10,10 +10,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
+STAYS = "What is finished stays, and the same command continues from there."
 CONTINUES = "Nothing was published; what is finished stays, and the same command continues from there."
-_CONTINUATION = re.compile(r" (?:[A-Z][^.]*; w|W)hat is finished stays, and the same command continues from there[^.]*\.")
 _PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
 
 
@@ -28,11 +28,6 @@ def shown_path(path: str) -> str:
 def printable_message(sentence: str) -> str:
     """Return a message with partition values hidden and control characters escaped."""
     return printable(_PARTITION.sub(r"\1=…", sentence))
-
-
-def without_continuation(sentence: str) -> str:
-    """Return a message without its sentence that the same command continues, for commands that begin anew."""
-    return _CONTINUATION.sub("", sentence)
 
 
 def printable(text: str, *, lines: bool = True) -> str:
@@ -82,13 +77,24 @@ class SkaldError(Exception):
     Attributes:
         exit_code: What the command line returns.
         transient: Whether it came of a fault of the operating system that may be over when the step is tried again.
+        continuation: What a command that keeps its finished steps may add to the message; empty where nothing would be gained by that.
     """
 
     exit_code: ClassVar[int] = 2
     transient: bool = False
+    continuation: str = ""
 
     def __init__(self, sentence: str = "") -> None:
         super().__init__(printable_message(sentence))
+
+    def continuing(self, continuation: str = CONTINUES) -> Self:
+        """Set what a command may add that keeps its finished steps, and return this error."""
+        self.continuation = continuation
+        return self
+
+    def message(self, *, continues: bool) -> str:
+        """Return the message, with its continuation if the command keeps its finished steps."""
+        return f"{self} {self.continuation}".rstrip() if continues else str(self)
 
 
 class JobError(SkaldError):
@@ -319,9 +325,10 @@ class InternalError(SkaldError):
 
     def __init__(self, kind: str, place: str) -> None:
         super().__init__(
-            f"Internal error ({kind} at {place}). No release is published in part; what is finished stays, and the same command continues "
-            "from there. With SKALD_DEBUG=1 the command ends in the traceback, which may show data."
+            f"Internal error ({kind} at {place}). No release is published in part. With SKALD_DEBUG=1 the command ends in the traceback, "
+            "which may show data."
         )
+        self.continuing(STAYS)
 
 
 class StorageError(SkaldError):
@@ -333,22 +340,22 @@ class StorageError(SkaldError):
     @classmethod
     def not_writable(cls, folder: str, reason: str) -> StorageError:
         """Folder or file cannot be written: no permission, disk full, not a folder, or gone."""
-        return cls(f"'{shown_path(folder)}' cannot be written ({reason}). {CONTINUES}")
+        return cls(f"'{shown_path(folder)}' cannot be written ({reason}).").continuing()
 
     @classmethod
     def out_of_memory(cls, memory: int) -> StorageError:
         """DuckDB had too little of the job's memory, even with spilling to disk."""
         return cls(
-            f"The job's memory ({memory // 1_000_000:,} MB) does not suffice for this step. Raise 'memory' or lower 'threads'. {CONTINUES}"
-        )
+            f"The job's memory ({memory // 1_000_000:,} MB) does not suffice for this step. Raise 'memory' or lower 'threads'."
+        ).continuing()
 
     @classmethod
     def timed_out(cls, step: str, seconds: float) -> StorageError:
         """One step ran longer than the time limit of steps."""
         return cls(
             f"Step '{step}' had not ended after {seconds / 3600:g} hours and was given up: most likely a file system does not answer. "
-            "Nothing was published; what is finished stays, and the same command continues from there (with --direct it waits for ever)."
-        )
+            "With --direct a step has no such limit."
+        ).continuing()
 
     @classmethod
     def malformed(cls, step: str, checks: Sequence[str]) -> StorageError:

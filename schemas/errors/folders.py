@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from schemas.errors.base import StorageError, counted, shown_path
+from schemas.errors.base import STAYS, StorageError, counted, shown_path
 
 
 class FolderError(StorageError):
@@ -29,9 +29,9 @@ class FolderError(StorageError):
         return cls(f"'CURRENT' in the target '{target}' is a folder, and a run writes a file there. Rename it, or set another target.")
 
     @classmethod
-    def takes_no_figures(cls, folder: str, reason: str) -> FolderError:
-        """Folder of a comparison's figures cannot be written; nothing was compared yet."""
-        return cls(f"The figures cannot go to '{shown_path(folder)}' ({reason}). Give --to a folder that is yours to write.")
+    def takes_no_files(cls, path: str, reason: str) -> FolderError:
+        """Nothing can be written at the place of ``--to``; the work was not begun."""
+        return cls(f"Nothing can be written at '{shown_path(path)}' ({reason}). Give --to a place that is yours to write.")
 
     @classmethod
     def work_in_target(cls, folder: str) -> FolderError:
@@ -96,15 +96,14 @@ class WorkError(StorageError):
         """Another run may hold the lease, because this one did not renew it in time."""
         return cls(
             f"This run did not renew its lease of '{address}' in time, and another run may be at work there. Nothing was published by this "
-            "one; what is finished stays, and the same command continues from there."
-        )
+            "one."
+        ).continuing(STAYS)
 
     @classmethod
     def damaged(cls, address: str) -> WorkError:
         """Object in the bucket is gone or differs from its record."""
-        return cls(
-            f"'{address}' is gone, or is not what was written, and is not used. Nothing was published; the same command makes it again and "
-            "continues from there."
+        return cls(f"'{address}' is gone, or is not what was written, and is not used. Nothing was published.").continuing(
+            "The same command makes it again and continues from there."
         )
 
 

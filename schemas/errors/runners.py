@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from schemas.errors.base import CONTINUES, SkaldError, listed, shown_path
+from schemas.errors.base import SkaldError, listed, shown_path
 
 RUNNER, SCHEDULER = "SKALD_RUNNER", "SKALD_SCHEDULER"
 RunnerName = Literal["threads", "processes", "dask"]
@@ -62,25 +62,25 @@ class RunnerError(SkaldError):
     @classmethod
     def scheduler_lost(cls, address: str) -> RunnerError:
         """Dask's scheduler does not answer any more."""
-        return cls(f"The Dask scheduler at '{address}' went away. {CONTINUES}")
+        return cls(f"The Dask scheduler at '{address}' went away.").continuing()
 
     @classmethod
     def no_workers(cls, address: str, seconds: float) -> RunnerError:
         """No worker has been connected to the Dask scheduler for some time."""
-        return cls(f"The Dask scheduler at '{address}' has had no worker for {seconds:.0f} s. Start one with 'dask worker'. {CONTINUES}")
+        return cls(f"The Dask scheduler at '{address}' has had no worker for {seconds:.0f} s. Start one with 'dask worker'.").continuing()
 
     @classmethod
     def workers_died(cls, phase: str) -> RunnerError:
         """One task ended several Dask workers, so that Dask stopped trying it."""
         return cls(
             f"The Dask workers died one after another at the same task of '{phase}', most likely for want of memory. "
-            f"Lower chunk_rows or give workers more. {CONTINUES}"
-        )
+            f"Lower chunk_rows or give workers more."
+        ).continuing()
 
     @classmethod
     def process_died(cls, phase: str) -> RunnerError:
         """One worker process of this machine ended unexpectedly."""
-        return cls(f"A process that worked at '{phase}' ended, most likely for want of memory. Lower chunk_rows or 'memory'. {CONTINUES}")
+        return cls(f"A process that worked at '{phase}' ended, most likely for want of memory. Lower chunk_rows or 'memory'.").continuing()
 
     @classmethod
     def not_shared(cls, folder: str) -> RunnerError:
@@ -88,18 +88,18 @@ class RunnerError(SkaldError):
         return cls(
             f"A Dask worker cannot read '{shown_path(folder)}'. Source, hierarchies and the job's work folder must be "
             f"under the same path for all "
-            f"workers, and they must run as the same user. {CONTINUES}"
-        )
+            f"workers, and they must run as the same user."
+        ).continuing()
 
     @classmethod
     def versions_differ(cls, packages: Sequence[str]) -> RunnerError:
         """Dask worker has other versions of packages that affect a release."""
-        return cls(f"A Dask worker has another version of {listed(packages)}. Install the same on all workers. {CONTINUES}")
+        return cls(f"A Dask worker has another version of {listed(packages)}. Install the same on all workers.").continuing()
 
     @classmethod
     def altered_call(cls) -> RunnerError:
         """Call files were altered, or a worker has the key of another run."""
-        return cls(f"A call of this run is not what was laid out for its worker, and was not made. See who can write there. {CONTINUES}")
+        return cls("A call of this run is not what was laid out for its worker, and was not made. See who can write there.").continuing()
 
 
 class WithdrawnError(SkaldError):

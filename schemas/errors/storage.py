@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import CONTINUES, SkaldError, SourceError, StorageError, counted, listed, nearest, shown_path
+from schemas.errors.base import STAYS, SkaldError, SourceError, StorageError, counted, listed, nearest, shown_path
 
 
 def _published(release: str) -> str:
@@ -76,8 +76,8 @@ class MachineError(StorageError):
         """Memory allocation failed."""
         return cls(
             "The system gives this process no more memory, whatever the job's 'memory' says. Lower 'memory' or 'threads', or raise the "
-            f"limit (ulimit -v). {CONTINUES}"
-        )
+            "limit (ulimit -v)."
+        ).continuing()
 
     @classmethod
     def no_room(cls, limit: int, least: int) -> MachineError:
@@ -91,7 +91,7 @@ class MachineError(StorageError):
     @classmethod
     def no_files(cls) -> MachineError:
         """No further file can be opened by this process."""
-        return cls(f"The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'. {CONTINUES}")
+        return cls("The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'.").continuing()
 
 
 class DatabaseError(SourceError):
@@ -181,9 +181,8 @@ class ObjectStoreError(StorageError):
         """Address cannot be read or written: credentials, network, bucket or rights are wrong."""
         return cls(
             f"'{shown_path(address)}' cannot be read or written ({reason}). Check the address, the credentials of the "
-            f"environment and their rights. "
-            "What is finished stays, and the same command continues from there."
-        )
+            "environment and their rights."
+        ).continuing(STAYS)
 
     @classmethod
     def differs(cls, address: str, files: int) -> ObjectStoreError:
@@ -233,8 +232,8 @@ class ServerError(StorageError):
         """Prefect's server at the configured address does not answer or is another program."""
         return cls(
             f"Prefect's server at '{host}' cannot be used ({reason}). Start it, or unset PREFECT_API_URL (or choose another profile), "
-            "or run with --direct. What is finished stays, and the same command continues from there."
-        )
+            "or run with --direct."
+        ).continuing(STAYS)
 
     @classmethod
     def bad_settings(cls, settings: Sequence[str]) -> ServerError:
@@ -251,7 +250,9 @@ class ServerError(StorageError):
     @classmethod
     def server_stopped(cls) -> ServerError:
         """Prefect's server stopped during a run."""
-        return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")
+        return cls("Prefect's server went away.").continuing(
+            "What is finished stays, and the same command continues from there once it runs again."
+        )
 
 
 class DeploymentError(StorageError):
@@ -316,5 +317,4 @@ class ThreadsError(SkaldError):
         """No further thread or process is allowed by the system."""
         return cls(
             "The system allows no further thread or process. Raise its limit (ulimit -u, or that of the container), or lower 'threads'. "
-            f"{CONTINUES}"
-        )
+        ).continuing()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from core.relational.histories import failing_persons
+from schemas.errors.base import PrivacyError
 from schemas.job.publish import EXACT, treatment_sentence
 from schemas.reading.model import FrozenModel
 from schemas.relational.table_jobs import unit_key_words
 from schemas.relational.tables_job import TablesJob
 from tasks.publication.target import job_target
+from tasks.relational.forecast import ExpectedTables, expected_tables
 from tasks.relational.making.checks import TableSet, check_types
 from tasks.relational.making.levels import history_numbers, lattice_of_tables
 from tasks.relational.making.linking import check_relations, link_rows
-from tasks.relational.making.profiles import align_rows
+from tasks.relational.making.profiles import HistoryTables, align_rows
 from tasks.relational.making.reading import encode_rows, open_tables, read_tables
 from tasks.relational.publication import tables_release_id
 
@@ -47,6 +49,8 @@ class TablesPlan(FrozenModel):
         method: The algorithm.
         nodes: Nodes of the lattice of all tables; null where rows have levels of their own.
         below_k: Persons whose history as it is fewer than k share; null where it was not counted.
+        expected: What the run would publish; null where that was not counted, or where it would be refused.
+        refusal: Why the run would publish nothing, in its own words; null where it would.
         memory: Bytes.
         pseudonyms: What the unit's key would be published as, in words, where its pseudonyms are those of other releases too.
     """
@@ -60,6 +64,8 @@ class TablesPlan(FrozenModel):
     method: str
     nodes: int | None
     below_k: int | None
+    expected: ExpectedTables | None
+    refusal: str | None
     memory: int
     pseudonyms: dict[str, str] = {}
 
@@ -69,7 +75,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
 
     Args:
         job: The job.
-        quick: Leaves out the persons whose history fewer than k share, which takes a pass over the histories.
+        quick: Leaves out what the run would publish and how many histories are rare, for which histories are counted.
     """
     tree = job.tree
     with open_tables(job) as run:
@@ -82,6 +88,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
         finest = tuple(histories.hierarchy(axis).least for axis in histories.lattice_axes)
         below = None if quick else failing_persons(history_numbers(histories, finest), job.privacy.k)
         release = tables_release_id(run, job, sources)
+        expected, refusal = (None, None) if quick else _expected(histories, release)
         planned = {
             name: PlannedTable(
                 rows=table.rows,
@@ -108,6 +115,16 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
             method=job.method.name,
             nodes=nodes,
             below_k=below,
+            expected=expected,
+            refusal=refusal,
             memory=job.memory,
             pseudonyms=unit_key_words(job),
         )
+
+
+def _expected(histories: HistoryTables, release: str) -> tuple[ExpectedTables | None, str | None]:
+    """Return what a run would publish, or the message with which it would be refused."""
+    try:
+        return expected_tables(histories, release), None
+    except PrivacyError as error:
+        return None, str(error)

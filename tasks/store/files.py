@@ -10,9 +10,9 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import TemporaryFile, gettempdir
 
 from schemas.errors.base import StorageError
 from schemas.errors.folders import BusyError, FolderError
@@ -70,6 +70,28 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
     finally:
         temporary.unlink(missing_ok=True)
     return rows
+
+
+def check_takes_files(folder: Path) -> None:
+    """Raise unless files can be written into a folder, before a long work; folders that the try makes are removed again."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise FolderError.takes_no_files(str(folder), error.strerror or "unknown reason") from None
+    finally:
+        for made in missing:
+            with suppress(OSError):
+                made.rmdir()
+
+
+def check_takes_file(path: Path) -> None:
+    """Raise unless a file can be written at a path, before a long work."""
+    if path.is_dir():
+        raise FolderError.takes_no_files(str(path), "it is a folder")
+    check_takes_files(path.parent)
 
 
 def clear_partial_files(folder: Path, *, recursive: bool = False) -> None:

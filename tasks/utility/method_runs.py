@@ -26,7 +26,7 @@ from core.compiling.compiled import compiled_kernels
 from core.privacy.risk import release_risk, without_masked
 from core.recount.labels.label_losses import DIGITS
 from core.units.losses import c_avg
-from schemas.errors.base import SkaldError, without_continuation
+from schemas.errors.base import SkaldError
 from schemas.job.job import Job, job_digest, load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
@@ -179,8 +179,8 @@ def _sentence(ended: Ended, scratch: Path) -> str:
 
 
 def _one_line(text: str, scratch: Path) -> str:
-    # The folder is removed by the time that anybody reads the sentence, so that nothing continues from there.
-    return " ".join(without_continuation(text).replace(str(scratch), "its folder").split())
+    # The folder is removed by the time that anybody reads the sentence.
+    return " ".join(text.replace(str(scratch), "its folder").split())
 
 
 def _figures(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from core.charts.chart import DARK_STYLE, Chart, bar_chart, short_figure
 from core.charts.scatter import line_chart
 from core.evaluation.advice import RULES, advise, summary
 from core.privacy.risk import THRESHOLD
-from schemas.errors.folders import FolderError
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.reading.model import plain
@@ -37,21 +34,6 @@ def comparison_folder(job: Job, to: Path | None) -> Path:
     # An object store has no folder beside its releases: figures stay on this machine.
     beside = target_of(job).folder or job.resolve(Path(job.name))
     return to or beside.with_name(f"{beside.name}-comparison")
-
-
-def check_takes_figures(folder: Path) -> None:
-    """Raise unless files can be written into a folder; folders that the try makes are removed again."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise FolderError.takes_no_figures(str(folder), error.strerror or "unknown reason") from None
-    finally:
-        for made in missing:
-            with suppress(OSError):
-                made.rmdir()
 
 
 def write_figure(path: Path, write: Callable[[Path], int]) -> Path:

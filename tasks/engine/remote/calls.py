@@ -62,17 +62,19 @@ class Failure:
         kind: An error of ours.
         sentence: Its message.
         transient: Whether another try may help.
+        continuation: As of the error.
     """
 
     kind: type[SkaldError]
     sentence: str
     transient: bool = False
+    continuation: str = ""
 
     def error(self) -> SkaldError:
         """Return the error as it was raised."""
         # Some kinds make their sentence of other arguments; here it is made.
         error = self.kind.__new__(self.kind, self.sentence)
-        error.transient = self.transient
+        error.transient, error.continuation = self.transient, self.continuation
         return error
 
 
@@ -149,7 +151,7 @@ def fulfil(order: Order) -> Any:
     try:
         return guarded(_fulfil)(order)
     except SkaldError as error:
-        return Failure(type(error), str(error), error.transient)
+        return Failure(type(error), str(error), error.transient, error.continuation)
 
 
 def result_of(answer: Any) -> Any:

@@ -264,7 +264,6 @@ def test_a_target_that_is_no_folder(refuse: Refuse, tmp_path: Path) -> None:
     (tmp_path / "releases").write_text("in the way")
     said = refuse(job)
     assert "releases' cannot be written (" in said
-    assert "the same command continues from there" in said
     assert (tmp_path / "releases").read_text() == "in the way"
 
 

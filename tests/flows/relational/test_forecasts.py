@@ -1,0 +1,59 @@
+"""What a plan of several tables says would be published is what the run publishes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.tables import tables
+from flows.terminal.tables import plan_lines
+from schemas.relational.tables_job import load_tables_job
+from tasks.relational.plan import plan_tables
+from tests.conftest import CommandLine
+from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables
+
+MONDRIAN = {"name": "mondrian"}
+
+
+def bounded() -> dict[str, Any]:
+    """Tables of the job, of which one is bounded in rows."""
+    return JOB["tables"] | {"visit": JOB["tables"]["visit"] | {"rows": {"most": 2}}}
+
+
+@pytest.mark.parametrize("parts", [
+    {}, {"method": MONDRIAN}, {"suppression": {"limit": 0.3, "rows": 0.2}}, {"privacy": {"k": 4, "knows": {"rows": 1}}},
+    {"tables": bounded(), "suppression": {"limit": 0.3, "rows": 0.2}}, {"method": MONDRIAN, "suppression": {"limit": 0.3, "rows": 0.2}},
+], ids=["skald", "mondrian", "withheld", "known rows", "bounded", "aligned"])  # fmt: skip
+def test_a_plan_says_what_the_run_publishes(tmp_path: Path, parts: dict[str, Any]) -> None:
+    path = hospital_job(tmp_path, hospital_tables(150, 3), **parts)
+    planned = plan_tables(load_tables_job(path)).expected
+    assert planned is not None
+    manifest = tables(path, ()).manifest
+    assert manifest.persons.source in {None, planned.left_out + manifest.persons.released}
+    for name, table in manifest.tables.items():
+        expected = planned.tables[name]
+        assert (expected.released, expected.levels) == (table.released, table.levels)
+        assert table.withheld in {None, expected.withheld}
+        assert table.suppressed in {None, expected.suppressed}
+    if all(table.withheld is not None and table.suppressed is not None for table in manifest.tables.values()):
+        assert planned.loss == pytest.approx(manifest.loss.gcp, abs=0.02)
+        assert {name: one.loss for name, one in planned.tables.items()} == pytest.approx(manifest.loss.by_table, abs=0.02)
+
+
+def test_a_plan_ends_as_the_run_that_would_publish_nothing(tmp_path: Path, direct: CommandLine) -> None:
+    hospital_job(tmp_path, hospital_tables(60, 1), privacy={"k": 61})
+    done, ran = direct("plan", "job.yaml"), direct("run", "job.yaml")
+    assert (done.returncode, ran.returncode) == (3, 3)
+    assert ran.stderr.strip() in " ".join(done.stdout.split())
+    quick = plan_tables(load_tables_job(tmp_path / "job.yaml"), quick=True)
+    assert (quick.expected, quick.refusal, quick.below_k) == (None, None, None)
+
+
+def test_a_plan_names_tables_of_which_hardly_anything_would_be_left(tmp_path: Path) -> None:
+    few = {name: table | ({"rows": {"most": 1}} if name != "person" else {}) for name, table in JOB["tables"].items()}
+    path = hospital_job(tmp_path, hospital_tables(80, 2), tables=few, privacy={"k": 20}, suppression={"limit": 0.5, "rows": 0.5})
+    said = plan_lines(plan_tables(load_tables_job(path)))
+    assert "The run would leave out" in said
+    assert "Hardly anything is left of the quasi-identifiers of " in said
