@@ -504,5 +504,8 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/recount/published_labels.py:PublishedLabels.leaves_values: 0 -> (0 + 1)": (
         "A label that covers all values adds the same to each record on either side, which takes longer."
     ),
+    "tasks/writing/pseudonyms.py:_originals: secret is None or not entry.vaulted -> ((not entry.vaulted))": (
+        "What is looked up in a vault has one: where it lies is its secret."
+    ),
 }
 """By the name of a mutant."""

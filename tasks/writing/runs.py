@@ -346,8 +346,7 @@ def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
 def _together(parts: Sequence[pa.Array]) -> pa.Array:
     if len(parts) == 1:
         return parts[0]
-    combined = pa.chunked_array(parts).combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+    return pa.chunked_array(parts).combine_chunks()
 
 
 def _only_used(column: pa.Array) -> pa.Array:
