@@ -585,5 +585,8 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/recount/figures.py:_losses: > -> >=": "A class of no records adds nothing.",
     "core/recount/labels/label_losses.py:_of_groups: 0 -> (0 + 1) #1": "Each label that is asked for has its length.",
+    "tasks/writing/pseudonyms.py:_originals: secret is None or not entry.vaulted -> ((not entry.vaulted))": (
+        "What is looked up in a vault has one: where it lies is its secret."
+    ),
 }
 """By the name of a mutant."""

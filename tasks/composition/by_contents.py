@@ -202,12 +202,12 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
         except duckdb.OutOfMemoryException:
             # The release itself is sound; only what it tells together with another one is not known then.
             raise UnmeasuredError("both side by side take more than the job's memory") from None
-    by_part = {part: counts for part, *counts in found}
+    by_part, nothing = {part: counts for part, *counts in found}, (0, 0, 0)
     by = "persons" if identity.persons else "contents" if identity.contents else "files"
     figures: dict[str, int | str] = {"by": by, "unit": "person" if persons else "record"}
     for part in ("shared", "added", "removed"):
-        figures[part], figures[f"{part}_at_risk"], _ = by_part.get(part, (0, 0, 0))
-    figures["changed"] = by_part.get("removed", (0, 0, 0))[2]
+        figures[part], figures[f"{part}_at_risk"], _ = by_part.get(part, nothing)
+    figures["changed"] = by_part.get("removed", nothing)[2]
     return figures if broken is None else figures | {"values_at_risk": broken}
 
 

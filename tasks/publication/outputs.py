@@ -219,8 +219,7 @@ def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+    return column.combine_chunks()
 
 
 def _coded(column: pa.Array) -> pa.Array:

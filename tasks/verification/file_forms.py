@@ -232,8 +232,7 @@ class _Dictionary:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+    return column.combine_chunks()
 
 
 def same_bytes(one: Path, other: Path) -> bool:

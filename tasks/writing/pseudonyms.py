@@ -110,19 +110,14 @@ def read_published(
         return
     made = _pseudonyms(job, source, chunk, treated)
     others = [name for name in columns if name not in made]
-    first = 0
-    for rows, batch in _others(chunk, others, plain):
-        arrays = [made[name].slice(first, rows) if name in made else batch.column(name) for name in columns]
-        yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
-        first += rows
-
-
-def _others(chunk: Chunk, names: Sequence[str], plain: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    if names:
-        yield from ((batch.num_rows, batch) for batch in read_chunk(chunk, names, plain=plain))
+    if not others:
+        yield from pa.table([made[name] for name in columns], names=list(columns)).to_batches(max_chunksize=BATCH_ROWS)
         return
-    empty = pa.RecordBatch.from_arrays([], names=[])
-    yield from ((min(BATCH_ROWS, chunk.rows - first), empty) for first in range(0, chunk.rows, BATCH_ROWS))
+    first = 0
+    for batch in read_chunk(chunk, others, plain=plain):
+        arrays = [made[name].slice(first, batch.num_rows) if name in made else batch.column(name) for name in columns]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+        first += batch.num_rows
 
 
 def _pseudonyms(job: Job, source: ChunkedSource, chunk: Chunk, treated: Sequence[Identifier]) -> Mapping[str, pa.Array]:
@@ -155,7 +150,6 @@ def _plain(column: pa.Array) -> pa.Array:
 def _distinct(table: pa.Table, name: str) -> tuple[pa.Array, pa.Array]:
     """Return the distinct values of a column, and each record's position among them, null for a null."""
     coded = table[name].dictionary_encode().combine_chunks()
-    coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
     return coded.dictionary, coded.indices
 
 

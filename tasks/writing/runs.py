@@ -329,7 +329,11 @@ def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
     if encoded and not others and is_text(encoded[0].type.value_type) and mostly_distinct(encoded[0]):
         # It will be written plain, so that nobody sees the order of its entries, each of which is used.
         return encoded[0]
-    whole = _together([*others, *encoded])
+    apart = [*others, *encoded]
+    if any(pa.types.is_dictionary(part.type) for part in apart):
+        # Long bytes are a dictionary by now. A run of short ones, or of none, has them plain.
+        apart = [part if pa.types.is_dictionary(part.type) else pc.dictionary_encode(part) for part in apart]
+    whole = _together(apart)
     if encoded and others:
         # Runs of one pass and of several stand side by side, and so do long parts and short ones: each value belongs to its own record.
         order = np.argsort(np.repeat([bool(note) for _, note in parts], [len(part) for part, _ in parts]), kind="stable")
@@ -342,8 +346,7 @@ def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
 def _together(parts: Sequence[pa.Array]) -> pa.Array:
     if len(parts) == 1:
         return parts[0]
-    combined = pa.chunked_array(parts).combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+    return pa.chunked_array(parts).combine_chunks()
 
 
 def _only_used(column: pa.Array) -> pa.Array:

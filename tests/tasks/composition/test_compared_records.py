@@ -167,3 +167,44 @@ def test_of_several_tables_the_persons_of_the_same_file_are_all_in_both_or_nothi
     compared = ComparedContents(*sides, not persons, persons, 3, Promises({}, {}, ("s",), None), in_files=6)
     refused = persons and field == "person"
     assert (compare_by_contents(job, compared, *stores, tmp_path / "spill") == [None, OTHERWISE_READ]) is refused
+
+
+@pytest.mark.parametrize("by_contents", [True, False])
+@pytest.mark.parametrize("by_persons", [True, False])
+@pytest.mark.parametrize(("alike", "common"), [(True, True), (True, False), (False, True), (False, False)])
+def test_records_are_matched_by_what_links_both_releases_and_only_where_they_have_some_of_it_in_common(
+    tmp_path: Path, by_contents: bool, by_persons: bool, alike: bool, common: bool
+) -> None:
+    """Other persons may hold alike records, and one person others by now."""
+    drawn = drawn_releases(0)[0]["mine"]
+    mine = {"mine": [row._replace(person=1 + number, value=1) for number, row in enumerate(drawn)]}
+    moved = {"content": 0 if alike else 1, "person": 4 if common else 90}
+    theirs = {"mine": [row._replace(**{name: getattr(row, name) + more for name, more in moved.items()}) for row in mine["mine"]]}
+    stores = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    of: Any = [
+        side(store, files, [(("mine", 5),)], persons=True, fragments=True) for store, files in zip(stores, (mine, theirs), strict=True)
+    ]
+    compared = ComparedContents(*of, by_contents, by_persons, 3, Promises({}, {}, ("s",), None))
+    figures, reason = compare_by_contents(job_with("who"), compared, *stores, tmp_path / "spill")
+    assert reason == ""
+    by = "persons" if by_persons and common else "contents" if by_contents and alike else None
+    assert (figures and figures["by"]) == by
+
+
+@pytest.mark.parametrize("lacking", ["shared", "added", "removed"])
+def test_where_no_record_stayed_came_or_left_none_is_counted(tmp_path: Path, lacking: str) -> None:
+    mine, theirs = drawn_releases(0)
+    theirs["theirs"] = [row._replace(content=row.content % 1000) for row in theirs["theirs"]]
+    if lacking == "shared":
+        mine["both"], theirs["both"] = [], []
+    parts = [(("both", len(mine["both"])), *files) for files in ((("mine", 5),), (("theirs", 7),))]
+    of_mine, of_theirs = [parts[0][:1] if lacking == "added" else parts[0]], [parts[1][:1] if lacking == "removed" else parts[1]]
+    stores, how = (Store(tmp_path / "mine"), Store(tmp_path / "theirs")), {"persons": False, "fragments": False}
+    sides = side(stores[0], mine, of_mine, **how), side(stores[1], theirs, of_theirs, **how)
+    compared = ComparedContents(*sides, True, False, 3, Promises({}, {}, ("s",), None))
+    figures, reason = compare_by_contents(job_with(), compared, *stores, tmp_path / "spill")
+    expected = told_together(seen(mine, of_mine, **how), seen(theirs, of_theirs, **how), 3, persons=False, again=False)
+    assert (reason, expected[lacking]) == ("", (0, 0))
+    assert figures is not None
+    assert {part: (figures[part], figures[f"{part}_at_risk"]) for part in expected} == expected
+    assert figures["changed"] == 0

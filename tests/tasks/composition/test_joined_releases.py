@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from schemas.errors.refusals import OverlapError
+from schemas.errors.signals import UnmeasuredError
 from schemas.job.publish import SHARED
+from schemas.release.increments import Overlap
 from tasks.composition import overlaps, pseudonym_families
+from tasks.composition.earlier import Earlier
 from tasks.composition.pseudonym_families import FORMAT, INDEX_LOST, Disclosed, Head, join_releases
 from tasks.store.files import file_digest
 from tasks.store.secret import seal
@@ -234,3 +237,42 @@ def test_an_index_that_is_withdrawn_goes_with_its_header_and_no_other_file_does(
         header_at(tmp_path / "f.people-2.next", file)
         pseudonym_families._withdraw(tmp_path / "f.people-2.next")
         assert {one.name for one in tmp_path.iterdir()} == {"f.family", "f-1.sets", *left}
+
+
+@pytest.mark.parametrize("is_reported", [True, False])
+@pytest.mark.parametrize("person", [(), ("who",)])
+@pytest.mark.parametrize("by_files", [{"shared_at_risk": 1}, UnmeasuredError("by files")])
+@pytest.mark.parametrize("by_contents", [{"added_at_risk": 2}, None, UnmeasuredError("by contents")])
+@pytest.mark.parametrize("doubtful", [True, False])
+def test_an_overlap_is_measured_by_files_where_they_say_all_and_else_by_contents(
+    monkeypatch: pytest.MonkeyPatch, is_reported: bool, person: tuple[str, ...], by_files: Any, by_contents: Any, doubtful: bool
+) -> None:
+    """Where nothing is in common there is none, nor where that is in doubt and cannot be told."""
+    job = SimpleNamespace(privacy=SimpleNamespace(k=3), columns=SimpleNamespace(person=person))
+    files = [SimpleNamespace(rows=rows, digest=digest) for rows, digest in ((5, "a"), (7, "b"), (8, "c"))]
+    source, asked = SimpleNamespace(records=20, files=files), list[Any]()
+    run: Any = SimpleNamespace(job=job)
+    known: Any = SimpleNamespace(run=run, source=source, overlap=Overlap, most=None)
+    theirs = Earlier("people-1", 5, 15, files=frozenset("ab"), is_reported=is_reported, doubtful=doubtful)
+
+    def answer(said: Any) -> Any:
+        def measure(*given: Any) -> Any:
+            asked.append(given)
+            if isinstance(said, UnmeasuredError):
+                raise said
+            return said
+
+        return measure
+
+    monkeypatch.setattr(overlaps, "figures_by_files", answer(by_files))
+    monkeypatch.setattr(overlaps, "figures_by_contents", answer(by_contents))
+    found = overlaps._measured(known, theirs)
+    first = Overlap(release="people-1", k=3, **({"shared": 12, "added": 8, "removed": 3} if is_reported else {}))
+    of_files = is_reported and not person
+    enough = of_files and isinstance(by_files, dict)
+    assert asked == [(run, source, first)] * of_files + [(known, theirs, 3)] * (not enough)
+    said = by_files if enough else by_contents
+    if said is None or (doubtful and isinstance(said, UnmeasuredError)):
+        assert found is None
+    else:
+        assert found == first.model_copy(update={"unmeasured": "by contents"} if isinstance(said, UnmeasuredError) else said)

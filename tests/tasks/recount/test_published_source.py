@@ -316,9 +316,11 @@ def test_where_nothing_is_published_or_all_numbers_are_multiples_nothing_is_chan
 @pytest.mark.parametrize("drift", ["freeze", "evolve"])
 def test_a_column_of_another_type_than_in_the_source_is_named_but_for_text_that_labels_are(drift: str) -> None:
     """Of columns that are published under other names, such as bounds, nothing is compared."""
-    qids = [{"name": name, "hierarchy": {"widths": [2]}} for name in ("kept", "label", "wrong")]
+    qids = [{"name": name, "hierarchy": {"prefix": [2]}} for name in ("kept", "label", "wrong")]
+    columns = {"quasi_identifiers": [*qids, {"name": "ranged", "hierarchy": {"widths": [2]}}], "sensitive": ["s", "t"]}
     source = {"path": "x/*.parquet", "schema": drift}
-    job = Job.model_validate(job_of(columns={"quasi_identifiers": qids, "sensitive": ["s", "t"]}, source=source))
-    types = {"kept": "BIGINT", "label": "BIGINT", "wrong": "BIGINT", "s": "DOUBLE", "t": "DATE"}
-    sides: Any = SimpleNamespace(names=["s", "t"], types=types, published=types | {"label": "VARCHAR", "wrong": "INTEGER", "t": "VARCHAR"})
+    job = Job.model_validate(job_of(columns=columns, source=source, intervals="bounds"))
+    types = {"kept": "BIGINT", "label": "BIGINT", "wrong": "BIGINT", "ranged": "BIGINT", "s": "DOUBLE", "t": "DATE"}
+    others = {"label": "VARCHAR", "wrong": "INTEGER", "t": "VARCHAR", "ranged_low": "INTEGER", "ranged_high": "INTEGER"}
+    sides: Any = SimpleNamespace(names=["s", "t"], types=types, published=types | others)
     assert _wrong_types(job, sides) == (["t", "wrong"] if drift == "freeze" else [])

@@ -6,10 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from core.recount.people import PersonCount
+from core.recount.together import TogetherCount
 from tasks.store.place import place_of
 from tasks.verification.entries import is_target, manifest_text_faults
-from tasks.verification.manifest_claims import unverified_claims, unverified_without_job
+from tasks.verification.manifest_claims import TOGETHER, unverified_claims, unverified_without_job
 from tests.core.recount.test_classes import PERSONS, job, manifest, recount
+
+COUNTED = PersonCount(90, 2, 0, 5, 0, 0, 0)
 
 
 def trusted(with_job: bool = True, source: int | None = 100, **changes: Any) -> set[str]:
@@ -28,6 +34,26 @@ def test_what_the_source_tells_is_trusted_only_without_it() -> None:
     assert not {"records", "suppressed", "asked"} & trusted()
     assert {"records", "suppressed"} <= trusted(source=None)
     assert {"records", "suppressed", "asked", "hierarchies", "node"} <= trusted(with_job=False)
+
+
+@pytest.mark.parametrize(
+    ("persons", "counted", "said"),
+    [
+        (None, False, set()), (None, True, set()), (PERSONS, True, {"source_sizes", "risk.before"}),
+        (PERSONS, False, {"source_sizes", "risk.before", "persons", *TOGETHER}),
+    ],
+)  # fmt: skip
+def test_of_persons_is_trusted_what_their_classes_do_not_tell_and_what_the_source_tells_of_its_own(
+    persons: dict[str, Any] | None, counted: bool, said: set[str]
+) -> None:
+    of_persons = {"source_sizes", "risk.before", "persons", *TOGETHER}
+    found = replace(recount(), source=100)
+    if counted:
+        found = replace(found, persons=COUNTED, together={"passthrough": TogetherCount(0, 0, 0, 0)})
+    for of, more in ((job(), set()), (None, {"source_sizes", "risk.before"})):
+        told = unverified_claims(of, manifest(persons=persons), found, is_its_job=of is not None)
+        assert set(told) & of_persons == said | more
+        assert len(set(told)) == len(told)
 
 
 def test_losses_of_sizes_are_counted_and_others_trusted() -> None:

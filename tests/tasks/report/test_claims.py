@@ -43,6 +43,8 @@ def test_the_first_attack_that_won_is_named_and_the_others_are_counted() -> None
         ({"verdict": "told"}, "within what the job accepts"),
         ({"verdict": "safe", "accepted": 0, "right": 0}, "No guess is right, as was promised"),
         ({"verdict": "safe", "accepted": 0}, "Wins no more than without the release"),
+        ({"verdict": "safe", "right": 0}, "Wins no more than without the release"),
+        ({"verdict": "safe"}, "Wins no more than without the release"),
     ],
 )
 def test_what_an_attack_means_is_said_by_its_verdict(changes: dict[str, Any], meaning: str) -> None:

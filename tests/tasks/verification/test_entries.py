@@ -10,9 +10,12 @@ import pytest
 
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
 from schemas.release.manifest import Manifest
-from tasks.verification.entries import entry_faults
-from tests.core.recount.test_classes import manifest
+from tasks.store.work_folder import CURRENT
+from tasks.verification.entries import entry_faults, pointer_faults
+from tests.core.recount.test_classes import job, manifest
 
+NAMED = "people-0123456789abcdef"
+OTHER = [f"{CURRENT} does not name a release that is there"]
 LISTED = [f"data/{number}.parquet" for number in range(3)]
 NOT_AS_IT_SHOULD = "the manifest does not list the report as it should"
 
@@ -91,3 +94,25 @@ def test_of_what_is_not_listed_everything_counts_but_data_files_of_which_others_
     (tmp_path / "deeper" / "0.parquet").touch()
     (tmp_path / "link").symlink_to(tmp_path / "data")
     assert entry_faults(tmp_path, said) == ["4 entries not in the manifest"]
+
+
+@pytest.mark.parametrize(
+    ("content", "faults"),
+    [
+        (f"{NAMED}\n", []), (NAMED, OTHER), (f"{NAMED}\n\n", OTHER), (f"{NAMED[:-1]}\n", OTHER), (f"{NAMED[:-1]}d\n", OTHER),
+        ("é\n", OTHER), (None, [f"{CURRENT} is missing from the target"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["in the target", "elsewhere", "without a job"])
+def test_what_is_current_is_named_in_one_line_which_may_be_missing_outside_the_target(
+    tmp_path: Path, content: str | None, faults: list[str], where: str
+) -> None:
+    target = tmp_path / "releases"
+    release = (target if where == "in the target" else tmp_path / "copies") / NAMED
+    release.mkdir(parents=True)
+    (release / MANIFEST).touch()
+    if content is not None:
+        (release.parent / CURRENT).write_text(content, "utf-8")
+    known = None if where == "without a job" else job(target=str(target))
+    expected = [] if content is None and where != "in the target" else faults
+    assert pointer_faults(str(release), release, known) == expected

@@ -69,6 +69,38 @@ def test_that_digests_differ_is_no_note_of_another_job(monkeypatch: pytest.Monke
     assert releases._held(of, RELEASE, MANIFEST, FILES, None, counted, "it").notes == ()
 
 
+@pytest.mark.parametrize("seal", ["", "a seal"])
+@pytest.mark.parametrize("key", [None, b"a key"])
+@pytest.mark.parametrize(("faults", "counted"), [([], []), (["evidence"], []), (["evidence"], ["evidence", "classes"]), ([], ["classes"])])
+def test_what_nothing_tells_is_taken_on_trust_without_a_seal_and_a_key_and_faults_of_both_kinds_are_told_once(
+    monkeypatch: pytest.MonkeyPatch, seal: str, key: bytes | None, faults: list[str], counted: list[str]
+) -> None:
+    steps = Steps(monkeypatch, releases, {
+        "_evidence_faults": faults, "data_files": FILES, "_counted": recount(), "newer_releases": ("newer",),
+        "_held": Verified(recount(), MANIFEST, on_trust=("created",)),
+    })  # fmt: skip
+    if counted:
+
+        def refuse(*_: Any) -> Any:
+            raise VerificationError("it", counted)
+
+        monkeypatch.setattr(releases, "_counted", refuse)
+    context: Any = VerificationContext("it", seal=seal, key=key, original="source")
+    given: Any = ("job", RELEASE, b"content", MANIFEST, context)
+    if faults or counted:
+        with pytest.raises(VerificationError) as error:
+            releases._verified_with_manifest(*given)
+        assert list(error.value.faults) == list(dict.fromkeys([*faults, *counted]))
+        return
+    found = releases._verified_with_manifest(*given)
+    assert (found.on_trust, found.newer) == (() if seal or key else ("created",), ("newer",))
+    assert steps.given == {
+        "_evidence_faults": given, "data_files": (RELEASE,),
+        "_counted": ("job", RELEASE, MANIFEST, FILES, "source", context, "'it'"),
+        "_held": ("job", RELEASE, MANIFEST, FILES, "source", recount(), "'it'"), "newer_releases": ("it", RELEASE, MANIFEST),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("wrong", ["", "files", "report", "promises"])
 def test_without_a_job_a_release_is_counted_by_what_its_manifest_asks(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     first, last = recount(), Recount(1, 1, 1, 0, 0, 0)

@@ -57,6 +57,21 @@ def test_without_a_manifest_no_key_signed_it_and_without_a_job_nothing_is_known(
         verified(release, None)
 
 
+@pytest.mark.parametrize("beside", [None, "CREATE VIEW seen AS SELECT 1"])
+def test_the_database_of_another_tool_holds_its_table_alone(tmp_path: Path, beside: str | None) -> None:
+    release = tmp_path / "others"
+    (release / "data").mkdir(parents=True)
+    with duckdb.connect(release / "data" / "others.duckdb") as made:
+        made.execute(f"CREATE TABLE {TABLE} AS SELECT unnest(['[0 - 9]', '[0 - 9]']) AS age, unnest(['a', 'b']) AS note")
+        if beside:
+            made.execute(beside)
+    if beside:
+        with pytest.raises(VerificationError, match=f"holds views beside the table '{TABLE}'"):
+            verified(release, job_of_ages())
+    else:
+        assert verified(release, job_of_ages()).recount.records == 2
+
+
 def faults_of(folder: Path, *statements: str) -> list[str]:
     """The faults of a DuckDB file with the table of a release, after some statements."""
     path = folder / "release.duckdb"

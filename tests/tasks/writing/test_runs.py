@@ -18,6 +18,7 @@ from tasks.store.store import Store
 from tasks.writing import two_level_shuffle
 from tasks.writing.people import write_fragment_members
 from tasks.writing.runs import (
+    LONG,
     PAGE,
     SAMPLED_VALUES,
     TRIED,
@@ -307,3 +308,21 @@ def test_runs_are_packed_where_that_saves_more_than_half_of_all_columns(zeros: i
 def test_what_packing_saves_is_told_by_the_first_bytes(first: bool) -> None:
     parts = [np.zeros(TRIED, np.uint8), np.random.default_rng(1).integers(0, 256, 2 * TRIED, np.uint8)]
     assert _packs([pa.array(np.concatenate(parts if first else parts[::-1]))]) is first
+
+
+@pytest.mark.parametrize("many", [1, 3, PAGE // LONG + 1])
+@pytest.mark.parametrize(("more", "beside"), [(0, None), (1, None), (1, []), (1, [b"y", b"", None, b"y"])])
+def test_bytes_are_entries_where_they_are_long_for_a_page_and_on_average_and_come_back_beside_short_ones(
+    tmp_path: Path, many: int, more: int, beside: list[bytes | None] | None
+) -> None:
+    """Each value takes the four bytes of its offset too."""
+    size = max(PAGE, LONG * many) - 4 * many + more
+    values: list[bytes | None] = [b"x" * (size // many) for _ in range(many - 1)]
+    values.append(b"z" * (size - size // many * (many - 1)))
+    runs = [values] if beside is None else [values, beside]
+    for number, held in enumerate(runs):
+        payload = pa.RecordBatch.from_arrays([pa.array(held, pa.binary())], names=["bytes"])
+        write_run(tmp_path / f"{number}.arrow", np.arange(len(held), dtype=np.int32), payload, np.zeros(len(held), np.int64))
+    [found] = read_file_records([tmp_path / f"{number}.arrow" for number in range(len(runs))], 0, 1)[1]
+    assert pa.types.is_dictionary(found.type) is (more > 0)
+    assert (found.dictionary_decode() if more else found).equals(pa.array([one for held in runs for one in held], pa.binary()))

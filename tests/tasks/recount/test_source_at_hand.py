@@ -1,0 +1,171 @@
+"""A source is at hand where its files lie here and can be read as the job says, and what is held against it is its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.recount.groups import Groups
+from schemas.errors.base import VerificationError
+from schemas.job.job import Job
+from schemas.release.claimed_levels import ClaimedLevels
+from tasks.recount import recount as recounts
+from tasks.recount.original import Original, original_of, release_and_source
+from tasks.recount.people import HELD
+from tasks.recount.people_of_source import PeopleOfSource
+from tasks.recount.published_labels import expect_labels, qid_labels
+from tasks.recount.recount import claimed_k
+from tasks.recount.rows import RowsHere
+from tasks.recount.spreads import source_values_relation
+from tasks.store.store import Store
+from tests.core.recount.test_classes import manifest
+from tests.house.steps import Steps
+from tests.jobs import job_of, write_csv
+
+TABLE = pa.table({"q": [1, 2, 3], "s": ["a", "b", "b"]})
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as made:
+        yield made
+
+
+def job_with(**parts: Any) -> Job:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [2]}}], "sensitive": ["s"]}
+    return Job.model_validate(job_of(**({"columns": columns, "privacy": {"k": 2}} | parts)))
+
+
+def files_at(folder: Path) -> dict[str, Path]:
+    """The same records in a file of each format that is read from files, and one that is none."""
+    paths = {name: folder / f"rows.{name}" for name in ("parquet", "csv", "duckdb")} | {"broken": folder / "broken.parquet"}
+    pq.write_table(TABLE, paths["parquet"])
+    write_csv(paths["csv"], TABLE)
+    paths["broken"].write_text("no table")
+    with duckdb.connect(paths["duckdb"]) as database:
+        database.execute("CREATE TABLE rows AS SELECT unnest([1, 2, 3]) AS q, unnest(['a', 'b', 'b']) AS s")
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("name", "at_hand", "with_store"),
+    [("parquet", True, True), ("csv", False, True), ("duckdb", False, False), ("broken", False, False), ("lost", False, False)],
+)
+def test_a_source_is_at_hand_as_files_of_which_those_that_are_converted_take_a_place_for_that(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection, name: str, at_hand: bool, with_store: bool
+) -> None:
+    """That of a database is whatever it holds by now, so that nothing is held against it."""
+    path = files_at(tmp_path).get(name, tmp_path / "lost.parquet")
+    job = job_with(source={"path": str(path)} | ({"table": "rows"} if name == "duckdb" else {}))
+    for store, expected in ((None, at_hand), (Store(tmp_path / "artifacts"), with_store)):
+        found = original_of(job, store)
+        assert (found is not None) is expected
+        if found is not None:
+            rows = connection.execute(f"SELECT q, s FROM {found.relation} ORDER BY q").fetchall()
+            assert [(str(q), s) for q, s in rows] == [("1", "a"), ("2", "b"), ("3", "b")]
+            assert (len(found.digests), found.is_complete, found.source_relation) == (1, True, "")
+
+
+def test_a_source_of_which_one_file_lies_elsewhere_is_not_at_hand(tmp_path: Path) -> None:
+    here = str(files_at(tmp_path)["parquet"])
+    assert original_of(job_with(source={"path": [here]})) is not None
+    assert original_of(job_with(source={"path": ["s3://bucket/rows.parquet"]})) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "is_of_source"),
+    [(Original("source", pa.schema([])), True), (Original("source", pa.schema([]), (), False), False), (None, False)],
+)
+def test_values_are_those_of_the_source_where_the_release_was_made_of_it_and_else_its_own(
+    connection: duckdb.DuckDBPyConnection, source: Original | None, is_of_source: bool
+) -> None:
+    values = {"source": ["a", "a", "b", None], "release": ["a", "b", "b"]}
+    for name, held in values.items():
+        connection.execute(f"CREATE TABLE {name} AS SELECT unnest({[one or 'null' for one in held]}) AS s")
+        connection.execute(f"UPDATE {name} SET s = NULL WHERE s = 'null'")
+    asked = list[str]()
+
+    class Rows(RowsHere):
+        def grouped(self, side: str, groups: Groups) -> str:
+            asked.append(side)
+            return super().grouped(side, groups)
+
+    relation = source_values_relation(job_with(), Rows(connection, "release", "source"), "s", source, by_people=False)
+    side = "source" if is_of_source else "release"
+    assert dict(connection.execute(f"SELECT value, records FROM {relation}").fetchall()) == Counter(values[side])
+    assert asked == [side]
+
+
+@pytest.mark.parametrize("is_of_source", [True, False, None])
+def test_persons_of_values_are_those_of_the_source_where_the_release_was_made_of_it_and_else_those_that_were_counted(
+    connection: duckdb.DuckDBPyConnection, is_of_source: bool | None
+) -> None:
+    """Somebody has a value once, in however many records; a record of nobody has its value all the same."""
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [2]}}], "sensitive": ["s"], "person": ["who"]}
+    connection.execute("CREATE TABLE source AS SELECT unnest([1, 1, 2, 3, NULL]) AS who, unnest(['a', 'a', 'a', 'b', 'c']) AS s")
+    connection.execute(f"CREATE TABLE {HELD} AS SELECT unnest([1, 1, 2, 0]) AS person, unnest(['a', 'b', 'b', 'c']) AS value_0")
+    types = pa.schema([("who", pa.int64()), ("s", pa.string())])
+    original = None if is_of_source is None else Original("elsewhere", types, (), is_of_source)
+    job = job_with(columns=columns, privacy={"k": 2, "l": {"s": {"distinct": 2}}})
+    relation = source_values_relation(job, RowsHere(connection, "release", "source"), "s", original, by_people=True)
+    found = sorted(connection.execute(f"SELECT value, records, persons FROM {relation}").fetchall())
+    assert found == ([("a", 2, 3), ("b", 1, 3), ("c", 0, 3)] if is_of_source else [("a", 1, 2), ("b", 2, 2)])
+
+
+@pytest.mark.parametrize(
+    ("levels", "tops", "claimed"),
+    [
+        (None, {}, True), ({}, {}, True), ({"q": (1,)}, {}, True), ({"q": (0, 1)}, {"q": 2}, True), ({"q": ()}, {}, True),
+        ({"q": (0,)}, {}, False), ({"q": (2,)}, {}, False), ({"q": (3,)}, {}, False), ({"q": (1,)}, {"q": 1}, False),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_labels_are_claimed_unless_they_are_of_none_of_the_levels_that_the_release_says_they_are_of(
+    connection: duckdb.DuckDBPyConnection, levels: dict[str, Sequence[int]] | None, tops: dict[str, int], claimed: bool
+) -> None:
+    """They are pairs of numbers, of the level above these."""
+    connection.execute("CREATE TABLE source AS SELECT range AS q FROM range(6)")
+    connection.execute("CREATE TABLE release AS SELECT printf('[%d - %d]', q // 2 * 2, q // 2 * 2 + 1) AS q FROM source")
+    job, original = job_with(), Original("source", pa.schema([("q", pa.int64())]))
+    sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+    expect_labels(job, sides)
+    claim = None if levels is None else ClaimedLevels.model_validate({"levels": levels, "tops": tops, "starred": False})
+    found = qid_labels(job, sides, 0, claim)
+    assert (found.claimed, found.released.tolist(), found.source.sum()) == (claimed, [2, 2, 2], 6)
+
+
+@pytest.mark.parametrize("unproved", ["", "another source"])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("faults", [[], ["a column too many"]])
+@pytest.mark.parametrize("with_source", [True, False])
+def test_persons_are_found_by_the_source_where_the_columns_of_files_that_say_them_are_right(
+    monkeypatch: pytest.MonkeyPatch, unproved: str, suffix: str, faults: list[str], with_source: bool
+) -> None:
+    files, source = [Path(f"release/data/0{suffix}"), Path("release/data/1.other")], "source" if with_source else None
+    steps = Steps(monkeypatch, recounts, {"column_faults_of": faults, "people_of_source": "found"})
+    given: Any = ("job", "it", files, "layout", unproved, source, "claim", "spill")
+    sought, looked_at = with_source and not unproved, suffix == ".parquet"
+    if sought and looked_at and faults:
+        with pytest.raises(VerificationError) as error:
+            recounts._people_found_out(*given)
+        assert list(error.value.faults) == faults
+    else:
+        assert recounts._people_found_out(*given) == ("found" if sought else PeopleOfSource(because=unproved))
+        assert steps.given.get("people_of_source") == (("job", files, "layout", "source", "claim", "spill") if sought else None)
+    assert steps.given.get("column_faults_of") == (("job", files) if sought and looked_at else None)
+
+
+@pytest.mark.parametrize(("said", "k"), [({"k": 5}, 5), ({"k": 1, "l": {}}, 1), ({"k": "5"}, 0), ({"k": None}, 0), ({"l": {}}, 0)])
+def test_a_release_claims_the_k_that_its_manifest_says_and_none_without_a_number(said: dict[str, Any], k: int) -> None:
+    claimed = SimpleNamespace(privacy=said)
+    assert claimed_k(claimed) == k  # type: ignore[arg-type]
+    assert claimed_k(manifest(privacy={"k": 7})) == 7
+    assert claimed_k(None) == 0
