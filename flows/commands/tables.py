@@ -120,13 +120,16 @@ def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
         Screen(highlight=False).print(where)
 
 
-def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None:
-    """Draft a job file of several tables, one folder each, and print the findings."""
+def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool, accept: bool) -> None:
+    """Draft a job file of several tables, one folder each, and print the findings and questions."""
+    from rich.text import Text
+
     from schemas.errors.base import counted
     from tasks.planning.draft_text import next_commands_sentence
-    from tasks.relational.draft import draft_content, draft_tables, drafted_table_sentences
+    from tasks.relational.draft import draft_tables
+    from tasks.relational.draft_text import draft_content, drafted_table_sentences
 
-    drafted = draft_tables(folders, out)
+    drafted = draft_tables(folders, out, accept=accept)
     if as_json:
         print_json(draft_content(drafted, out))
         return
@@ -135,8 +138,12 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None
         screen.print(f"{name}: {sentence}")
     if drafted.ladders:
         screen.print(f"{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
+    for number, one in enumerate(drafted.questions, 1):
+        screen.print(Text(f"\n{number}. {one.question} {one.table}: {', '.join(one.columns)}"))
+        screen.print(f"   {'Accepted' if accept else 'Meanwhile, and safest'}: {one.safest}, {one.meaning}.")
+    decide = f"Decide on {counted(len(drafted.questions), 'question')}." if drafted.questions and not accept else "Read it."
     then = drafted.obstacle or next_commands_sentence(str(out))
-    screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. {then}")
+    screen.print(f"\n{out}: drafted from {counted(len(drafted.tables), 'table')}. {decide} {then}")
 
 
 def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *, as_json: bool) -> None:
