@@ -10,7 +10,6 @@ import typer
 
 from flows.commands.running import flow_of
 from flows.terminal.screen import Screen, print_json
-from schemas.errors.base import PrivacyError
 from schemas.errors.runners import RunnerName
 from schemas.reading.given_jobs import GivenJob
 
@@ -63,8 +62,8 @@ def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: 
         print_json(made.model_dump(mode="json"))
     else:
         Screen().print(plan_lines(made))
-    if made.refusal:
-        raise typer.Exit(PrivacyError.exit_code)
+    if made.exit_code:
+        raise typer.Exit(made.exit_code)
 
 
 def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> bool:
