@@ -100,23 +100,28 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
 
 
 def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
-    """Verify a release of several tables; print its report as JSON or write it to a folder, if asked."""
+    """Rebuild the report of a release of several tables after verifying all else of it.
+
+    It goes to a folder, back into the release if none is named, or is printed as JSON.
+    """
     from schemas.errors.base import VerificationError
-    from tasks.publication.staging import write_texts
+    from tasks.publication.staging import restore_documents, write_texts
     from tasks.relational.report import report_content, report_texts
     from tasks.relational.verified import verify_tables
     from tasks.store.files import open_folder
 
-    verified = verify_tables(None, release)
+    verified = verify_tables(None, release, report=False)
     manifest = verified.manifest
     if verified.recount is None:
         raise VerificationError(f"'{release}'", ["the manifest does not state enough to make its report again"])
+    written: list[Path] = []
+    if to or not as_json:
+        texts = report_texts(manifest)
+        written = write_texts(open_folder(to), texts) if to else restore_documents(release, manifest, texts)
     if as_json:
         print_json(report_content(manifest))
-    written = write_texts(open_folder(to), report_texts(manifest)) if to else []
-    if not as_json:
-        where = f"Made again from manifest.json: {' and '.join(map(str, written))}" if to else "The report is what its manifest says."
-        Screen(highlight=False).print(where)
+    else:
+        Screen(highlight=False).print(f"Made again from manifest.json: {' and '.join(map(str, written))}")
 
 
 def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool, accept: bool) -> None:
