@@ -12,7 +12,6 @@ from tests.conftest import CommandLine
 from tests.flows.relational.hospital import hospital_job, hospital_tables
 from tests.flows.relational.test_tables import resealed
 
-
 pytestmark = pytest.mark.ci
 
 
