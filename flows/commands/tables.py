@@ -66,32 +66,13 @@ def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: 
         raise typer.Exit(made.exit_code)
 
 
-def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> bool:
-    """Return whether a release is of several tables.
-
-    If the folder does not exist, the job decides, and its command reports the missing release.
-    """
-    from schemas.job.source import is_address
-    from schemas.reading.job_files import is_of_tables
-    from tasks.release.manifest import is_release_of_tables
-
-    if is_release_of_tables(Path(release)):
-        return True
-    return job is not None and (is_address(release) or not Path(release).is_dir()) and is_of_tables(job, settings)
-
-
 def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> bool:
     """Verify a release of several tables and print the result; return whether all it promises was counted."""
     from flows.terminal.tables import verified_summary
-    from flows.verification import verified_tables
-    from schemas.relational.tables_job import load_tables_job
+    from flows.verification import verified_release_of_tables
     from tasks.relational.verified import figures_of_tables
-    from tasks.release.signatures import read_public_key
-    from tasks.verification.published_releases import release_folder
 
-    loaded = load_tables_job(job, settings) if job else None
-    with release_folder(release) as folder:
-        verified = verified_tables(loaded, folder, read_public_key(key) if key else None, release)
+    verified = verified_release_of_tables(release, job, settings, key)
     if as_json:
         print_json(figures_of_tables(verified))
     else:
