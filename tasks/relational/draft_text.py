@@ -1,4 +1,4 @@
-"""Text and questions of a drafted job of several tables: YAML with names, proposals and comments, but no cell values."""
+"""Text and questions of a drafted job of several tables, without cell values."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ class TableQuestion(NamedTuple):
 
 
 def _questions_of(table: DraftedTable) -> list[Question]:
-    """Return the questions about a table: of roles, but for key and references, and of rows that refer to nothing."""
+    """Return the questions about a table.
+
+    They are of roles, but for key and references, and of rows that refer to nothing.
+    """
     roles = [(one, drafted_role(table, one)) for one in table.proposals]
     asked = list(questions_of([replace(one, role=role) for one, role in roles if role not in {"key", "reference"}]))
     if table.orphans:
@@ -215,7 +218,7 @@ def drafted_role(table: DraftedTable, proposal: Proposal) -> str:
 
 
 def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
-    """Return the draft as JSON content: keys, references and roles of all tables and questions, but no values."""
+    """Return the draft as JSON content: keys, references, roles and questions, but no values."""
     tables = {
         table.name: {
             "key": table.key or None,

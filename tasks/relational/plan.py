@@ -128,7 +128,10 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
 
 
 def _expected(histories: HistoryTables, release: str, *, quick: bool) -> tuple[ExpectedTables | None, SkaldError | None]:
-    """Return what a run would publish, or the error with which it would be refused; of a quick plan its size alone."""
+    """Return what a run would publish, or the error with which it would be refused.
+
+    Of a quick plan only the size of the lattice is looked at.
+    """
     try:
         if not histories.job.is_local:
             searched_lattice(histories)

@@ -53,7 +53,10 @@ def release_folder(release: str) -> Iterator[Path]:
 
 
 def is_of_several_tables(release: str) -> bool:
-    """Return whether a folder or an address holds a release of several tables; of an address its manifest alone is read."""
+    """Return whether a folder or an address holds a release of several tables.
+
+    Of an address the manifest alone is read.
+    """
     if not is_address(release):
         return is_release_of_tables(Path(release))
     return not address_faults(release) and is_manifest_of_tables(Bucket(release.rstrip("/")).read(MANIFEST, MOST_BYTES) or b"")

@@ -53,9 +53,9 @@ class TableSet:
         return {name: table.table for name, table in self.tables.items()}
 
     def with_tokens(self) -> TableSet:
-        """Give a token to every key of the unit without one, if the job has a vault; return the tables with the vault's id.
+        """Give a token to every key of the unit without one; return the tables with the vault's id.
 
-        A vault gets its id with its first tokens. So the release's id, which follows from it, is to be made again.
+        Nothing happens where the job has no vault. A vault gets its id with its first tokens. So the release's id, which follows from it, is to be made again.
         """
         unit = self.job.tree.unit
         if lasting_key(self.job) is None:

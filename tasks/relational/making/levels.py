@@ -158,7 +158,7 @@ def lattice_of_tables(given: HistoryTables) -> Lattice:
 
 
 def searched_lattice(given: HistoryTables) -> Lattice:
-    """Return the lattice of all tables; raise ``LatticeSizeError`` if it has too many nodes to be searched."""
+    """Return the lattice of all tables; raise ``LatticeSizeError`` if it has too many nodes."""
     lattice = lattice_of_tables(given)
     if lattice.nodes > LARGEST:
         raise LatticeSizeError.too_many_nodes(lattice.nodes, LARGEST)
