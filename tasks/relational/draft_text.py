@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
 from schemas.errors.base import listed
 from schemas.relational.tree import TableTree
@@ -100,7 +101,7 @@ def _questions_of(table: DraftedTable) -> list[Question]:
     They are of roles, but for key and references, and of rows that refer to nothing.
     """
     roles = [(one, drafted_role(table, one)) for one in table.proposals]
-    asked = list(questions_of([replace(one, role=role) for one, role in roles if role not in {"key", "reference"}]))
+    asked = list(questions_of([replace(one, role=cast(Role, role)) for one, role in roles if role not in {"key", "reference"}]))
     if table.orphans:
         asked.append(Question(tuple(table.references), ORPHANS, "drop", "they are left out and counted; 'refuse' ends the run"))
     return asked

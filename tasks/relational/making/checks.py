@@ -55,7 +55,8 @@ class TableSet:
     def with_tokens(self) -> TableSet:
         """Give a token to every key of the unit without one; return the tables with the vault's id.
 
-        Nothing happens where the job has no vault. A vault gets its id with its first tokens. So the release's id, which follows from it, is to be made again.
+        Nothing happens where the job has no vault. A vault gets its id with its first tokens, and the release's id follows from it: that
+        is to be made again.
         """
         unit = self.job.tree.unit
         if lasting_key(self.job) is None:
