@@ -13,17 +13,20 @@ import typer
 from pydantic import BaseModel
 
 from flows.cli import app
+from schemas.job.attacks import AttackBasis, AttackFigures
 from schemas.job.formats import FORMATS, SourceFormat
-from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
 from schemas.job.policy import Policy
 from schemas.job.privacy import SUPPRESSIONS
+from schemas.job.publish import ColumnPublication
 from schemas.reading.registry import Schemas
 from schemas.registry.hierarchy_kinds import HIERARCHIES
 from schemas.registry.privacy_kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
 from schemas.registry.treatment_kinds import TREATMENTS
+from schemas.relational.manifest import ReleasedPersons, ReleasedTable, TablesLoss, TablesManifest
+from schemas.relational.tables_job import jobs_json_schema
 from schemas.release.figures import Together
-from schemas.release.increments import Increment, Joined, Overlap
+from schemas.release.increments import Increment, Joined, Overlap, PersonsOverlap
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
 
@@ -35,6 +38,7 @@ NOTE = "% Made from the code when the documentation is built; changes here are l
 def places() -> dict[str, str]:
     """Return where each model stands in a job."""
     return {
+        "Job": "The whole job",
         "PrivacyFloor": "privacy",
         "SuppressionCeiling": "suppression",
         "Source": "source",
@@ -50,6 +54,15 @@ def places() -> dict[str, str]:
         "Fragments": "method: fragments",
         "Identifier": "columns.identifiers",
         "Secret": "key, vault",
+        "TablesJob": "A job of several tables",
+        "TableSpec": "tables: a table",
+        "RowsBound": "tables: rows",
+        "TableColumns": "tables: columns",
+        "TablesPrivacy": "privacy, of several tables",
+        "KnownRows": "privacy.knows, of several tables",
+        "TablesSuppression": "suppression, of several tables",
+        "TablesMethod": "method: skald, of several tables",
+        "PersonsMethod": "method: mondrian, of several tables",
         **{f"{kind.title()}Settings": f"treatment: {kind}: settings" for kind in TREATMENTS},
         **{model.__name__: f"treatment: {kind}" for kind, model in Schemas(TREATMENTS).items()},
         **{model.__name__: f"hierarchy: {kind}" for kind, model in Schemas(HIERARCHIES).items()},
@@ -59,12 +72,13 @@ def places() -> dict[str, str]:
 
 def write_pages(folder: Path) -> None:
     """Write the reference into a folder; a page that is as it should be is not touched, so that it is not built again."""
+    schema = jobs_json_schema()
     pages = {
-        "job.md": job_page(),
+        "job.md": job_page(schema),
         "commands.md": commands_page(),
         "manifest.md": manifest_page(),
         "policy.md": policy_page(),
-        "job.schema.json": json.dumps(job_json_schema(), indent=2) + "\n",
+        "job.schema.json": json.dumps(schema, indent=2) + "\n",
     }
     folder.mkdir(exist_ok=True)
     for name, text in pages.items():
@@ -73,21 +87,22 @@ def write_pages(folder: Path) -> None:
             path.write_text(text, "utf-8")
 
 
-def job_page() -> str:
-    """Return the page of all keys of a job."""
-    schema = job_json_schema()
+def job_page(schema: Schema | None = None) -> str:
+    """Return the page of all keys of a job of one table, and then of those that a job of several tables adds."""
+    definitions = (schema or jobs_json_schema())["$defs"]
     parts = [
         NOTE,
         "# The job file\n\n",
         "Every key that a job may have. A key without a default must be given, unless its text says what happens otherwise.\n"
-        "Unknown keys are refused with the nearest right spelling.\n\n"
+        "Unknown keys are refused with the nearest right spelling. A job of several tables (`version: 2`) has keys of its own,\n"
+        "in the sections from [that job](#job-tablesjob) on.\n\n"
         "Editors that know JSON Schema complete and check a job as it is typed: write\n"
         "`skald schema --to job.schema.json` and put `# yaml-language-server: $schema=job.schema.json` on the first line of the job\n"
         "({download}`the same file <job.schema.json>`).\n\n",
-        *_section("Job", schema, "The whole job"),
     ]
-    for name in _in_order(schema):
-        parts += _section(name, schema["$defs"][name], places().get(name, name))
+    of_one = _in_order({"$ref": "#/$defs/Job", "$defs": definitions})
+    for name in dict.fromkeys([*of_one, *_in_order({"$ref": "#/$defs/TablesJob", "$defs": definitions})]):
+        parts += _section(name, definitions[name], places().get(name, name))
         parts += [text() for model, text in NAMED.items() if model == name]
     return "".join(parts)
 
@@ -230,7 +245,20 @@ def policy_page() -> str:
 def manifest_page() -> str:
     """Return the page of a manifest's fields."""
     head = "# The manifest\n\n`manifest.json` says what a release is and what was measured: counts, names, digests, no cell value.\n\n"
-    models = (Manifest, Terms, QidTerms, LatticeFigures, Increment, Overlap, Joined, Together)
+    of_one = (
+        Manifest,
+        Terms,
+        QidTerms,
+        LatticeFigures,
+        Increment,
+        Overlap,
+        Joined,
+        Together,
+        ColumnPublication,
+        AttackFigures,
+        AttackBasis,
+    )
+    models = (*of_one, TablesManifest, ReleasedPersons, ReleasedTable, TablesLoss, PersonsOverlap)
     return NOTE + head + "".join(_fields(model) for model in models)
 
 

@@ -29,6 +29,9 @@ def tables(job: TablesJob) -> PublishedTables:
         with run.phase("phase 1: rows"):
             carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
             check_relations(carried)
+        # Not before data and job are found to fit: a token that is given stays given.
+        carried = carried.with_tokens()
+        release = tables_release_id(run, job, carried.sources)
         with run.phase("phase 2: histories"):
             outcome, released = choose_release(align_rows(link_rows(carried)), release)
         with run.phase("phase 3: tables"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,9 @@ from core.recount.people import share_at_most
 from core.recount.risk import population_risk_of_files
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import Job
+from schemas.job.source import is_address
+from schemas.reading.given_jobs import GivenJob
+from schemas.reading.job_files import is_of_tables
 from schemas.release.figures import KINDS
 from schemas.release.increments import joint_warnings
 from tasks.composition.release_history import people_of_release, seal_of_release
@@ -19,7 +23,7 @@ from tasks.recount.original import Original
 from tasks.release.signatures import read_public_key
 from tasks.store.store import Store
 from tasks.store.work import read_only_store
-from tasks.verification.published_releases import newer_releases, release_folder
+from tasks.verification.published_releases import is_of_several_tables, newer_releases, release_folder
 from tasks.verification.release import VerificationContext, Verified, verify_published
 
 if TYPE_CHECKING:
@@ -53,6 +57,36 @@ def verified_release(job: Job | None, release: str, key: Path | None, original: 
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)
     return replace(verified, notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])))
+
+
+def is_about_tables(release: str, job: Path | GivenJob | None, settings: Sequence[str]) -> bool:
+    """Return whether a folder or address holds a release of several tables.
+
+    If there is no release, the job decides, and its verification reports the missing release.
+    """
+    if is_of_several_tables(release):
+        return True
+    return job is not None and (is_address(release) or not Path(release).is_dir()) and is_of_tables(job, settings)
+
+
+def verified_release_of_tables(release: str, job: Path | GivenJob | None, settings: Sequence[str], key: Path | None) -> VerifiedTables:
+    """Verify a release of several tables, as ``verified_tables`` does.
+
+    Args:
+        release: Folder, or address in an object store.
+        job: The job whose promise is checked, if it is at hand.
+        settings: What replaced settings of it.
+        key: File of the public key that must have signed it.
+
+    Raises:
+        SkaldError: anything is not as it was published, or cannot be read.
+    """
+    from schemas.relational.tables_job import load_tables_job  # noqa: PLC0415 - what releases of one table do without
+
+    loaded = load_tables_job(job, settings) if job is not None else None
+    trusted = read_public_key(key) if key else None
+    with release_folder(release) as folder:
+        return verified_tables(loaded, folder, trusted, release)
 
 
 def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = None, location: str = "") -> VerifiedTables:

@@ -26,7 +26,7 @@ def attack(
     Exits with 0 if nothing is to be refused, and with 4 if the release does not verify. Exits with 3 if an attack wins more than the job
     accepts and the job or the policy says to refuse that. The figures follow from the source: do not hand them on with the release.
     """
-    from flows.commands.tables import is_about_tables
+    from flows.verification import is_about_tables
     from schemas.job.job import load_job
 
     if is_about_tables(release, job, settings or ()):

@@ -65,7 +65,7 @@ def init(
     if source and len(source) > 1 and all(Path(one).is_dir() for one in source):
         from flows.commands.tables import init_of_tables
 
-        return init_of_tables([Path(one) for one in source], out, as_json=as_json)
+        return init_of_tables([Path(one) for one in source], out, as_json=as_json, accept=accept)
     if types and source and not source[0].startswith(DATABASE):
         raise typer.BadParameter("--type is for PostgreSQL; other sources say their types, and those of CSV are found")
     named = {column: dtype for column, _, dtype in (one.rpartition("=") for one in types or ())}

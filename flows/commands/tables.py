@@ -10,7 +10,6 @@ import typer
 
 from flows.commands.running import flow_of
 from flows.terminal.screen import Screen, print_json
-from schemas.errors.base import PrivacyError
 from schemas.errors.runners import RunnerName
 from schemas.reading.given_jobs import GivenJob
 
@@ -63,36 +62,17 @@ def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: 
         print_json(made.model_dump(mode="json"))
     else:
         Screen().print(plan_lines(made))
-    if made.refusal:
-        raise typer.Exit(PrivacyError.exit_code)
-
-
-def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> bool:
-    """Return whether a release is of several tables.
-
-    If the folder does not exist, the job decides, and its command reports the missing release.
-    """
-    from schemas.job.source import is_address
-    from schemas.reading.job_files import is_of_tables
-    from tasks.release.manifest import is_release_of_tables
-
-    if is_release_of_tables(Path(release)):
-        return True
-    return job is not None and (is_address(release) or not Path(release).is_dir()) and is_of_tables(job, settings)
+    if made.exit_code:
+        raise typer.Exit(made.exit_code)
 
 
 def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> bool:
     """Verify a release of several tables and print the result; return whether all it promises was counted."""
     from flows.terminal.tables import verified_summary
-    from flows.verification import verified_tables
-    from schemas.relational.tables_job import load_tables_job
+    from flows.verification import verified_release_of_tables
     from tasks.relational.verified import figures_of_tables
-    from tasks.release.signatures import read_public_key
-    from tasks.verification.published_releases import release_folder
 
-    loaded = load_tables_job(job, settings) if job else None
-    with release_folder(release) as folder:
-        verified = verified_tables(loaded, folder, read_public_key(key) if key else None, release)
+    verified = verified_release_of_tables(release, job, settings, key)
     if as_json:
         print_json(figures_of_tables(verified))
     else:
@@ -101,32 +81,40 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
 
 
 def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
-    """Verify a release of several tables; print its report as JSON or write it to a folder, if asked."""
+    """Rebuild the report of a release of several tables after verifying all else of it.
+
+    It goes to a folder, back into the release if none is named, or is printed as JSON.
+    """
     from schemas.errors.base import VerificationError
-    from tasks.publication.staging import write_texts
+    from tasks.publication.staging import restore_documents, write_texts
     from tasks.relational.report import report_content, report_texts
     from tasks.relational.verified import verify_tables
     from tasks.store.files import open_folder
 
-    verified = verify_tables(None, release)
+    verified = verify_tables(None, release, report=False)
     manifest = verified.manifest
     if verified.recount is None:
         raise VerificationError(f"'{release}'", ["the manifest does not state enough to make its report again"])
+    written: list[Path] = []
+    if to or not as_json:
+        texts = report_texts(manifest)
+        written = write_texts(open_folder(to), texts) if to else restore_documents(release, manifest, texts)
     if as_json:
         print_json(report_content(manifest))
-    written = write_texts(open_folder(to), report_texts(manifest)) if to else []
-    if not as_json:
-        where = f"Made again from manifest.json: {' and '.join(map(str, written))}" if to else "The report is what its manifest says."
-        Screen(highlight=False).print(where)
+    else:
+        Screen(highlight=False).print(f"Made again from manifest.json: {' and '.join(map(str, written))}")
 
 
-def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None:
-    """Draft a job file of several tables, one folder each, and print the findings."""
+def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool, accept: bool) -> None:
+    """Draft a job file of several tables, one folder each, and print the findings and questions."""
+    from rich.text import Text
+
     from schemas.errors.base import counted
     from tasks.planning.draft_text import next_commands_sentence
-    from tasks.relational.draft import draft_content, draft_tables, drafted_table_sentences
+    from tasks.relational.draft import draft_tables
+    from tasks.relational.draft_text import draft_content, drafted_table_sentences
 
-    drafted = draft_tables(folders, out)
+    drafted = draft_tables(folders, out, accept=accept)
     if as_json:
         print_json(draft_content(drafted, out))
         return
@@ -135,8 +123,12 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None
         screen.print(f"{name}: {sentence}")
     if drafted.ladders:
         screen.print(f"{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
+    for number, one in enumerate(drafted.questions, 1):
+        screen.print(Text(f"\n{number}. {one.question} {one.table}: {', '.join(one.columns)}"))
+        screen.print(f"   {'Accepted' if accept else 'Meanwhile, and safest'}: {one.safest}, {one.meaning}.")
+    decide = f"Decide on {counted(len(drafted.questions), 'question')}." if drafted.questions and not accept else "Read it."
     then = drafted.obstacle or next_commands_sentence(str(out))
-    screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. {then}")
+    screen.print(f"\n{out}: drafted from {counted(len(drafted.tables), 'table')}. {decide} {then}")
 
 
 def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *, as_json: bool) -> None:

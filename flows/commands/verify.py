@@ -29,9 +29,8 @@ def verify(
     Exits with 0 if all that was promised holds, and with 4 if anything is not as it was published. Exits with 5 if nothing speaks against
     it, but k, l or t could not be counted as it was promised; what was not is said first.
     """
-    from flows.commands.tables import is_about_tables
     from flows.terminal.runs import verification_summary
-    from flows.verification import figures_of, verified_release
+    from flows.verification import figures_of, is_about_tables, verified_release
     from schemas.job.job import load_job
 
     if is_about_tables(release, job, settings or ()):

@@ -117,17 +117,12 @@ def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: 
     """
 
     def made() -> dict[str, Any]:
-        from flows.verification import figures_of, verified_release, verified_tables
+        from flows.verification import figures_of, is_about_tables, verified_release, verified_release_of_tables
         from schemas.job.job import load_job
-        from tasks.release.manifest import is_release_of_tables
+        from tasks.relational.verified import figures_of_tables
 
-        if is_release_of_tables(Path(release)):
-            from schemas.relational.tables_job import load_tables_job
-            from tasks.relational.verified import figures_of_tables
-            from tasks.release.signatures import read_public_key
-
-            of_tables = load_tables_job(job, settings) if job is not None else None
-            return figures_of_tables(verified_tables(of_tables, Path(release), read_public_key(key) if key else None))
+        if is_about_tables(release, job, settings):
+            return figures_of_tables(verified_release_of_tables(release, job, settings, key))
         return figures_of(verified_release(load_job(job, settings) if job is not None else None, release, key))
 
     return run_as_guest(made)

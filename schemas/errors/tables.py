@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import PrivacyError, SourceError, counted, listed, shown_path
+from schemas.errors.base import PrivacyError, SkaldError, SourceError, counted, listed, shown_path
 
 
 class FrameError(SourceError):
@@ -152,16 +152,23 @@ class HistoryError(PrivacyError):
         return cls(f"The best levels would leave out all {counted(persons, 'person')}. Lower suppression.limit; nothing was published.")
 
     @classmethod
-    def too_many_nodes(cls, nodes: int, most: int) -> HistoryError:
-        """Lattice of all tables has too many nodes to search."""
-        return cls(f"The lattice of all tables has {nodes:,} nodes, and {most:,} can be searched. Give hierarchies fewer levels.")
-
-    @classmethod
     def memory_too_small_for_persons(cls, persons: int, needed: int) -> HistoryError:
         """Memory is too small for a few numbers per person."""
         return cls(
             f"{counted(persons, 'person')} take about {needed // 1_000_000 + 1:,} MB, a few numbers for each. Raise memory; nothing was "
             "published."
+        )
+
+
+class LatticeSizeError(SkaldError):
+    """Raised when the lattice of several tables is too large to be searched, whatever the data would keep."""
+
+    @classmethod
+    def too_many_nodes(cls, nodes: int, most: int) -> LatticeSizeError:
+        """There are more nodes than are searched."""
+        return cls(
+            f"The lattice of all tables has {nodes:,} nodes, and at most {most:,} are searched. Name fewer quasi-identifiers, give "
+            "hierarchies fewer levels, or write method: {name: mondrian}; nothing was published."
         )
 
 

@@ -40,12 +40,13 @@ class ReleasedTable(FrozenModel):
 
     Attributes:
         records: Rows of the source: those that are released, withheld, suppressed and orphans together; null of every table where fewer
-            than k persons are left out, where fewer than k of those left out have rows of it, and where ``withheld`` is null.
+            than k persons are left out, where fewer than k of those left out have rows of it, and where ``withheld`` or ``orphans`` is
+            null.
         released: Rows in the data files.
         withheld: Rows of persons who are published that are not, because the job bounds them or to bring histories to k; null where
             fewer than k persons lost any.
-        suppressed: Rows of persons who are left out; null where ``records`` is.
-        orphans: Rows whose reference finds nobody.
+        suppressed: Rows of persons who are left out; null where ``records`` is, unless that is for ``orphans`` alone.
+        orphans: Rows whose reference finds nobody; null where these are fewer than k.
         levels: Level by quasi-identifier; null where rows have labels of several levels.
     """
 
@@ -53,16 +54,18 @@ class ReleasedTable(FrozenModel):
     released: int
     withheld: int | None
     suppressed: int | None
-    orphans: int
+    orphans: int | None
     levels: dict[str, int | None]
 
     @property
     def stated_records(self) -> int:
         """Number of rows in the source, as far as it is stated.
 
-        Else it is that of rows that are released, of those that are withheld if that is stated, and of orphans.
+        Else it is that of rows that are released, and of those that are withheld, suppressed and orphans as far as these are stated.
         """
-        return self.released + (self.withheld or 0) + self.orphans if self.records is None else self.records
+        if self.records is not None:
+            return self.records
+        return self.released + (self.withheld or 0) + (self.suppressed or 0) + (self.orphans or 0)
 
 
 class TablesLoss(FrozenModel):

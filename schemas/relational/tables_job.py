@@ -48,7 +48,8 @@ KEY_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "string", "minLength": 1}, {"ty
 class TableColumns(Columns):
     """The roles of a table's columns.
 
-    Columns of its key and references need no role.
+    Columns of its key and references need no role. The keys ``person``, ``most_records``, ``linkable`` and ``accept_untreated`` are for
+    jobs of one table.
     """
 
     quasi_identifiers: list[QuasiIdentifier] = Field(default_factory=list)

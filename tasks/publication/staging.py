@@ -118,12 +118,16 @@ def restore_report(release: Path, report: Report) -> list[Path]:
 
     Raises ``ListedReportError`` if the manifest lists a report of other bytes; one that lists none allows any.
     """
-    manifest = read_manifest(release)
+    return restore_documents(release, read_manifest(release), _texts(report))
+
+
+def restore_documents(release: Path, manifest: Manifest | TablesManifest | None, texts: Mapping[str, str]) -> list[Path]:
+    """Write rebuilt documents into a release, return the files; raise if its manifest lists others."""
     listed = manifest.listed if manifest and manifest.documents else {}
-    made = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in _texts(report).items()}
+    made = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     if any(listed.get(name, digest) != digest for name, digest in made.items()):
         raise ListedReportError.differs(str(release))
-    return write_report(release, report)
+    return write_texts(release, texts)
 
 
 def _texts(report: Report) -> dict[str, str]:

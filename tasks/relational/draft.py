@@ -6,91 +6,36 @@ Keys and references are guessed from names and from the inclusion of values, rol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
 
-from core.formats.proposals import Proposal, propose_role
+from core.formats.proposals import propose_role
 from schemas.errors.base import JobError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft import GUESSED_VALUES, drafted_k, with_guessed_quasi_identifiers
-from tasks.planning.draft_text import next_commands_sentence, normalise_words, obstacle_sentence, type_of_texts, yaml_name
+from tasks.planning.draft_text import type_of_texts, yaml_name
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
-from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft, profile_source
+from tasks.planning.open_sources import SourceOptions, open_for_draft, profile_source
 from tasks.planning.profiles import planning_connection
+from tasks.relational.draft_text import LIMIT, DraftedTable, DraftedTables, drafted_tables_text, has_known
 from tasks.relational.row_bounds import RowsOfPersons
 from tasks.store.database import literal, quote
 from tasks.store.files import USER_UMASK, write_atomically
 
 INCLUDED = 0.95
 """Which share of a column's values must be keys of another table, so that it is taken for a reference."""
-LIMIT, LIMIT_OF_ROWS = 0.02, 0.1
-"""The shares of persons and rows that the job may leave out."""
 KEY_KINDS = ("integer", "text")
 
 
-@dataclass
-class DraftedTable:
-    """One table of a drafted job.
-
-    Attributes:
-        name: The folder's name.
-        source: What the job says under ``source``.
-        relation: What DuckDB reads it as.
-        proposals: A role for each column.
-        rows: How many there are.
-        unique: Columns without nulls in which no value repeats.
-        key: The column that names a row; empty where none does.
-        references: The table that each column refers to.
-        orphans: Whether some values of a reference find no row.
-        most_rows: How many rows of a person the job keeps; None where they are not bounded.
-    """
-
-    name: str
-    source: str
-    relation: str
-    proposals: list[Proposal]
-    rows: int
-    unique: list[str] = field(default_factory=list)
-    key: str = ""
-    references: dict[str, str] = field(default_factory=dict)
-    orphans: bool = False
-    most_rows: int | None = None
-
-
-@dataclass(frozen=True)
-class DraftedTables:
-    """A drafted job of several tables.
-
-    Attributes:
-        tables: In the order of the job, the unit first.
-        tree: Which hangs from which.
-        ladders: The hierarchy files that were written.
-    """
-
-    tables: tuple[DraftedTable, ...]
-    tree: TableTree
-    ladders: tuple[Path, ...]
-
-    @property
-    def obstacle(self) -> str:
-        """Why the job does not run yet, in a sentence; empty if it does."""
-        return _obstacle(self.tables)
-
-
-def _obstacle(tables: Sequence[DraftedTable]) -> str:
-    persons = tables[0].rows
-    return obstacle_sentence(persons, drafted_k(persons), "person", coarsened=_has_known(tables))
-
-
-def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
+def draft_tables(folders: Sequence[Path], out: Path, *, accept: bool = False) -> DraftedTables:
     """Draft a job of several tables; write it to a file that must not exist, and its hierarchy files.
 
     Args:
         folders: A folder for each table, after which it is called.
         out: The job file; one that exists stays as it is.
+        accept: Whether every question is answered with its safest answer.
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
@@ -118,8 +63,9 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
         _some_known_of_tables(tables, tree)
         _bound_rows(connection, tables, tree)
     ordered = sorted(tables, key=lambda table: len(tree.chains[table.name]))
-    write_atomically(out, lambda part: part.write_text(_text(ordered, tree, out), "utf-8"), 0o666 & ~USER_UMASK)
-    return DraftedTables(tuple(ordered), tree, tuple(ladders))
+    drafted = DraftedTables(tuple(ordered), tree, tuple(ladders), accept)
+    write_atomically(out, lambda part: part.write_text(drafted_tables_text(drafted, out), "utf-8"), 0o666 & ~USER_UMASK)
+    return drafted
 
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
@@ -179,7 +125,7 @@ def _some_known_of_tables(tables: Sequence[DraftedTable], tree: TableTree) -> No
     """
     near = sorted(tables, key=lambda table: len(tree.chains[table.name]))
     for table, values in ((table, values) for values in GUESSED_VALUES for table in near):
-        if _has_known(tables):
+        if has_known(tables):
             return
         linking = {table.key, *table.references}
         named = {
@@ -187,11 +133,6 @@ def _some_known_of_tables(tables: Sequence[DraftedTable], tree: TableTree) -> No
             for one in with_guessed_quasi_identifiers([one for one in table.proposals if one.profile.name not in linking], values)
         }
         table.proposals = [named.get(one.profile.name, one) for one in table.proposals]
-
-
-def _has_known(tables: Sequence[DraftedTable]) -> bool:
-    """Return whether any table has a quasi-identifier."""
-    return any(drafted_role(table, proposal) == "quasi_identifier" for table in tables for proposal in table.proposals)
 
 
 def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable], tree: TableTree) -> None:
@@ -248,119 +189,3 @@ def _included(connection: duckdb.DuckDBPyConnection, table: DraftedTable, column
         return 0.0
     share = there / values if values else 0.0
     return share if share >= INCLUDED else 0.0
-
-
-def _text(tables: Sequence[DraftedTable], tree: TableTree, out: Path) -> str:
-    lines = [
-        f"# A first job of {len(tables)} tables, drafted from names and counts.",
-        f"# {_obstacle(tables) or 'It runs as it is.'} Read every line all the same: a proposal is a guess.",
-        f"# {next_commands_sentence(' '.join(out.name.split()))}",
-        "",
-        "version: 2",
-        f"name: {yaml_name(job_name(out))}",
-        "tables:",
-    ]
-    for table in tables:
-        lines += _table_lines(table, is_unit=table.name == tree.unit)
-    lines += [
-        "",
-        "# Every history, of all tables joined, is shared by at least k persons.",
-        f"privacy: {{k: {drafted_k(tables[0].rows)}, knows: all}}",
-        "# The share of persons who may be left out, and of the other tables' rows that may be withheld of those who stay.",
-        f"suppression: {{limit: {LIMIT}, rows: {LIMIT_OF_ROWS}}}",
-    ]
-    if any(table.orphans for table in tables):
-        lines += [
-            "# Some rows refer to rows that are not there. DECIDE: refuse, or drop, which leaves them out and counts them.",
-            "orphans: drop",
-        ]
-    return (
-        "\n".join([*lines, "method: {name: skald, objective: gcp}", "memory: 1GB", f"target: {yaml_name('releases/' + job_name(out))}"])
-        + "\n"
-    )
-
-
-def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
-    lines = [f"  {yaml_name(table.name)}:{'  # the unit: a row for each person' if is_unit else ''}", f"    source: {table.source}"]
-    lines += [f"    key: {yaml_name(table.key)}"] if table.key else []
-    if table.references:
-        shown = ", ".join(f"{yaml_name(column)}: {yaml_name(other)}" for column, other in table.references.items())
-        lines.append(f"    references: {{{shown}}}  # by their names and values")
-    if not is_unit:
-        bounded = f"rows: {{most: {table.most_rows}}}" if table.most_rows else "# rows: {most: 20}"
-        lines.append(f"    {bounded}  # bounds the rows of a person: many rows set people apart")
-    coarsened, named, guarded, others, kept_back = (
-        [one for one in table.proposals if drafted_role(table, one) == role]
-        for role in ("quasi_identifier", "identifier", "sensitive", "insensitive", "withheld")
-    )
-    lines.append("    columns:")
-    lines += [f"      identifiers: {_names(named)}"]
-    lines += [f"      withheld:{'' if kept_back else ' []'}"]
-    lines += [f"        - {yaml_name(one.profile.name)}  # {one.reason}" for one in kept_back]
-    lines += [f"      quasi_identifiers:{'' if coarsened else ' []'}"]
-    for one in coarsened:
-        why = "; ".join(part for part in (f"DECIDE: {one.reason}" if one.question else one.reason, one.hint) if part)
-        lines.append(
-            f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}{normalise_words(one.normalise)}}}  # {why}"
-        )
-    return [*lines, *_published_lines("sensitive", guarded), *_published_lines("insensitive", others)]
-
-
-def _published_lines(role: str, proposals: Sequence[Proposal]) -> list[str]:
-    """Return the YAML lines of the published columns of one role, each with its proposed treatment."""
-    if not proposals:
-        return [f"      {role}: []"]
-    lines = [f"      {role}:  # every value is that of at least k persons (shared), others on a grid, 'other' or withheld"]
-    for one in proposals:
-        name = yaml_name(one.profile.name)
-        lines.append(
-            f"        - {name if one.publish_setting is None else f'{{name: {name}, publish: {one.publish_setting}}}'}  # {one.reason}"
-        )
-    return lines
-
-
-def drafted_role(table: DraftedTable, proposal: Proposal) -> str:
-    """Return the role of a column in the drafted job."""
-    if proposal.profile.name == table.key:
-        return "key"
-    if proposal.profile.name in table.references:
-        return "reference"
-    if proposal.role == "quasi_identifier" and proposal.hierarchy:
-        return "quasi_identifier"
-    if proposal.role in {"identifier", "key"}:
-        return "identifier"
-    if proposal.role in {"insensitive", "weight"}:
-        return "insensitive"
-    return "sensitive" if proposal.role == "sensitive" else "withheld"
-
-
-def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
-    """Return the draft as JSON content: keys, references and roles of all tables, but no values."""
-    tables = {
-        table.name: {
-            "key": table.key or None,
-            "references": table.references,
-            "rows": table.rows,
-            "columns": [
-                {"name": one.profile.name, "role": role, "confidence": one.confidence, "because": one.reason}
-                | ({"publish": one.publish_setting} if one.publish_setting and role in {"sensitive", "insensitive"} else {})
-                for one in table.proposals
-                for role in [drafted_role(table, one)]
-            ],
-        }
-        for table in drafted.tables
-    }
-    return {"unit": drafted.tree.unit, "tables": tables, "job": str(out)}
-
-
-def _names(proposals: Sequence[Proposal]) -> str:
-    return f"[{', '.join(yaml_name(one.profile.name) for one in proposals)}]"
-
-
-def drafted_table_sentences(drafted: DraftedTables) -> Mapping[str, str]:
-    """Return one sentence on each drafted table, by name: its role, key and number of rows."""
-    found = {}
-    for table in drafted.tables:
-        role = "the unit" if table.name == drafted.tree.unit else f"refers to {listed(table.references.values())}"
-        found[table.name] = f"{role}, key {table.key or 'none'}, {table.rows:,} rows looked at"
-    return found

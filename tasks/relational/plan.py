@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from core.relational.histories import failing_persons
-from schemas.errors.base import PrivacyError
+from schemas.errors.base import PrivacyError, SkaldError
+from schemas.errors.tables import LatticeSizeError
 from schemas.job.publish import EXACT, treatment_sentence
 from schemas.reading.model import FrozenModel
 from schemas.relational.table_jobs import unit_key_words
@@ -11,7 +12,7 @@ from schemas.relational.tables_job import TablesJob
 from tasks.publication.target import job_target
 from tasks.relational.forecast import ExpectedTables, expected_tables
 from tasks.relational.making.checks import TableSet, check_types
-from tasks.relational.making.levels import history_numbers, lattice_of_tables
+from tasks.relational.making.levels import history_numbers, lattice_of_tables, searched_lattice
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import HistoryTables, align_rows
 from tasks.relational.making.reading import encode_rows, open_tables, read_tables
@@ -51,6 +52,7 @@ class TablesPlan(FrozenModel):
         below_k: Persons whose history as it is fewer than k share; null where it was not counted.
         expected: What the run would publish; null where that was not counted, or where it would be refused.
         refusal: Why the run would publish nothing, in its own words; null where it would.
+        exit_code: With which the run would end for that; 0 where there is no refusal.
         memory: Bytes.
         pseudonyms: What the unit's key would be published as, in words, where its pseudonyms are those of other releases too.
     """
@@ -66,6 +68,7 @@ class TablesPlan(FrozenModel):
     below_k: int | None
     expected: ExpectedTables | None
     refusal: str | None
+    exit_code: int
     memory: int
     pseudonyms: dict[str, str] = {}
 
@@ -75,7 +78,8 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
 
     Args:
         job: The job.
-        quick: Leaves out what the run would publish and how many histories are rare, for which histories are counted.
+        quick: Leaves out what the run would publish and how many histories are rare, for which histories are counted. Of refusals it
+            knows that of a lattice too large to be searched.
     """
     tree = job.tree
     with open_tables(job) as run:
@@ -88,7 +92,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
         finest = tuple(histories.hierarchy(axis).least for axis in histories.lattice_axes)
         below = None if quick else failing_persons(history_numbers(histories, finest), job.privacy.k)
         release = tables_release_id(run, job, sources)
-        expected, refusal = (None, None) if quick else _expected(histories, release)
+        expected, refusal = _expected(histories, release, quick=quick)
         planned = {
             name: PlannedTable(
                 rows=table.rows,
@@ -116,15 +120,21 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
             nodes=nodes,
             below_k=below,
             expected=expected,
-            refusal=refusal,
+            refusal=str(refusal) if refusal else None,
+            exit_code=refusal.exit_code if refusal else 0,
             memory=job.memory,
             pseudonyms=unit_key_words(job),
         )
 
 
-def _expected(histories: HistoryTables, release: str) -> tuple[ExpectedTables | None, str | None]:
-    """Return what a run would publish, or the message with which it would be refused."""
+def _expected(histories: HistoryTables, release: str, *, quick: bool) -> tuple[ExpectedTables | None, SkaldError | None]:
+    """Return what a run would publish, or the error with which it would be refused.
+
+    Of a quick plan only the size of the lattice is looked at.
+    """
     try:
-        return expected_tables(histories, release), None
-    except PrivacyError as error:
-        return None, str(error)
+        if not histories.job.is_local:
+            searched_lattice(histories)
+        return None if quick else expected_tables(histories, release), None
+    except (PrivacyError, LatticeSizeError) as error:
+        return None, error

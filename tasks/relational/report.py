@@ -37,7 +37,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         *_promise_sentences(manifest),
         _method_sentence(manifest),
     ]
-    sentences += [_rows_sentence(name, table) for name, table in manifest.tables.items() if name != manifest.unit]
+    sentences += [_rows_sentence(name, table, manifest.privacy["k"]) for name, table in manifest.tables.items() if name != manifest.unit]
     sentences += [
         _published_sentence(table, name, one, manifest.privacy["k"])
         for table, columns in manifest.published.items()
@@ -100,8 +100,12 @@ def _promise_sentences(manifest: TablesManifest) -> list[str]:
     ]
 
 
-def _rows_sentence(name: str, table: ReleasedTable) -> str:
-    nobody = f"{table.orphans:,} of nobody"
+def _orphans_text(orphans: int | None, k: int) -> str:
+    return f"fewer than {k:,}" if orphans is None else f"{orphans:,}"
+
+
+def _rows_sentence(name: str, table: ReleasedTable, k: int) -> str:
+    nobody = f"{_orphans_text(table.orphans, k)} of nobody"
     if table.withheld is None:
         few = "How many are withheld of persons who stay or left out with theirs is not stated, because few persons lost some."
         return f"'{name}': {counted(table.released, 'row')} are published, {nobody}. {few}"
@@ -109,9 +113,9 @@ def _rows_sentence(name: str, table: ReleasedTable) -> str:
     if table.suppressed is None:
         few = "How many are left out with their persons is not stated, because these are few."
         return f"'{name}': {counted(table.released, 'row')} are published, {kept}, {nobody}. {few}"
+    of = "" if table.records is None else f" of {table.records:,}"
     return (
-        f"'{name}': {counted(table.released, 'row')} of {table.records:,} are published, {kept}, {table.suppressed:,} left out with their "
-        f"persons, {nobody}."
+        f"'{name}': {counted(table.released, 'row')}{of} are published, {kept}, {table.suppressed:,} left out with their persons, {nobody}."
     )
 
 
@@ -173,14 +177,15 @@ def _count_text(count: int | None) -> str:
 
 
 def _page(content: dict[str, Any]) -> str:
-    columns = ("records", "released", "withheld", "suppressed", "orphans")
+    columns = ("records", "released", "withheld", "suppressed")
     rows = "".join(
         f"<tr><td>{escape(name)}</td>{''.join(f'<td>{_count_text(table[column])}</td>' for column in columns)}"
+        f"<td>{_orphans_text(table['orphans'], content['privacy']['k'])}</td>"
         f"<td>{escape(_levels_text(table['levels']))}</td>"
         f"<td>{content['loss']['by_table'].get(name, 0):.4f}</td></tr>"
         for name, table in content["tables"].items()
     )
-    head = "".join(f"<th>{title}</th>" for title in ("table", *columns, "levels", "GCP"))
+    head = "".join(f"<th>{title}</th>" for title in ("table", *columns, "orphans", "levels", "GCP"))
     paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in content["sentences"])
     limits = "".join(f"<li>{escape(sentence)}</li>" for sentence in content["limits"])
     title = escape(f"Release {content['release']}")

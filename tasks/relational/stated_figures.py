@@ -32,7 +32,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
 
     Released rows are those of the recounted files. Where fewer than k persons are left out, no table says how many rows it had: persons
     may all have equally many. Nor does one that withholds rows of fewer than k persons: whoever sees that one row more was there than
-    the job allows knows that one person had so many.
+    the job allows knows that one person had so many. Nor does one of which fewer than k rows find nobody.
     """
     found, published, k = {}, np.zeros(given.persons, np.bool_), given.job.privacy.k
     people, gone = PersonRows(given), dict[str, NDArray[np.bool_]]()
@@ -57,12 +57,13 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
             losers = beyond
         told = may_publish_count(losers, k)
         stated = told and not few and may_publish_count(int((lost & ~published).sum()), k)
+        many_nobodys = may_publish_count(orphans, k)
         found[table] = ReleasedTable(
-            records=rows if stated else None,
+            records=rows if stated and many_nobodys else None,
             released=released,
             withheld=beyond if told else None,
             suppressed=suppressed if stated else None,
-            orphans=orphans,
+            orphans=orphans if many_nobodys else None,
             levels=levels,
         )
     return found
@@ -85,7 +86,7 @@ def loss_of_tables(tables: Mapping[str, ReleasedTable], penalties: Mapping[str, 
     """
     lost, values = {}, {}
     for name, table in tables.items():
-        values[name] = (table.stated_records - table.orphans) * len(table.levels)
+        values[name] = (table.stated_records - (table.orphans or 0)) * len(table.levels)
         gone = ((table.withheld or 0) + (table.suppressed or 0)) * len(table.levels)
         lost[name] = sum(penalties.get(name, {}).values()) + gone
     by_table = {name: round(lost[name] / many, DIGITS) for name, many in values.items() if many}
@@ -102,7 +103,7 @@ def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list
     for name, table in manifest.tables.items():
         if table.released != found.records[name]:
             faults.append(f"the manifest's rows of '{name}' are not those of the files")
-        if table.stated_records != table.released + (table.withheld or 0) + (table.suppressed or 0) + table.orphans:
+        if table.stated_records != table.released + (table.withheld or 0) + (table.suppressed or 0) + (table.orphans or 0):
             faults.append(f"the manifest's counts of '{name}' do not add up")
     return faults + _unstated_faults(manifest, k)
 
@@ -110,23 +111,25 @@ def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list
 def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
     """Return the counts stated or lacking against the manifest's own rule for fewer than k left out."""
     faults, persons, unit = list[str](), manifest.persons, manifest.tables[manifest.unit]
-    if persons.source != unit.records or unit.withheld != 0:
+    if persons.source != unit.records or unit.withheld != 0 or unit.orphans != 0:
         faults.append("the manifest's persons are not the rows of their table")
     tables = manifest.tables
     others = [table for name, table in tables.items() if name != manifest.unit]
     if unit.suppressed == 0 and any(table.suppressed for table in others):
         faults.append("the manifest says that rows of persons are left out, and that nobody is")
-    if any(min(table.released, table.withheld or 0, table.suppressed or 0, table.orphans) < 0 for table in tables.values()):
+    if any(min(table.released, table.withheld or 0, table.suppressed or 0, table.orphans or 0) < 0 for table in tables.values()):
         faults.append("the manifest states fewer than no rows")
-    if any((table.records is None) != (table.suppressed is None) for table in tables.values()):
+    if any((table.records is None) != (table.suppressed is None or table.orphans is None) for table in tables.values()):
         faults.append("the manifest lacks counts of rows")
+    if not all(may_publish_count(table.orphans or 0, k) for table in tables.values()):
+        faults.append("the manifest says how many rows find nobody, and these are fewer than k")
     if not all(may_publish_count(table.suppressed or 0, k) for table in tables.values()) or (
-        unit.records is None and any(table.records is not None for table in others)
+        unit.suppressed is None and any(table.suppressed is not None for table in others)
     ):
         faults.append("the manifest says how many are left out, and these are fewer than k")
     # So many persons as rows lost some at most.
     if any(
-        not may_publish_count(max(table.withheld or 0, 0), k) or (table.withheld is None and table.records is not None)
+        not may_publish_count(max(table.withheld or 0, 0), k) or (table.withheld is None and table.suppressed is not None)
         for table in tables.values()
     ):
         faults.append("the manifest says how many rows are withheld, and these are of fewer than k persons")
@@ -208,25 +211,31 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
     few = unit.records is None if persons is None else not may_publish_count(persons - unit.released, k)
     for name, many in rows.items():
         table = manifest.tables[name]
-        beyond = many - table.released - (table.withheld or 0) - table.orphans
+        beyond = many - table.released - (table.withheld or 0) - (table.orphans or 0)
         stated = not few and table.withheld is not None and may_publish_count(beyond, k)
         # Many rows may be those of few persons.
         hidden = not stated or (beyond > 0 and name != manifest.unit)
-        if not ((table.records == many and stated) or (table.records is None and hidden)) or (table.withheld is None and not beyond):
+        if table.records is None and table.suppressed is not None:
+            # All is stated but how many find nobody, so that this is what is left.
+            right = not few and not may_publish_count(beyond - table.suppressed, k)
+        else:
+            right = (table.records == many and stated) or (table.records is None and hidden)
+        if not right or (None in (table.withheld, table.orphans) and not beyond):
             faults.append(f"the manifest's rows of '{name}' are not those of its source")
     # What the manifest states of it was held against the limit already.
     if manifest.persons.source is None and persons is not None and persons - unit.released > job.suppression.limit * persons:
         faults.append(MORE_LEFT_OUT)
     unstated = {name: many for name, many in rows.items() if manifest.tables[name].records is None}
-    # Where nobody is left out, all rows that are not there are withheld.
-    missing = {name: many - manifest.tables[name].released - manifest.tables[name].orphans for name, many in unstated.items()}
+    # Where nobody is left out, all rows that are not there are withheld; of those that find nobody k - 1 at most are not stated.
+    nobodys = {name: k - 1 if table.orphans is None else table.orphans for name, table in manifest.tables.items()}
+    missing = {name: many - manifest.tables[name].released - nobodys[name] for name, many in unstated.items()}
     return faults + _withheld_faults(manifest, unstated, job, missing if persons == unit.released else None)
 
 
 def promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:
     """Return the manifest's statements on its job that are not those of the job."""
     faults = [f"the manifest's {name} not {said} of the job" for (name, said), same in _claims(manifest, job).items() if not same]
-    if job.orphans == "refuse" and any(table.orphans for table in manifest.tables.values()):
+    if job.orphans == "refuse" and any(table.orphans != 0 for table in manifest.tables.values()):
         faults.append("the manifest says that rows find nobody, which the job refuses")
     return faults
 

@@ -17,7 +17,7 @@ from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import FORMAT, TablesManifest, files_by_table
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
+from schemas.release.evidence import MANIFEST, SIGNATURE
 from tasks.recount.original import Original
 from tasks.recount.stated_tables import recount_stated
 from tasks.recount.table_values import uncounted_values
@@ -28,7 +28,7 @@ from tasks.release.manifest import check_names, check_no_links, tables_manifest_
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import read_secrets
 from tasks.store.work_folder import temporary_folder_of
-from tasks.verification.entries import entry_faults, folder_faults
+from tasks.verification.entries import content_faults, entry_faults, folder_faults
 from tasks.verification.other_jobs import other_tables_job_note
 
 MOST_BYTES = 64_000_000
@@ -68,11 +68,15 @@ def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
 
 def read_tables_manifest(release: Path) -> TablesManifest:
     """Read and check the manifest of a release of several tables."""
+    return written_manifest(_manifest_bytes(release), str(release))
+
+
+def _manifest_bytes(release: Path) -> bytes:
+    """Return what the manifest's file holds; nothing if it cannot be read."""
     try:
-        content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
+        return content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
     except OSError:
-        content = b""
-    return written_manifest(content, str(release))
+        return b""
 
 
 def written_manifest(content: bytes, place: str) -> TablesManifest:
@@ -83,13 +87,25 @@ def written_manifest(content: bytes, place: str) -> TablesManifest:
         place: Folder or address of the release, for messages.
     """
     manifest = tables_manifest_of(content, place)
-    if not (has_valid_digest(content) and is_as_written(content, manifest)):
+    if content_faults(content, manifest):
         raise StorageError.altered(manifest.release, 1)
     check_names(place, manifest.listed)
     return manifest
 
 
-def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None, kept_seal: str = "") -> VerifiedTables:
+def _manifest_to_verify(release: Path) -> TablesManifest:
+    """Read the manifest of a release that is verified: what was altered in it is a fault of the release."""
+    content = _manifest_bytes(release)
+    manifest = tables_manifest_of(content, str(release))
+    if faults := content_faults(content, manifest):
+        raise VerificationError(f"'{release}'", faults)
+    check_names(str(release), manifest.listed)
+    return manifest
+
+
+def verify_tables(
+    job: TablesJob | None, release: Path, key: bytes | None = None, kept_seal: str = "", *, report: bool = True
+) -> VerifiedTables:
     """Verify every file of a release and recount it, or raise; without a job, by its manifest alone.
 
     Args:
@@ -97,13 +113,15 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
         release: The folder.
         key: The public key that must have signed it.
         kept_seal: The seal that the run folder keeps of its manifest; empty where it keeps none.
+        report: Whether the files of its report are looked at; not where they are to be made again.
     """
     check_no_links(release)
-    manifest = read_tables_manifest(release)
+    manifest = _manifest_to_verify(release)
     if manifest.format != FORMAT:
         raise ManifestFormatError.unknown(str(release), manifest.format, FORMAT)
-    faults = folder_faults(release, manifest, kept_seal) + _file_faults(release, manifest) + _signature_faults(release, manifest, key)
-    wrong, reported = tables_report_faults(release, manifest)
+    faults = folder_faults(release, manifest, kept_seal) + entry_faults(release, manifest, report=report)
+    faults += _file_faults(release, manifest) + _signature_faults(release, manifest, key)
+    wrong, reported = tables_report_faults(release, manifest) if report else ([], [])
     faults += wrong
     on_trust = () if kept_seal or key else tuple(name for name in ON_TRUST if getattr(manifest, name))
     if job is None:
@@ -170,7 +188,7 @@ def _are_those_of(manifest: TablesManifest, originals: Mapping[str, Original | N
 def _file_faults(release: Path, manifest: TablesManifest) -> list[str]:
     listed = {one.path: one for one in manifest.files}
     there = {str(path.relative_to(release)) for path in (release / DATA).rglob("*") if path.is_file()}
-    faults = entry_faults(release, manifest)
+    faults = list[str]()
     if missing := listed.keys() - there:
         faults.append(f"{counted(len(missing), 'file')} of the manifest missing")
     if unexpected := {path for path in there - listed.keys() if Path(path).suffix in SUFFIXES}:

@@ -60,10 +60,17 @@ def is_release_of_tables(release: Path) -> bool:
     Whether it is complete is checked later.
     """
     try:
-        content = content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
+        return is_manifest_of_tables(content_of(release / MANIFEST, MOST_BYTES, may_be_link=False))
+    except OSError:
+        return False
+
+
+def is_manifest_of_tables(content: bytes) -> bool:
+    """Return whether the content of a manifest is that of a release of several tables."""
+    try:
         # Only an escape could spell the key in another way. So a manifest of one table is not read a second time.
         read = json.loads(content) if (b"histories" in content or b"\\" in content) and is_small_enough_to_parse(content) else None
-    except (OSError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return False
     return isinstance(read, dict) and {"unit", "tables", "histories"} <= read.keys()
 

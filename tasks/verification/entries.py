@@ -25,14 +25,20 @@ MOST_BYTES = 1_000
 MOST_BYTES_OF_REPORT = 500_000_000
 """Bytes of a file of the report, where the manifest is of a version that did not say how many there are."""
 OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
+OTHER_FORM = "manifest.json holds more than a manifest, or is written in another form"
 RELEASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}-[0-9a-f]{16}")
 """The id of a release: the name of a job and 16 digits."""
 
 
-def entry_faults(release: Path, manifest: Manifest | TablesManifest) -> list[str]:
+def entry_faults(release: Path, manifest: Manifest | TablesManifest, *, report: bool = True) -> list[str]:
     """Return faults of a release folder: unlisted entries, and missing or altered documents.
 
     Data files are held against it by ``file_faults``.
+
+    Args:
+        release: The folder.
+        manifest: Of the release.
+        report: Whether the files of the report are looked at; not where they are to be made again.
     """
     files = {*manifest.listed, MANIFEST, *([SIGNATURE] if manifest.signed_by else [])}
     folders = {str(parent) for name in files for parent in PurePosixPath(name).parents} - {"."}
@@ -45,7 +51,7 @@ def entry_faults(release: Path, manifest: Manifest | TablesManifest) -> list[str
             unexpected += 1
     if unexpected:
         faults.append(f"{counted(unexpected, 'entry').replace('entrys', 'entries')} not in the manifest")
-    return faults + _document_faults(release, manifest) + _listing_faults(manifest)
+    return faults + _document_faults(release, manifest, report=report) + _listing_faults(manifest)
 
 
 def _is_data(name: str) -> bool:
@@ -69,12 +75,12 @@ def _entries(folder: Path, above: str = "") -> Iterator[tuple[str, str]]:
             yield name, "file" if entry.is_file(follow_symlinks=False) else "other"
 
 
-def _document_faults(release: Path, manifest: Manifest | TablesManifest) -> list[str]:
+def _document_faults(release: Path, manifest: Manifest | TablesManifest, *, report: bool) -> list[str]:
     faults = []
     listed = {one.path: one for one in manifest.documents}
     if tuple(sorted(listed)) != DOCUMENTS or len(listed) < len(manifest.documents):
         faults.append("the manifest does not list the report as it should")
-    for name in DOCUMENTS:
+    for name in DOCUMENTS if report else ():
         path = release / name
         if not path.is_file():
             faults.append(f"{name} is missing")
@@ -103,11 +109,14 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
         manifest: What was read.
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """
-    valid = has_valid_digest(content)
-    faults = [] if valid else [ALTERED]
-    if not is_as_written(content, manifest):
-        faults.append("manifest.json holds more than a manifest, or is written in another form")
-    return faults + folder_faults(release, manifest, kept_seal if valid else "")
+    seal = kept_seal if has_valid_digest(content) else ""
+    return content_faults(content, manifest) + folder_faults(release, manifest, seal)
+
+
+def content_faults(content: bytes, manifest: Manifest | TablesManifest) -> list[str]:
+    """Return the faults of a manifest's file by itself: its seal and its form."""
+    faults = [] if has_valid_digest(content) else [ALTERED]
+    return faults + ([] if is_as_written(content, manifest) else [OTHER_FORM])
 
 
 def folder_faults(release: Path, manifest: Manifest | TablesManifest, kept_seal: str) -> list[str]:

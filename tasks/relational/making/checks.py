@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow as pa
 from core.columns.column_types import working_type
 from schemas.errors.base import counted, listed
 from schemas.errors.tables import RelationError
+from schemas.relational.table_jobs import lasting_key, persons_job
 from schemas.relational.tables_job import TablesJob
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_for_item
@@ -19,6 +20,7 @@ from tasks.relational.making.reading import EncodedTable, TableSource, keys_of
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Store
+from tasks.writing.pseudonyms import give_tokens
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,25 @@ class TableSet:
     def key(self) -> list[object]:
         """The key of the rows of all tables."""
         return [[name, keys_of(table.chunks), table.table.linking] for name, table in self.tables.items()]
+
+    @property
+    def sources(self) -> dict[str, TableSource]:
+        """What was read of each table."""
+        return {name: table.table for name, table in self.tables.items()}
+
+    def with_tokens(self) -> TableSet:
+        """Give a token to every key of the unit without one; return the tables with the vault's id.
+
+        Nothing happens where the job has no vault. A vault gets its id with its first tokens, and the release's id follows from it: that
+        is to be made again.
+        """
+        unit = self.job.tree.unit
+        if lasting_key(self.job) is None:
+            return self
+        encoded = self.tables[unit]
+        with self.run.phase("pseudonyms"):
+            source = give_tokens(persons_job(self.job), encoded.table.source, self.run.spill)
+        return replace(self, tables={**self.tables, unit: replace(encoded, table=replace(encoded.table, source=source))})
 
 
 def check_types(job: TablesJob, tables: Mapping[str, TableSource]) -> None:

@@ -18,7 +18,7 @@ from core.relational.histories import BYTES_EACH, class_of_each, combine_profile
 from core.relational.kernels import NOWHERE, Lanes, cost_of_lost, digests_of_numbers, digests_of_rows
 from core.relational.search import NodeCost, best_node
 from core.relational.sensitive import TablePromise
-from schemas.errors.tables import HistoryError
+from schemas.errors.tables import HistoryError, LatticeSizeError
 from schemas.job.job import privacy_content
 from schemas.reading.model import FrozenModel
 from tasks.engine.steps import run_for_item
@@ -151,15 +151,20 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:
-    """Return the lattice of the levels of all tables; raise ``HistoryError`` if it has too many nodes."""
-    lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.lattice_axes])
+    """Return the lattice of the levels of all tables, of any size."""
+    return Lattice.allowed([given.hierarchy(axis) for axis in given.lattice_axes])
+
+
+def searched_lattice(given: HistoryTables) -> Lattice:
+    """Return the lattice of all tables; raise ``LatticeSizeError`` if it has too many nodes."""
+    lattice = lattice_of_tables(given)
     if lattice.nodes > LARGEST:
-        raise HistoryError.too_many_nodes(lattice.nodes, LARGEST)
+        raise LatticeSizeError.too_many_nodes(lattice.nodes, LARGEST)
     return lattice
 
 
 def _search(given: HistoryTables, most: int, path: Path) -> int:
-    job, lattice, costs = given.job, lattice_of_tables(given), NodeCosts(given)
+    job, lattice, costs = given.job, searched_lattice(given), NodeCosts(given)
     k = job.privacy.k
     if given.persons < k:
         raise HistoryError.too_few(k, given.persons)

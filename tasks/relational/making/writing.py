@@ -42,7 +42,7 @@ from tasks.relational.making.published_values import (
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
-from tasks.writing.pseudonyms import give_tokens, pseudonyms_of_key
+from tasks.writing.pseudonyms import pseudonyms_of_key
 
 DIGITS = 24
 """Hexadecimal digits of a pseudonym: 96 bits, of which no two are alike in 10^9 but with a chance of 10^-11."""
@@ -375,10 +375,6 @@ TABLES = FileStep(
 
 def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
     """Write all tables of a release, and add their values and keys to ``given``; return their artefacts."""
-    unit = given.tables[given.job.tree.unit].table
-    if given.lasting(unit.name):
-        # All keys were looked at when the release got its id: a token that is given stays given.
-        give_tokens(persons_job(given.job), unit.source, given.run.spill)
     for table in given.job.tree.tables:
         shared = shared_columns_of(given, table)
         given.values[table] = {

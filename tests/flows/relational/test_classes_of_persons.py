@@ -55,7 +55,7 @@ def check_labels(source: dict[str, pa.Table], rows: dict[str, list[dict[str, Any
 def check_counts(made: PublishedTables, rows: dict[str, list[dict[str, Any]]]) -> None:
     for name, table in made.manifest.tables.items():
         assert table.released == len(rows[name])
-        counted = table.released + (table.withheld or 0) + table.orphans + (table.suppressed or 0)
+        counted = table.released + (table.withheld or 0) + (table.orphans or 0) + (table.suppressed or 0)
         assert table.stated_records == counted
         assert (table.records is None) == (table.suppressed is None)
         assert table.levels == dict.fromkeys(QIDS[name])

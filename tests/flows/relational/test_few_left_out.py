@@ -17,20 +17,21 @@ from schemas.relational.tables_job import load_tables_job
 from schemas.release.increments import PersonsOverlap
 from tasks.relational.publication import PublishedTables
 from tasks.relational.report import report_content
+from tasks.relational.stated_figures import source_faults
 from tasks.relational.verified import verify_tables
 from tests.flows.relational.test_tables import resealed
 
 K, PERSONS, KINDS = 5, 60, 12
 
 
-def write_sources(folder: Path, left: int) -> None:
-    """Write 60 persons of two kinds and further ones of whom each has a kind of her own, with two visits each."""
+def write_sources(folder: Path, left: int, nobodys: int = 0) -> None:
+    """Write 60 persons of two kinds and further ones of whom each has a kind of her own, with two visits each; and visits of nobody."""
     persons = [*range(PERSONS), *range(500, 500 + left)]
     kinds = [*("fm"[person % 2] for person in range(PERSONS)), *map(str, range(left))]
-    visits = [person for person in persons for _ in range(2)]
+    visits = [*(person for person in persons for _ in range(2)), *range(900, 900 + nobodys)]
     for name, columns in {
         "person": {"id": persons, "kind": kinds},
-        "visit": {"id": visits, "ward": ["a", "b"] * len(persons)},
+        "visit": {"id": visits, "ward": ["ab"[number % 2] for number in range(len(visits))]},
     }.items():
         (folder / name).mkdir(exist_ok=True)
         pq.write_table(pa.table(columns), folder / name / "rows.parquet")
@@ -57,11 +58,11 @@ def job_of(folder: Path) -> Path:
     return path
 
 
-def published(folder: Path, left: int) -> PublishedTables:
-    """Publish a release that leaves out so many persons."""
+def published(folder: Path, left: int, nobodys: int = 0) -> PublishedTables:
+    """Publish a release that leaves out so many persons, and so many visits of nobody."""
     folder.mkdir(exist_ok=True)
-    write_sources(folder, left)
-    return tables(job_of(folder), ())
+    write_sources(folder, left, nobodys)
+    return tables(job_of(folder), ("orphans=drop",) if nobodys else ())
 
 
 @pytest.mark.ci
@@ -78,6 +79,37 @@ def test_how_few_persons_are_left_out_is_not_stated(tmp_path: Path, left: int, s
     report = json.loads((made.folder / "report.json").read_text())
     assert (f" of {PERSONS + left} " in report["sentences"][0]) == (stated is not None)
     assert verify_tables(load_tables_job(job_of(tmp_path)), made.folder).notes == ()
+
+
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("nobodys", "left"), [(1, 7), (K - 1, 0), (K, 7), (3, 2)])
+def test_how_few_rows_find_nobody_is_not_stated(tmp_path: Path, nobodys: int, left: int) -> None:
+    made = published(tmp_path, left, nobodys)
+    visit, few, rows = made.manifest.tables["visit"], nobodys < K, 2 * (PERSONS + left) + nobodys
+    assert visit.orphans == (None if few else nobodys)
+    assert visit.suppressed == (None if 0 < left < K else 2 * left)
+    assert visit.records == (None if few or visit.suppressed is None else rows)
+    # Rows of nobody are no loss, and the others lose the same whether these are stated or not.
+    shown = 0 if visit.suppressed is None else left
+    assert made.manifest.loss.by_table["visit"] == pytest.approx(shown / (PERSONS + shown))
+    [sentence] = [one for one in report_content(made.manifest)["sentences"] if one.startswith("'visit'")]
+    assert (f"fewer than {K} of nobody" in sentence, f"{nobodys} of nobody" in sentence) == (few, not few)
+    assert (f"<td>fewer than {K}</td>" in (made.folder / "report.html").read_text()) == few
+    job = load_tables_job(job_of(tmp_path), ("orphans=drop",))
+    assert verify_tables(job, made.folder).notes == ()
+    assert verify_tables(None, made.folder).notes == ()
+    if few and visit.suppressed is not None:
+        said = made.manifest.model_dump(mode="json")["tables"]
+        for stated, fault in (({"orphans": nobodys, "records": rows}, "find nobody, and these are fewer"), ({"records": rows}, "lacks")):
+            resealed(made.folder, tables=said | {"visit": said["visit"] | stated})
+            with pytest.raises(VerificationError, match=fault):
+                verify_tables(job, made.folder)
+        # Whoever has the source sees that none or many find nobody where few are said to.
+        manifest = made.manifest
+        for many in (rows - nobodys, rows - nobodys + K):
+            assert any("not those of its source" in one for one in source_faults(manifest, {"visit": many}, job)), many
+        assert source_faults(manifest, {"visit": rows}, job) == []
 
 
 @pytest.mark.ci

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from copy import deepcopy
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +52,30 @@ def test_a_plan_ends_as_the_run_that_would_publish_nothing(tmp_path: Path, direc
     assert ran.stderr.strip() in " ".join(done.stdout.split())
     quick = plan_tables(load_tables_job(tmp_path / "job.yaml"), quick=True)
     assert (quick.expected, quick.refusal, quick.below_k) == (None, None, None)
+
+
+@pytest.mark.ci
+def test_a_lattice_too_large_to_be_searched_is_a_fault_of_the_job_and_has_a_plan(tmp_path: Path, direct: CommandLine) -> None:
+    widths = {"widths": [1 << place for place in range(58)], "origin": 0}
+    of_tables = deepcopy(JOB["tables"])
+    for table, names in {"person": ["age", "income"], "visit": ["nights"]}.items():
+        columns = of_tables[table]["columns"]
+        columns |= {"sensitive": [], "insensitive": []}
+        columns["quasi_identifiers"] = [{"name": name, "hierarchy": widths} for name in names]
+    of_tables["visit"]["columns"]["withheld"] = ["ward"]
+    hospital_job(tmp_path, hospital_tables(60, 1), tables=of_tables)
+    ran, planned, quick = direct("run", "job.yaml"), direct("plan", "job.yaml"), direct("plan", "job.yaml", "--quick", "--json")
+    assert (ran.returncode, planned.returncode, quick.returncode) == (2, 2, 2)
+    found, said = json.loads(quick.stdout), " ".join(planned.stdout.split())
+    nodes = prod(len(groups) for table in found["tables"].values() for groups in table["groups"].values())
+    assert nodes > 262_144
+    assert f"The lattice of all tables has {nodes:,} nodes." in said
+    assert f"The run would publish nothing. {ran.stderr.strip()}" in said
+    assert "at most 262,144 are searched. Name fewer quasi-identifiers" in said
+    assert (found["nodes"], found["exit_code"], found["expected"], found["below_k"]) == (nodes, 2, None, None)
+    assert found["refusal"] == ran.stderr.strip()
+    # Classes of persons have no lattice.
+    assert direct("plan", "job.yaml", "--quick", "--set", "method.name=mondrian").returncode == 0
 
 
 def test_a_plan_names_tables_of_which_hardly_anything_would_be_left(tmp_path: Path) -> None:

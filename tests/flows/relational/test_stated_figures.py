@@ -59,7 +59,8 @@ STATED = {
     "pseudonyms": ({"person_id": "hash"}, "pseudonyms are"),
     "tables.person.levels.age": (None, "levels are"),
     "published": ({"person": {"income": {"publish": "shared", "changed": 0.0, "error": None}}}, "published columns are"),
-    "tables.visit.orphans": (1, "find nobody"),
+    "tables.visit.orphans": (9, "find nobody"),
+    "tables.condition.orphans": (None, "find nobody"),
 }
 
 

@@ -10,13 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import skald
 from flows.tables import tables
-from schemas.errors.base import StorageError, VerificationError
+from schemas.errors.base import SkaldError, StorageError, VerificationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.verified import verify_tables
 from tasks.store.place import Bucket
 from tasks.verification.published_releases import release_folder
-from tests.flows.relational.hospital import JOB, hospital_tables
+from tests.conftest import CommandLine
+from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables
 from tests.servers import objects, s3_bucket
 
 pytestmark = [pytest.mark.ci, pytest.mark.slow]
@@ -53,3 +55,20 @@ def test_tables_go_from_a_bucket_into_a_bucket(tmp_path: Path, monkeypatch: pyte
         system.pipe_file(f"{release}/manifest.json", json.dumps(content | {"histories": 1}).encode())
         with pytest.raises(StorageError, match="altered"):
             tables(path, ())
+
+
+def test_a_release_in_a_bucket_is_verified_with_and_without_its_job_by_command_and_program(direct: CommandLine) -> None:
+    made = tables(hospital_job(direct.folder, hospital_tables(60, 3), attacks="off"), ())
+    with s3_bucket():
+        objects().put(str(made.folder), f"bucket/{made.folder.name}", recursive=True)
+        release, job = f"s3://bucket/{made.folder.name}", direct.folder / "job.yaml"
+        here = skald.verify(made.folder, job)
+        assert here["persons"] == made.manifest.persons.released
+        assert skald.verify(release, job) == here
+        assert skald.verify(release)["histories"] == here["histories"]
+        for told in (["--job", str(job)], []):
+            done = direct("verify", release, "--json", *told)
+            assert done.returncode == (0 if told else 5), done.stderr
+            assert json.loads(done.stdout) == skald.verify(release, *told[1:])
+        with pytest.raises(SkaldError, match="not a release"):
+            skald.verify("s3://bucket/hospital-0123456789abcdef", job)
