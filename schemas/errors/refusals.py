@@ -54,7 +54,16 @@ class PassthroughError(SourceError):
 
         ``columns`` holds the reasons of each column.
         """
-        named = "; ".join(f"'{name}': {', '.join(reasons)}" for name, reasons in columns.items())
+        return cls._named({f"'{name}'": reasons for name, reasons in columns.items()})
+
+    @classmethod
+    def of_tables(cls, tables: Mapping[str, Mapping[str, Sequence[str]]]) -> PassthroughError:
+        """Columns under ``insensitive: rest`` of several tables look as if they identify persons, with reasons."""
+        return cls._named({f"'{name}' of '{table}'": why for table, columns in tables.items() for name, why in columns.items()})
+
+    @classmethod
+    def _named(cls, columns: Mapping[str, Sequence[str]]) -> PassthroughError:
+        named = "; ".join(f"{name}: {', '.join(reasons)}" for name, reasons in columns.items())
         return cls(
             f"'insensitive: rest' does not take in {counted(len(columns), 'column')} that may tell who people are ({named}). Give each "
             "another role, such as identifiers; to publish one all the same, list the insensitive columns by their names."
