@@ -58,8 +58,8 @@ class TableSource:
 def open_tables(job: TablesJob) -> Iterator[Run]:
     """Check all tables against the policy, then lock the job's run folder and yield the run."""
     jobs = {name: table_job(job, name) for name in job.tables}
+    _check_policy(job, jobs)
     for of_table in jobs.values():
-        policy_in_force(of_table)
         check_folders_disjoint(of_table)
     with locked_run(jobs[job.tree.unit]) as run, ExitStack() as asked:
         for of_table in jobs.values():

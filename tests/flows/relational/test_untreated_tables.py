@@ -1,4 +1,4 @@
-"""What several tables publish untreated is measured, counted in persons and told, and never taken in unnamed where it tells who people are."""
+"""What several tables publish untreated is measured, told and counted in persons, and the rest takes in nothing that tells who they are."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_values_of_a_table_below_are_compared_with_its_persons_and_not_with_its_
     if not refused:
         plan_tables(load_tables_job(path), quick=True)
         return
-    with pytest.raises(PassthroughError, match="1 column .*'place' of 'visit': nearly unique"):
+    with pytest.raises(PassthroughError, match=r"1 column .*'place' of 'visit': nearly unique"):
         plan_tables(load_tables_job(path), quick=True)
 
 
