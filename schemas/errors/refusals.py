@@ -95,7 +95,7 @@ class UntreatedError(PrivacyError):
 
     @classmethod
     def uncounted(cls, release: str, policy: str) -> UntreatedError:
-        """A published release does not say who stands out by untreated columns, which the policy forbids to accept."""
+        """Manifest of a published release does not state who stands out by untreated columns."""
         return cls(
             f"A version made '{release}', which is published, that did not count whom untreated columns single out, and the policy "
             f"'{policy}' forbids to accept it. Withdraw the release, and run the job again."

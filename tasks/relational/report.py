@@ -9,6 +9,7 @@ from typing import Any
 from schemas.errors.base import counted
 from schemas.job.publish import ColumnPublication, treatment_sentence
 from schemas.relational.manifest import ReleasedTable, TablesManifest
+from schemas.relational.table_jobs import joined_column_name
 from schemas.release.figures import (
     passthrough_warnings,
     reason_of_combinations,
@@ -125,7 +126,11 @@ def _reason_without_claim(manifest: TablesManifest) -> str:
         is_accepted=False,
         has_untreated_columns=not manifest.measured_untreated,
     )
-    columns = {f"{table}.{name}": column for table, one in manifest.tables.items() for name, column in (one.passthrough or {}).items()}
+    columns = {
+        joined_column_name(manifest.unit, table, name): column
+        for table, one in manifest.tables.items()
+        for name, column in (one.passthrough or {}).items()
+    }
     return told or reason_of_identifying_columns(columns)
 
 

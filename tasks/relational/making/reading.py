@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,13 +12,15 @@ import pyarrow.parquet as pq
 
 from core.columns.column_types import working_type
 from schemas.errors.base import SourceError
+from schemas.errors.refusals import PolicyError
 from schemas.job.job import Job
-from schemas.relational.table_jobs import lasting_key, persons_job, table_job
+from schemas.job.policy import banned_faults
+from schemas.relational.table_jobs import lasting_key, persons_job, table_job, tables_policy_faults
 from schemas.relational.tables_job import TablesJob
 from tasks.counting.coding import CellCoder, Coding, load_coding
 from tasks.counting.domains import ChunkReading, axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.engine.runs import Run, locked_run, policy_in_force
+from tasks.engine.runs import Run, faults_under_policy, locked_run, named_policy
 from tasks.engine.steps import run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import fixed_extract
@@ -67,6 +69,15 @@ def open_tables(job: TablesJob) -> Iterator[Run]:
         yield run
 
 
+def _check_policy(job: TablesJob, jobs: Mapping[str, Job]) -> None:
+    """Raise one ``PolicyError`` with every point in which a job of several tables stands below the policy in force."""
+    if (policy := named_policy()) is None:
+        return
+    faults = [fault for of_table in jobs.values() for fault in faults_under_policy(policy, of_table)]
+    if faults := list(dict.fromkeys([*faults, *tables_policy_faults(policy, job)])):
+        raise PolicyError.below(job.name, policy.path, faults)
+
+
 def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
     """Find the files of every table and check its columns against the job; return them by name."""
     tables, faults = dict[str, TableSource](), dict[str, SourceError]()
@@ -85,6 +96,9 @@ def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
         tables[name] = TableSource(name, of_table, own, source, linking)
     if faults:
         raise SourceError.of_tables({name: str(error) for name, error in faults.items()})
+    # What ``insensitive: rest`` takes in is known by now.
+    if run.policy and (banned := [fault for one in tables.values() for fault in banned_faults(run.policy, one.source.payload)]):
+        raise PolicyError.below(job.name, run.policy.path, list(dict.fromkeys(banned)))
     return tables
 
 
