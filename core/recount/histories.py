@@ -304,7 +304,7 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def choices_of_persons(unit: ReadTable, table_count: int, most: int) -> tuple[str, str]:
-    """Return the WITH clause that makes ``everything``, the choices of every person, and its columns that name a choice.
+    """Return the WITH clause of ``everything``, the choices of each person, and what names a choice.
 
     Arguments as for ``choices_sql``.
     """

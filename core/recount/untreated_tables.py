@@ -89,13 +89,13 @@ def _digest(names: Sequence[str]) -> str:
 
 
 def text_persons_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL on ``row_text_table(unit)`` that counts the persons alone with their text, and those below k."""
+    """Return SQL that counts the persons alone with their text, and those below k."""
     texts = f"SELECT count(*) AS persons FROM {row_text_table(unit)} GROUP BY text"
     return f"SELECT count(*) FILTER (persons = 1), coalesce(sum(persons) FILTER (persons < {k:d}), 0)::BIGINT FROM ({texts})"
 
 
 def choice_persons_sql(unit: ReadTable, table_count: int, most: int, k: int) -> str:
-    """Return SQL on ``items`` that counts the persons alone with a choice of rows, and those with one below k.
+    """Return SQL on ``items`` that counts persons alone with a choice of rows, and those below k.
 
     It is right because a choice is written once for each person who has it, and a person counts once, whatever the number of choices.
     Arguments as for ``core.recount.histories.choices_sql``.

@@ -58,7 +58,7 @@ class PassthroughError(SourceError):
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, Mapping[str, Sequence[str]]]) -> PassthroughError:
-        """Columns under ``insensitive: rest`` of several tables look as if they identify persons, with reasons."""
+        """Columns under ``insensitive: rest`` of several tables look as if they identify persons."""
         return cls._named({f"'{name}' of '{table}'": why for table, columns in tables.items() for name, why in columns.items()})
 
     @classmethod

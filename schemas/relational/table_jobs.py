@@ -113,7 +113,7 @@ def unit_key_words(job: TablesJob) -> dict[str, str]:
 
 
 def lasting_columns(job: TablesJob) -> list[str]:
-    """Return the columns that publish lasting pseudonyms: the unit's key with a treatment, and references to it.
+    """Return the columns with lasting pseudonyms: a unit's key with a treatment, and references to it.
 
     Pseudonyms that are new in each release hold nothing of a column.
     """
@@ -124,7 +124,7 @@ def lasting_columns(job: TablesJob) -> list[str]:
 
 
 def tables_policy_faults(policy: Policy, job: TablesJob) -> list[str]:
-    """Return a message for each setting of a job of several tables that is weaker than the policy, beside those of each table."""
+    """Return a message for each setting of several tables together that is weaker than the policy."""
     faults = [
         f"column '{name}' is never to be published, and its pseudonyms are those of other releases too; leave the treatment of the unit's "
         "key out, so that they are new in each release"

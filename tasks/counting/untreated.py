@@ -162,7 +162,7 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
 
 
 def refused_columns(columns: Columns, found: Passthrough) -> dict[str, tuple[str, ...]]:
-    """Return the columns that ``insensitive: rest`` would take in though they look identifying, with reasons."""
+    """Return the identifying columns that ``insensitive: rest`` would take in, with reasons."""
     if columns.insensitive != REST:
         return {}
     return {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}

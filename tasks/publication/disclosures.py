@@ -60,7 +60,7 @@ def check_untreated(run: Run, recount: Recount) -> None:
 
 
 def check_untreated_tables(run: Run, recount: TablesRecount) -> None:
-    """Refuse untreated columns of several tables that together single out fewer than k persons, as for one table."""
+    """Refuse untreated columns of several tables that single out fewer than k, as for one table."""
     if together := recount.persons_together:
         _refuse_untreated(run, together.below_k, together.all, together.unit)
 

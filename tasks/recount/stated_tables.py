@@ -110,7 +110,7 @@ def _linking(manifest: TablesManifest, table: str) -> list[str]:
 
 
 def _column_faults(manifest: TablesManifest, table: str, files: Sequence[Path]) -> list[str]:
-    """Return a fault if a table's files do not begin with the columns that the manifest states, or lack others."""
+    """Return a fault if a table's files lack columns that the manifest states, or their order."""
     stated, others = [*_linking(manifest, table), *manifest.tables[table].levels], {*(manifest.tables[table].passthrough or ())}
 
     def fits(names: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Recount of what several tables publish untreated: values of columns, and who stands out by them together."""
+"""Recount of what several tables publish untreated, by column and together."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def column_counts(connection: duckdb.DuckDBPyConnection, table: ReadTable, names
 def _persons_by_rows(
     connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], unit: ReadTable, k: int, known_rows: int | None
 ) -> tuple[int, int]:
-    """Count the persons alone with what an intruder may know of their rows in some tables, and those below k.
+    """Count the persons alone with what may be known of their rows, and those below k.
 
     Args:
         connection: The database.

@@ -114,7 +114,7 @@ def _promise_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def _recounted_sentence(manifest: TablesManifest, claim: str) -> str:
-    """Return what was recounted with the claim of a maximum risk, or why untreated columns leave none to claim."""
+    """Return what was recounted, with the claim of a maximum risk or why there is none."""
     return f"The joined tables were recounted from the written files. {_reason_without_claim(manifest) or claim}"
 
 
@@ -141,7 +141,7 @@ def _untreated_warnings(manifest: TablesManifest) -> list[str]:
 
 
 def _untreated_sentences(manifest: TablesManifest) -> list[str]:
-    """Return sentences on each untreated column, on those that look identifying, and on those of a table together."""
+    """Return sentences on untreated columns: each, those that look identifying, and all together."""
     told, k = list[str](), manifest.privacy["k"]
     for table, one in manifest.tables.items():
         for name, column in (one.passthrough or {}).items():

@@ -128,7 +128,7 @@ def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list
 
 
 def _untreated_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list[str]:
-    """Return the figures of untreated columns that the files contradict; manifests of older versions have none."""
+    """Return the figures of untreated columns that the files contradict; older manifests have none."""
     faults = []
     for name, table in manifest.tables.items():
         if table.passthrough is None:

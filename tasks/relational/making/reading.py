@@ -70,7 +70,7 @@ def open_tables(job: TablesJob) -> Iterator[Run]:
 
 
 def _check_policy(job: TablesJob, jobs: Mapping[str, Job]) -> None:
-    """Raise one ``PolicyError`` with every point in which a job of several tables stands below the policy in force."""
+    """Raise one ``PolicyError`` with every point in which a job stands below the policy in force."""
     if (policy := named_policy()) is None:
         return
     faults = [fault for of_table in jobs.values() for fault in faults_under_policy(policy, of_table)]

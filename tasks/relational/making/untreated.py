@@ -1,4 +1,4 @@
-"""Inspection of the columns that several tables publish as they are, against the persons of their rows."""
+"""Inspection of the columns that several tables publish as they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tasks.store.database import connect
 
 
 def measure_untreated_tables(given: Linking) -> dict[str, dict[str, PassedColumn]]:
-    """Measure every untreated column of every table; raise ``PassthroughError`` for identifying ones under ``rest``.
+    """Measure all untreated columns; raise ``PassthroughError`` for identifying ones under ``rest``.
 
     The figures of a table stay with its run, for the manifest. Columns that say how they are published are not looked at, because what is
     published of them is not known yet, and ``rest`` takes in none of these.
