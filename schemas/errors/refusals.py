@@ -57,7 +57,7 @@ class PassthroughError(SourceError):
         return cls._named({f"'{name}'": reasons for name, reasons in columns.items()})
 
     @classmethod
-    def of_tables(cls, tables: Mapping[str, Mapping[str, Sequence[str]]]) -> PassthroughError:
+    def identifying_table_columns(cls, tables: Mapping[str, Mapping[str, Sequence[str]]]) -> PassthroughError:
         """Columns under ``insensitive: rest`` of several tables look as if they identify persons."""
         return cls._named({f"'{name}' of '{table}'": why for table, columns in tables.items() for name, why in columns.items()})
 

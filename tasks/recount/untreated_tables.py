@@ -134,7 +134,7 @@ def _persons_by_rows(
         k: What a history must reach.
         known_rows: Rows of each table that an intruder knows; None for all.
     """
-    for read in reversed(tables.values()):
+    for read in reversed(list(tables.values())):
         connection.execute(row_texts_sql(read, [child for child in tables.values() if read.name in child.references]))
     first, *others = tables.values()
     if known_rows is None:

@@ -28,7 +28,7 @@ def measure_untreated_tables(given: Linking) -> dict[str, dict[str, PassedColumn
         if identifying := refused_columns(table.job.columns, found[name]):
             refused[name] = identifying
     if refused:
-        raise PassthroughError.of_tables(refused)
+        raise PassthroughError.identifying_table_columns(refused)
     return found
 
 
