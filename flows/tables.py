@@ -7,6 +7,7 @@ from tasks.relational.making.checks import TableSet, check_types
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import align_rows
 from tasks.relational.making.reading import encode_rows, open_tables, read_tables
+from tasks.relational.making.untreated import measure_untreated_tables
 from tasks.relational.making.writing import write_tables
 from tasks.relational.publication import PublishedTables, publish_tables, recall_tables, tables_release_id
 
@@ -29,11 +30,14 @@ def tables(job: TablesJob) -> PublishedTables:
         with run.phase("phase 1: rows"):
             carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
             check_relations(carried)
+            linked = link_rows(carried)
+        with run.phase("columns"):
+            measure_untreated_tables(linked)
         # Not before data and job are found to fit: a token that is given stays given.
-        carried = carried.with_tokens()
-        release = tables_release_id(run, job, carried.sources)
+        linked = linked.with_tokens()
+        release = tables_release_id(run, job, linked.sources)
         with run.phase("phase 2: histories"):
-            outcome, released = choose_release(align_rows(link_rows(carried)), release)
+            outcome, released = choose_release(align_rows(linked), release)
         with run.phase("phase 3: tables"):
             written = write_tables(released)
         return publish_tables(released, outcome, written)

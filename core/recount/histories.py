@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from schemas.job.publish import ColumnPublication
+from schemas.release.figures import Together
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class TablesRecount:
         most_rows: Most rows of a person in each table that hangs from one.
         penalties: Sum of the normalised certainty penalty over the rows, by table and quasi-identifier.
         published: What the publication of columns lost, by table and column.
+        passed: Of each column that is published as it is, by table: distinct values, rows alone with theirs, rows that have one, and
+            persons alone with one of theirs.
+        together: Who stands out by the untreated columns of a table together, by table.
+        persons_together: Who stands out by those of all tables together; None where there are none, or they were not counted.
     """
 
     persons: int
@@ -72,6 +77,9 @@ class TablesRecount:
     most_rows: Mapping[str, int] = field(default_factory=dict)
     penalties: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     published: Mapping[str, Mapping[str, ColumnPublication]] = field(default_factory=dict)
+    passed: Mapping[str, Mapping[str, tuple[int, int, int, int]]] = field(default_factory=dict)
+    together: Mapping[str, Together] = field(default_factory=dict)
+    persons_together: Together | None = None
 
 
 def row_text(table: ReadTable, alias: str) -> str:
@@ -286,7 +294,7 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
         )
     texts = " UNION ALL ".join(parts)
     return f"""
-        CREATE TEMP TABLE items AS
+        CREATE OR REPLACE TEMP TABLE items AS
         SELECT *, row_number() OVER (PARTITION BY person, place ORDER BY item, time) AS rank
         FROM (
             SELECT *, row_number() OVER (PARTITION BY person, place, item) AS time
@@ -295,18 +303,10 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
     """
 
 
-def choices_sql(unit: ReadTable, table_count: int, most: int) -> str:
-    """Return SQL on ``items``, with parameter ``$k``, that counts choices shared by fewer than k persons.
+def choices_of_persons(unit: ReadTable, table_count: int, most: int) -> tuple[str, str]:
+    """Return the WITH clause of ``everything``, the choices of each person, and what names a choice.
 
-    Its columns are these choices, all choices, and the least number of persons who share one.
-
-    It is right because every multiset of at most ``most`` rows of a table is written once for each person who has it, and GROUP BY counts
-    these persons.
-
-    Args:
-        unit: The unit's table, with the persons numbered already and the text of each.
-        table_count: How many tables have rows right below persons.
-        most: Rows of a choice of each table.
+    Arguments as for ``choices_sql``.
     """
     same = " AND ".join(f"o.{unit.at(key)} = h.{key}" for key in unit.key)
     steps = [
@@ -324,9 +324,25 @@ def choices_sql(unit: ReadTable, table_count: int, most: int) -> str:
         steps.append(f"t{place} AS ({every})")
     joins = "".join(f" JOIN t{place} ON t{place}.person = u.person" for place in range(table_count))
     names = "".join(f", t{place}.chosen AS t{place}" for place in range(table_count))
-    group = "".join(f", t{place}" for place in range(table_count))
+    group = ", ".join(["unit", *(f"t{place}" for place in range(table_count))])
+    return f"WITH {', '.join(steps)}, everything AS (SELECT u.person, u.unit{names} FROM units AS u{joins})", group
+
+
+def choices_sql(unit: ReadTable, table_count: int, most: int) -> str:
+    """Return SQL on ``items``, with parameter ``$k``, that counts choices shared by fewer than k persons.
+
+    Its columns are these choices, all choices, and the least number of persons who share one.
+
+    It is right because every multiset of at most ``most`` rows of a table is written once for each person who has it, and GROUP BY counts
+    these persons.
+
+    Args:
+        unit: The unit's table, with the persons numbered already and the text of each.
+        table_count: How many tables have rows right below persons.
+        most: Rows of a choice of each table.
+    """
+    every, group = choices_of_persons(unit, table_count, most)
     return f"""
-        WITH {", ".join(steps)}, everything AS (SELECT u.unit{names} FROM units AS u{joins}),
-        shared AS (SELECT count(*) AS persons FROM everything GROUP BY unit{group})
+        {every}, shared AS (SELECT count(*) AS persons FROM everything GROUP BY {group})
         SELECT count(*) FILTER (persons < $k), count(*), coalesce(min(persons), 0) FROM shared
     """

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flows.terminal.runs import names_by_words
+from flows.terminal.runs import names_by_words, untreated_columns_sentence
 from schemas.errors.base import counted, listed
 from schemas.relational.manifest import TablesManifest
+from schemas.release.figures import passthrough_warnings
 from tasks.relational.forecast import ExpectedTables
 from tasks.relational.plan import TablesPlan
 from tasks.relational.report import report_content
@@ -55,6 +56,8 @@ def plan_lines(plan: TablesPlan) -> str:
         )
         for words, columns in names_by_words(table.published).items():
             lines.append(f"  {listed(columns)} {'goes' if len(columns) == 1 else 'go'} out {words}.")
+        lines += [f"  untreated: {column}: {untreated_columns_sentence(one)}." for column, one in table.passthrough.items()]
+        lines += [f"  Warning: {sentence}" for sentence in passthrough_warnings(table.passthrough)]
     lines += [f"'{column}' is published by {words}." for column, words in plan.pseudonyms.items()]
     if plan.nodes is None:
         lines.append("Persons are cut into classes (Mondrian); the rows of a class are aligned, each with labels of its own levels.")

@@ -54,7 +54,16 @@ class PassthroughError(SourceError):
 
         ``columns`` holds the reasons of each column.
         """
-        named = "; ".join(f"'{name}': {', '.join(reasons)}" for name, reasons in columns.items())
+        return cls._named({f"'{name}'": reasons for name, reasons in columns.items()})
+
+    @classmethod
+    def identifying_table_columns(cls, tables: Mapping[str, Mapping[str, Sequence[str]]]) -> PassthroughError:
+        """Columns under ``insensitive: rest`` of several tables look as if they identify persons."""
+        return cls._named({f"'{name}' of '{table}'": why for table, columns in tables.items() for name, why in columns.items()})
+
+    @classmethod
+    def _named(cls, columns: Mapping[str, Sequence[str]]) -> PassthroughError:
+        named = "; ".join(f"{name}: {', '.join(reasons)}" for name, reasons in columns.items())
         return cls(
             f"'insensitive: rest' does not take in {counted(len(columns), 'column')} that may tell who people are ({named}). Give each "
             "another role, such as identifiers; to publish one all the same, list the insensitive columns by their names."
@@ -82,6 +91,14 @@ class UntreatedError(PrivacyError):
         return cls(
             f"The untreated columns of '{release}', which is published, single out fewer than k, and the policy '{policy}' forbids "
             "to accept it. Withdraw the release."
+        )
+
+    @classmethod
+    def uncounted(cls, release: str, policy: str) -> UntreatedError:
+        """Manifest of a published release does not state who stands out by untreated columns."""
+        return cls(
+            f"A version made '{release}', which is published, that did not count whom untreated columns single out, and the policy "
+            f"'{policy}' forbids to accept it. Withdraw the release, and run the job again."
         )
 
 

@@ -164,7 +164,7 @@ class SuppressionCeiling(StrictModel):
     """Maximum suppression that a job may allow."""
 
     limit: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(1)
-    """Greatest suppression limit of a job, a share of all records."""
+    """Greatest suppression limit of a job, a share of all records; of several tables that of persons, and of rows withheld."""
 
 
 class Policy(StrictModel):
@@ -183,7 +183,7 @@ class Policy(StrictModel):
     """The word required: a job names who its records belong to in columns.person, or says none: every record is a person of its own."""
     never_published: ColumnNames = Field(default_factory=list)
     """Columns that no release may hold in any form, not as quasi-identifiers or pseudonyms either: names, or patterns with * and ?, in
-    capitals or not."""
+    capitals or not. Pseudonyms of several tables that are new in each release hold nothing of a column."""
     accept_untreated: bool = True
     """Whether a job may accept that fewer than k share what its untreated columns publish together (columns.accept_untreated). If it is
     false, such a job is refused, and so is every release in which that is so."""

@@ -15,6 +15,7 @@ from schemas.job.attacks import AttackBasis, AttackFigures
 from schemas.job.publish import ColumnPublication
 from schemas.reading.model import FrozenModel
 from schemas.release.evidence import Document, PublishedFile
+from schemas.release.figures import PassedColumnOfPersons, Together
 from schemas.release.increments import Joined, PersonsOverlap
 
 FORMAT = 3
@@ -48,6 +49,8 @@ class ReleasedTable(FrozenModel):
         suppressed: Rows of persons who are left out; null where ``records`` is, unless that is for ``orphans`` alone.
         orphans: Rows whose reference finds nobody; null where these are fewer than k.
         levels: Level by quasi-identifier; null where rows have labels of several levels.
+        passthrough: What was found of each column that is published as it is; null where a version made it that did not look.
+        passthrough_together: Who stands out by the untreated columns of the table together; null where it has none.
     """
 
     records: int | None
@@ -56,6 +59,8 @@ class ReleasedTable(FrozenModel):
     suppressed: int | None
     orphans: int | None
     levels: dict[str, int | None]
+    passthrough: dict[str, PassedColumnOfPersons] | None = None
+    passthrough_together: Together | None = None
 
     @property
     def stated_records(self) -> int:
@@ -106,6 +111,7 @@ class TablesManifest(FrozenModel):
         unmeasured_overlaps: How many more of them there are, which were not compared.
         joined: What releases with the same pseudonyms reveal together; None where none was looked for.
         published: How columns are published that say so and what that lost, by table and column.
+        passthrough_together: Who stands out by the untreated columns of all tables together; null where there are none.
         attacks: What attacks by joins came to, and ``attacked`` what they were played with; null where the job turned them off.
         attacked: See ``attacks``.
         files: The data files.
@@ -146,6 +152,7 @@ class TablesManifest(FrozenModel):
     unmeasured_overlaps: int = 0
     joined: tuple[Joined, ...] | None = None
     published: dict[str, dict[str, ColumnPublication]] = Field(default_factory=dict)
+    passthrough_together: Together | None = None
     attacks: tuple[AttackFigures, ...] = ()
     attacked: AttackBasis | None = None
     policy: str | None = None
@@ -155,6 +162,11 @@ class TablesManifest(FrozenModel):
     documents: tuple[Document, ...] = ()
     signed_by: str | None = None
     seal: str = ""
+
+    @property
+    def measured_untreated(self) -> bool:
+        """Whether the columns that are published as they are were measured."""
+        return all(table.passthrough is not None for table in self.tables.values())
 
     @property
     def compositions(self) -> list[PersonsOverlap | Joined]:

@@ -12,7 +12,9 @@ from schemas.job.identifiers import Identifier
 from schemas.job.job import Job, digest_of, privacy_content, quasi_identifiers_content
 from schemas.job.method import SkaldMethod
 from schemas.job.output import Output
+from schemas.job.policy import Policy
 from schemas.job.privacy import Privacy, Suppression
+from schemas.reading.model import plain
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.tables_job import TablesJob
 
@@ -108,6 +110,30 @@ def unit_key_words(job: TablesJob) -> dict[str, str]:
     """Return a description of the unit key's pseudonyms, by column; empty without a treatment."""
     one = lasting_key(job)
     return {one.name: treatment_kind(one.treatment).words} if one else {}
+
+
+def lasting_columns(job: TablesJob) -> list[str]:
+    """Return the columns with lasting pseudonyms: a unit's key with a treatment, and references to it.
+
+    Pseudonyms that are new in each release hold nothing of a column.
+    """
+    if lasting_key(job) is None:
+        return []
+    unit = job.tree.unit
+    return list(dict.fromkeys([*job.tables[unit].key, *(name for table in job.tables.values() for name in table.referring.get(unit, ()))]))
+
+
+def tables_policy_faults(policy: Policy, job: TablesJob) -> list[str]:
+    """Return a message for each setting of several tables together that is weaker than the policy."""
+    faults = [
+        f"column '{name}' is never to be published, and its pseudonyms are those of other releases too; leave the treatment of the unit's "
+        "key out, so that they are new in each release"
+        for name in policy.banned(lasting_columns(job))
+    ]
+    if job.suppression.rows > policy.suppression.limit:
+        least, most = plain(job.suppression.rows), plain(policy.suppression.limit)
+        faults.append(f"suppression.rows is {least}, and the policy allows {most} at most")
+    return faults
 
 
 def unit_job(job: TablesJob) -> Job:

@@ -170,6 +170,16 @@ class PassedColumn(FrozenModel):
     reasons: tuple[str, ...] = ()
 
 
+class PassedColumnOfPersons(PassedColumn):
+    """The same of a column of several tables, in which each person may have several records.
+
+    Attributes:
+        unique_persons: Persons who alone have one of their values; k for 1 to k - 1.
+    """
+
+    unique_persons: int
+
+
 Passthrough = Mapping[str, PassedColumn]
 
 
@@ -267,17 +277,24 @@ def reason_of_combinations(together: Together | None, k: int, *, is_accepted: bo
     )
 
 
-def together_warning(together: Together | None, k: int, *, is_accepted: bool) -> str:
+def together_warning(together: Together | None, k: int, *, is_accepted: bool, may_accept: bool = True) -> str:
     """Return the warning about untreated columns that single out fewer than k people.
 
     Empty if there are none.
+
+    Args:
+        together: What they tell.
+        k: What every class has at least.
+        is_accepted: Whether the job accepts it.
+        may_accept: Whether a job of its kind can.
     """
     if together is None or not together.below_k:
         return ""
     said = together.sentence("insensitive", k)
     if is_accepted:
         return f"{said} The job accepts that (columns.accept_untreated)."
+    accept = "; to accept it by name, say columns.accept_untreated: true" if may_accept else ""
     return (
         f"{said} Whoever knows these values knows whose the record is, whatever k is, and no maximum risk is claimed. Coarsen columns as "
-        "quasi-identifiers or list them under withheld; to accept it by name, say columns.accept_untreated: true."
+        f"quasi-identifiers or list them under withheld{accept}."
     )

@@ -11,16 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors.refusals import PassthroughError, PolicyError
-from schemas.job.columns import REST
+from schemas.job.columns import REST, Columns
 from schemas.job.job import Job
 from schemas.job.policy import banned_faults
-from schemas.release.figures import PassedColumn
+from schemas.release.figures import PassedColumn, Passthrough
 from tasks.counting.untreated_figures import (
     BYTES,
     FIGURES,
     SCHEMA,
     VALUES,
     ColumnCounts,
+    ColumnInspection,
     FigureReading,
     Figures,
     Summed,
@@ -150,23 +151,43 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
     if not untreated:
         return {}, source
 
-    parts = run_for_items(run, VALUES, ValueReading(source.columns, tuple(names), run.store), source.chunks)
-    figures = read_figures(_figures(run, names, person, parts), run.store)
+    figures = inspect_columns(run, source, names, person=person)
     found = {name: figures.columns[name] for name in untreated}
-    if columns.insensitive == REST:
-        refused = {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}
-        if refused:
-            raise PassthroughError.identifying_columns(refused)
+    if refused := refused_columns(columns, found):
+        raise PassthroughError.identifying_columns(refused)
     # Of all records, published or not, so that the files of a release are cut alike whatever is suppressed.
     lengths = {name: -(-figures.bytes[name] // source.records) for name in untreated}
     own = tuple(name for name in untreated if lengths[name] and OWN * found[name].distinct >= found[name].values)
     return found, source.model_copy(update={"text_bytes": lengths, "own_texts": own})
 
 
-def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
+def refused_columns(columns: Columns, found: Passthrough) -> dict[str, tuple[str, ...]]:
+    """Return the identifying columns that ``insensitive: rest`` would take in, with reasons."""
+    if columns.insensitive != REST:
+        return {}
+    return {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}
+
+
+def inspect_columns(
+    run: Run, source: ChunkedSource, names: Sequence[str], *, person: str | None = None, people: int | None = None
+) -> ColumnInspection:
+    """Count the values of columns over the complete source, and look at a sample of each.
+
+    Args:
+        run: The run.
+        source: What is read.
+        names: The columns.
+        person: The column among them that tells persons apart.
+        people: How many persons there are, if no column tells.
+    """
+    parts = run_for_items(run, VALUES, ValueReading(source.columns, tuple(names), run.store), source.chunks)
+    return read_figures(_figures(run, names, (person, people), parts), run.store)
+
+
+def _figures(run: Run, names: Sequence[str], whose: tuple[str | None, int | None], parts: Sequence[Artifact]) -> Artifact:
     """Sum up the values of all chunks; on a cluster by tasks."""
     elsewhere, values = count_remote_workers() > 0, ColumnCounts(parts)
-    given = FigureReading(run.job.with_task_memory() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
+    given = FigureReading(run.job.with_task_memory() if elsewhere else run.job, tuple(names), whose[0], run.store, run.spill, whose[1])
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
         values = ColumnCounts(parts, sum_in_shares(run, len(names), parts))
     return run_for_item(run, FIGURES, given, values, "look at columns", elsewhere=elsewhere)

@@ -172,6 +172,7 @@ class FigureReading:
         job: Gives memory and threads.
         names: The columns that were counted.
         persons: The column among them that identifies persons, with which others are compared.
+        people: How many persons there are, where no column tells them apart; None where one does, or every record is a person.
         store: Holds the tables.
         spill: Folder for what does not fit into memory.
     """
@@ -181,6 +182,7 @@ class FigureReading:
     persons: str | None
     store: Store
     spill: Path
+    people: int | None = None
 
 
 class ColumnCounts(NamedTuple):
@@ -197,7 +199,7 @@ def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
     counted, sampled = row_groups_by_column(files)
     sums, nobody = summed.figures if summed else _sums(given.job, files, counted, given.spill), (0, 0, 0)
     samples: dict[int, list[str]] = {number: merge_samples(groups)[1].to_pylist() for number, groups in sampled.items()}
-    people = sums.get(given.names.index(persons), nobody)[0] if persons is not None else None
+    people = sums.get(given.names.index(persons), nobody)[0] if persons is not None else given.people
     found: dict[str, PassedColumn] = {}
     for number, name in enumerate(given.names):
         distinct, unique, occurring = sums.get(number, nobody)
@@ -213,7 +215,7 @@ FIGURES = FileStep(
     make=_add,
     # In whatever order chunks come.
     reads=lambda _given, values: sorted(part.sha256 for part in values.parts),
-    settings=lambda given: [given.names, given.persons],
+    settings=lambda given: [given.names, given.persons, *([] if given.people is None else [given.people])],
     suffix=".json",
 )
 """The figures of columns that are published untreated."""

@@ -112,18 +112,27 @@ class Run:
             shutil.rmtree(self.job.work_path / "results", ignore_errors=True)
 
 
-def policy_in_force(job: Job) -> Policy | None:
-    """Return the policy that the environment names, or None; raise ``PolicyError`` if the job breaks it."""
-    if (path := os.environ.get(POLICY)) is None:
-        return None
-    policy = read_policy(path)
+def named_policy() -> Policy | None:
+    """Return the policy that the environment names, or None; raise ``PolicyError`` if it cannot be used."""
+    path = os.environ.get(POLICY)
+    return None if path is None else read_policy(path)
+
+
+def faults_under_policy(policy: Policy, job: Job) -> list[str]:
+    """Return a message for each point in which a job, or the query of its source, stands below a policy."""
     faults = policy_faults(policy, job)
     if job.source.query is not None and policy.never_published:
         from tasks.store.database import syntax_of  # noqa: PLC0415 - DuckDB, which most policies can do without
 
         faults += origin_faults(policy, syntax_of(job.source.query))
-    if faults:
-        raise PolicyError.below(job.name, path, faults)
+    return faults
+
+
+def policy_in_force(job: Job) -> Policy | None:
+    """Return the policy that the environment names, or None; raise ``PolicyError`` if the job breaks it."""
+    policy = named_policy()
+    if policy and (faults := faults_under_policy(policy, job)):
+        raise PolicyError.below(job.name, policy.path, faults)
     return policy
 
 

@@ -14,6 +14,7 @@ import duckdb
 
 from core.composition.pseudonym_sets import disclosed_sql, pseudonym_owners_sql
 from core.recount.classes import Recount
+from core.recount.histories import TablesRecount
 from core.recount.linked import discloses_people, exposing_links
 from schemas.errors.refusals import AttackError, LinkedError, OverlapError, UntreatedError
 from schemas.job.attacks import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
@@ -54,9 +55,20 @@ def check_linked(job: Job, counted: Recount) -> None:
 
 def check_untreated(run: Run, recount: Recount) -> None:
     """Refuse untreated columns that together single out fewer than k people, if the policy forbids it."""
-    policy, together, k = run.policy, recount.together.get("insensitive"), run.job.privacy.k
-    if policy and not policy.accept_untreated and together and together.below_k:
-        raise UntreatedError.below_k(reported_sentence(together.below_k, k), recount.units, recount.unit, k, policy.path)
+    if together := recount.together.get("insensitive"):
+        _refuse_untreated(run, together.below_k, recount.units, recount.unit)
+
+
+def check_untreated_tables(run: Run, recount: TablesRecount) -> None:
+    """Refuse untreated columns of several tables that single out fewer than k, as for one table."""
+    if together := recount.persons_together:
+        _refuse_untreated(run, together.below_k, together.all, together.unit)
+
+
+def _refuse_untreated(run: Run, below_k: int, whole: int, unit: str) -> None:
+    policy, k = run.policy, run.job.privacy.k
+    if policy and not policy.accept_untreated and below_k:
+        raise UntreatedError.below_k(reported_sentence(below_k, k), whole, unit, k, policy.path)
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
@@ -96,9 +108,11 @@ def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
         # Of several tables some attacks are never played.
         if manifest.attacked is None or (manifest.attacked.unplayed and isinstance(manifest, Manifest)):
             raise AttackError.recalled_unplayed(release, by)
-    together = manifest.passthrough_together if isinstance(manifest, Manifest) else None
-    if policy and not policy.accept_untreated and together and together.below_k:
-        raise UntreatedError.published(release, policy.path)
+    if policy and not policy.accept_untreated:
+        if manifest.passthrough_together and manifest.passthrough_together.below_k:
+            raise UntreatedError.published(release, policy.path)
+        if isinstance(manifest, TablesManifest) and not manifest.measured_untreated:
+            raise UntreatedError.uncounted(release, policy.path)
 
 
 def refusal_words(settings: AttackSettings | None, policy: Policy | None) -> str:

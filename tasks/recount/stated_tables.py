@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeGuard
@@ -14,6 +15,7 @@ from schemas.relational.manifest import TablesManifest, files_by_table
 from schemas.relational.tables_job import MOST_KNOWN_ROWS
 from schemas.relational.tree import tree_of
 from tasks.recount.tables import AskedHistories, count_histories, file_faults_of_table, table_as_read
+from tasks.recount.untreated_tables import column_counts
 from tasks.release.files import file_error
 from tasks.store.database import database
 
@@ -25,6 +27,7 @@ NO_JOB = (
     "Hidden values, the form of pseudonyms, bounds of rows and limits of suppression were not looked at."
 )
 NO_PUBLICATIONS = "How many people have each value of a column that says publish was not counted."
+NO_ROLES = "Who stands out by the untreated columns together was not counted: the manifest does not state which columns are sensitive."
 MODELS = {"l": "l-diversity", "t": "t-closeness"}
 
 
@@ -63,6 +66,7 @@ def recount_stated(manifest: TablesManifest, release: Path, what: str) -> Stated
             manifest.key_columns.get(name, ()),
             {other: column_list(columns) for columns, other in manifest.references.get(name, {}).items()},
             asked.tree,
+            manifest.tables[name].passthrough or (),
         )
         for name in asked.tree.tables
     }
@@ -70,9 +74,10 @@ def recount_stated(manifest: TablesManifest, release: Path, what: str) -> Stated
         raise VerificationError(what, faults)
     with TemporaryDirectory(prefix="skald-verify-") as spill, database(MEMORY, Path(spill)) as connection, file_error(what):
         found, faults = count_histories(asked, connection, tables)
+        passed = {name: column_counts(connection, read, manifest.tables[name].passthrough or ()) for name, read in tables.items()}
     if faults:
         raise VerificationError(what, faults)
-    return StatedRecount(found, unverified)
+    return StatedRecount(replace(found, passed=passed), unverified)
 
 
 def _asked(manifest: TablesManifest) -> AskedHistories | None:
@@ -105,9 +110,13 @@ def _linking(manifest: TablesManifest, table: str) -> list[str]:
 
 
 def _column_faults(manifest: TablesManifest, table: str, files: Sequence[Path]) -> list[str]:
-    """Return a fault if a table's files do not begin with the columns that the manifest states."""
-    stated = [*_linking(manifest, table), *manifest.tables[table].levels]
-    return file_faults_of_table(table, files, lambda names: names[: len(stated)] == stated, "that the manifest states")
+    """Return a fault if a table's files lack columns that the manifest states, or their order."""
+    stated, others = [*_linking(manifest, table), *manifest.tables[table].levels], {*(manifest.tables[table].passthrough or ())}
+
+    def fits(names: Sequence[str]) -> bool:
+        return names[: len(stated)] == stated and others <= {*names[len(stated) :]}
+
+    return file_faults_of_table(table, files, fits, "that the manifest states")
 
 
 def _uncounted(manifest: TablesManifest) -> list[str]:
@@ -117,4 +126,5 @@ def _uncounted(manifest: TablesManifest) -> list[str]:
         by_table = manifest.privacy.get(section)
         for table, columns in by_table.items() if isinstance(by_table, Mapping) else ():
             told += [f"{model} of '{column}' of '{table}' was not counted: that takes the job." for column in columns]
-    return [*told, *([NO_PUBLICATIONS] if manifest.published else [])]
+    told += [NO_PUBLICATIONS] if manifest.published else []
+    return [*told, *([NO_ROLES] if manifest.passthrough_together else [])]

@@ -43,6 +43,7 @@ from tasks.recount.published_values import column_losses
 from tasks.recount.rows import RowsHere
 from tasks.recount.table_values import few_persons_faults, published_table, source_owners, value_faults
 from tasks.recount.truth import compare_with_source
+from tasks.recount.untreated_tables import UntreatedTables, count_untreated
 from tasks.release.files import file_error
 from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect, literal, quote
@@ -153,10 +154,12 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
     penalties: dict[str, dict[str, float]] = {}
     figures: dict[str, dict[str, ColumnPublication]] = {}
     with connect(table_job(job, tree.unit), spill, last=True) as connection, file_error(release_name):
-        tables = {table: written.read(table) for table in tree.tables}
+        promised = {table: written.read(table) for table in tree.tables}
+        untreated = UntreatedTables.of_job(job, {table: pq.read_schema(written.files[table][0]).names for table in tree.tables})
+        tables = {name: untreated.carried(read, is_unit=name == tree.unit) for name, read in promised.items()}
         for one in filter(None, written.originals.values()):
             register_objects(connection, one.relation)
-        whole = source_owners(job, written.originals, connection, tables)
+        whole = source_owners(job, written.originals, connection, promised)
         for table in tree.tables:
             original = written.originals.get(table)
             if original is not None:
@@ -169,9 +172,11 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
             connection.execute(f"COPY ({persons_of_histories_sql(tables[tree.unit])}) TO {literal(str(histories))} (FORMAT parquet)")
         wrong += value_faults(written.job, written.originals, connection, tables, whole)
         wrong += few_persons_faults(job, connection, tables)
+        told = count_untreated(connection, tables, untreated, tree, job.privacy.k, job.privacy.known_rows)
     if faults := [*faults, *wrong]:
         raise VerificationError(release_name, faults)
-    return replace(found, penalties=penalties, published={name: one for name, one in figures.items() if one})
+    found = replace(found, penalties=penalties, published={name: one for name, one in figures.items() if one})
+    return replace(found, passed=told.columns, together=told.tables, persons_together=told.persons)
 
 
 @dataclass(frozen=True)

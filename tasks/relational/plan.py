@@ -9,6 +9,7 @@ from schemas.job.publish import EXACT, treatment_sentence
 from schemas.reading.model import FrozenModel
 from schemas.relational.table_jobs import unit_key_words
 from schemas.relational.tables_job import TablesJob
+from schemas.release.figures import PassedColumn
 from tasks.publication.target import job_target
 from tasks.relational.forecast import ExpectedTables, expected_tables
 from tasks.relational.making.checks import TableSet, check_types
@@ -16,6 +17,7 @@ from tasks.relational.making.levels import history_numbers, lattice_of_tables, s
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import HistoryTables, align_rows
 from tasks.relational.making.reading import encode_rows, open_tables, read_tables
+from tasks.relational.making.untreated import measure_untreated_tables
 from tasks.relational.publication import tables_release_id
 
 
@@ -28,6 +30,7 @@ class PlannedTable(FrozenModel):
         hangs_from: The nearest table that it refers to; null for the unit.
         groups: Groups at each level, by quasi-identifier.
         published: How columns would be published that are no quasi-identifiers, in words, by column.
+        passthrough: What was found of each column that would be published as it is.
     """
 
     rows: int
@@ -35,6 +38,7 @@ class PlannedTable(FrozenModel):
     hangs_from: str | None
     groups: dict[str, tuple[int, ...]]
     published: dict[str, str]
+    passthrough: dict[str, PassedColumn] = {}
 
 
 class TablesPlan(FrozenModel):
@@ -87,7 +91,9 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
         check_types(job, sources)
         carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
         check_relations(carried)
-        histories = align_rows(link_rows(carried))
+        linked = link_rows(carried)
+        passthrough = measure_untreated_tables(linked)
+        histories = align_rows(linked)
         nodes = None if job.is_local else lattice_of_tables(histories).nodes
         finest = tuple(histories.hierarchy(axis).least for axis in histories.lattice_axes)
         below = None if quick else failing_persons(history_numbers(histories, finest), job.privacy.k)
@@ -106,6 +112,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
                     column: treatment_sentence(table.table.job.columns.ways.get(column, EXACT), job.privacy.k)
                     for column in table.table.source.payload
                 },
+                passthrough=passthrough[name],
             )
             for name, table in histories.tables.items()
         }

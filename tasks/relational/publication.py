@@ -23,7 +23,7 @@ from tasks.composition.release_history import forget_older, oldest_release_kept
 from tasks.engine.peak_memory import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
-from tasks.publication.disclosures import refusal_words
+from tasks.publication.disclosures import check_untreated_tables, refusal_words
 from tasks.publication.staging import write_signed_documents
 from tasks.publication.target import job_target
 from tasks.recount.original import Original, normalised_relation
@@ -117,6 +117,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
         counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging, numbered))
         for table in given.tables.values():
             check_unchanged(table.table.source)
+    check_untreated_tables(run, counted)
     attacks = _attacked(given, staged, staging)
     digests = tuple(file.sha256 for file in staged)
     known = ComparablePersons.of(given, counted.persons, NumberedHistories(numbered, digests))
@@ -202,6 +203,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         loss=loss_of_tables(tables, counted.penalties),
         pseudonyms=unit_key_words(job),
         published={name: dict(columns) for name, columns in counted.published.items()},
+        passthrough_together=counted.persons_together,
         optimal=NOT_FOR_NODES if job.is_local else "certified",
         search={} if job.is_local else {"nodes": outcome.nodes},
         files=tuple(staged),

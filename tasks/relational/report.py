@@ -9,6 +9,14 @@ from typing import Any
 from schemas.errors.base import counted
 from schemas.job.publish import ColumnPublication, treatment_sentence
 from schemas.relational.manifest import ReleasedTable, TablesManifest
+from schemas.relational.table_jobs import joined_column_name
+from schemas.release.figures import (
+    passthrough_warnings,
+    reason_of_combinations,
+    reason_of_identifying_columns,
+    reported_sentence,
+    together_warning,
+)
 from tasks.store.keys import code_of
 
 STYLE = (
@@ -33,6 +41,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
     """Return the report as JSON content: sentences and the manifest's figures."""
     persons = manifest.persons
     sentences = [
+        *_untreated_warnings(manifest),
         _persons_sentence(manifest),
         *_promise_sentences(manifest),
         _method_sentence(manifest),
@@ -43,7 +52,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         for table, columns in manifest.published.items()
         for name, one in columns.items()
     ]
-    sentences += [*_key_sentences(manifest), *_earlier_sentences(manifest), *_attack_sentences(manifest)]
+    sentences += [*_untreated_sentences(manifest), *_key_sentences(manifest), *_earlier_sentences(manifest), *_attack_sentences(manifest)]
     return {
         "release": manifest.release,
         "name": manifest.name,
@@ -56,6 +65,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         "min_class": manifest.min_class,
         "tables": {name: table.model_dump() for name, table in manifest.tables.items()},
         "loss": manifest.loss.model_dump(),
+        "passthrough_together": manifest.passthrough_together and manifest.passthrough_together.model_dump(),
         "published": {
             table: {name: one.model_dump(mode="json") for name, one in columns.items()} for table, columns in manifest.published.items()
         },
@@ -89,15 +99,60 @@ def _promise_sentences(manifest: TablesManifest) -> list[str]:
         return [
             f"Every choice of at most {rows} of each table right below the persons is of at least {k:,} persons with the same labels; "
             f"the one that fewest share is of {manifest.min_class:,}. Every choice was counted.",
-            f"The joined tables were recounted from the written files. Whoever knows at most {rows} of a person, and not how many there "
-            f"are, finds the person with a chance of at most 1 in {manifest.min_class:,}; whoever knows all rows may find the person.",
+            _recounted_sentence(
+                manifest,
+                f"Whoever knows at most {rows} of a person, and not how many there are, finds the person with a chance of at most 1 in "
+                f"{manifest.min_class:,}; whoever knows all rows may find the person.",
+            ),
         ]
     return [
         f"Every history is shared by at least {k:,} persons: there are {manifest.histories:,} different ones, and the one that fewest "
         f"share is of {manifest.min_class:,}.",
-        f"The joined tables were recounted from the written files. A person who is known by all rows is found with a chance of at most "
-        f"1 in {manifest.min_class:,}.",
+        _recounted_sentence(manifest, f"A person who is known by all rows is found with a chance of at most 1 in {manifest.min_class:,}."),
     ]
+
+
+def _recounted_sentence(manifest: TablesManifest, claim: str) -> str:
+    """Return what was recounted, with the claim of a maximum risk or why there is none."""
+    return f"The joined tables were recounted from the written files. {_reason_without_claim(manifest) or claim}"
+
+
+def _reason_without_claim(manifest: TablesManifest) -> str:
+    """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
+    told = reason_of_combinations(
+        manifest.passthrough_together,
+        manifest.privacy["k"],
+        is_accepted=False,
+        has_untreated_columns=not manifest.measured_untreated,
+    )
+    columns = {
+        joined_column_name(manifest.unit, table, name): column
+        for table, one in manifest.tables.items()
+        for name, column in (one.passthrough or {}).items()
+    }
+    return told or reason_of_identifying_columns(columns)
+
+
+def _untreated_warnings(manifest: TablesManifest) -> list[str]:
+    """Return the warning that people stand out by untreated columns of all tables together, if they do."""
+    said = together_warning(manifest.passthrough_together, manifest.privacy["k"], is_accepted=False, may_accept=False)
+    return [f"Warning: {said}"] if said else []
+
+
+def _untreated_sentences(manifest: TablesManifest) -> list[str]:
+    """Return sentences on untreated columns: each, those that look identifying, and all together."""
+    told, k = list[str](), manifest.privacy["k"]
+    for table, one in manifest.tables.items():
+        for name, column in (one.passthrough or {}).items():
+            told.append(
+                f"'{name}' of '{table}' is published as it is: {counted(column.distinct, 'value')}, "
+                f"{counted(column.unique_records, 'record')} and {reported_sentence(column.unique_persons, k)} persons alone with theirs."
+            )
+        told += [f"Warning of '{table}': {sentence}" for sentence in passthrough_warnings(one.passthrough or {})]
+        if one.passthrough_together:
+            told.append(f"'{table}': {one.passthrough_together.sentence('insensitive', k)}")
+    whole = manifest.passthrough_together
+    return [*told, *([f"All tables: {whole.sentence('insensitive', k)}"] if whole and not whole.below_k else [])]
 
 
 def _orphans_text(orphans: int | None, k: int) -> str:

@@ -15,7 +15,7 @@ from schemas.job.publish import canonical_way
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
-from schemas.release.figures import may_publish_count
+from schemas.release.figures import KINDS, PassedColumn, PassedColumnOfPersons, may_publish_count, reported_count
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.relational.contents import PersonRows
 from tasks.relational.making.writing import ReleasedTables
@@ -65,8 +65,28 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
             suppressed=suppressed if stated else None,
             orphans=orphans if many_nobodys else None,
             levels=levels,
+            passthrough=reported_columns(given.tables[table].table.run.passthrough, counted.passed[table], k),
+            passthrough_together=counted.together.get(table),
         )
     return found
+
+
+def reported_columns(
+    columns: Mapping[str, PassedColumn], counted: Mapping[str, tuple[int, int, int, int]], k: int
+) -> dict[str, PassedColumnOfPersons]:
+    """Return what was found of untreated columns of a table, with the figures of its recounted files."""
+    told = {}
+    for name, (distinct, alone, values, persons) in counted.items():
+        one = columns[name]
+        told[name] = PassedColumnOfPersons(
+            distinct=distinct,
+            unique_records=alone,
+            values=values,
+            looked_at=min(one.looked_at, distinct),
+            reasons=one.reasons,
+            unique_persons=reported_count(persons, k),
+        )
+    return told
 
 
 def _persons_with(people: PersonRows, table: str, marked: NDArray[np.bool_], among: NDArray[np.bool_]) -> int:
@@ -105,7 +125,29 @@ def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list
             faults.append(f"the manifest's rows of '{name}' are not those of the files")
         if table.stated_records != table.released + (table.withheld or 0) + (table.suppressed or 0) + (table.orphans or 0):
             faults.append(f"the manifest's counts of '{name}' do not add up")
-    return faults + _unstated_faults(manifest, k)
+    return faults + _untreated_faults(manifest, found, k) + _unstated_faults(manifest, k)
+
+
+def _untreated_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list[str]:
+    """Return the figures of untreated columns that the files contradict; older manifests have none."""
+    faults = []
+    for name, table in manifest.tables.items():
+        if table.passthrough is None:
+            continue
+        told = {column: (one.distinct, one.unique_records, one.values, one.unique_persons) for column, one in table.passthrough.items()}
+        files = {column: (*counts, reported_count(persons, k)) for column, (*counts, persons) in found.passed.get(name, {}).items()}
+        if told != files or any(one.looked_at > one.distinct for one in table.passthrough.values()):
+            faults.append(f"the manifest's figures of untreated columns of '{name}' are not those of the files")
+    return faults
+
+
+def together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
+    """Return a fault if a manifest does not say truly who stands out by untreated columns together."""
+    said = {name: table.passthrough_together for name, table in manifest.tables.items() if table.passthrough_together}
+    agree = (said, manifest.passthrough_together) == (dict(found.together), found.persons_together)
+    if agree or not manifest.measured_untreated:
+        return []
+    return [f"the manifest does not say truly how many stand out by the {KINDS['insensitive']} together"]
 
 
 def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
@@ -170,7 +212,7 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     counted_there = sources_were_read or bool(found.published)
     if counted_there and {name: dict(columns) for name, columns in found.published.items()} != manifest.published:
         faults.append("the manifest's figures of published columns are not those of the files")
-    return faults + promise_faults(manifest, job)
+    return faults + together_faults(manifest, found) + promise_faults(manifest, job)
 
 
 def _withheld_faults(

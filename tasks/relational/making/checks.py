@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 
@@ -52,7 +53,7 @@ class TableSet:
         """What was read of each table."""
         return {name: table.table for name, table in self.tables.items()}
 
-    def with_tokens(self) -> TableSet:
+    def with_tokens(self) -> Self:
         """Give a token to every key of the unit without one; return the tables with the vault's id.
 
         Nothing happens where the job has no vault. A vault gets its id with its first tokens, and the release's id follows from it: that

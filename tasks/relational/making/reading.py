@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,13 +12,15 @@ import pyarrow.parquet as pq
 
 from core.columns.column_types import working_type
 from schemas.errors.base import SourceError
+from schemas.errors.refusals import PolicyError
 from schemas.job.job import Job
-from schemas.relational.table_jobs import lasting_key, persons_job, table_job
+from schemas.job.policy import banned_faults
+from schemas.relational.table_jobs import lasting_key, persons_job, table_job, tables_policy_faults
 from schemas.relational.tables_job import TablesJob
 from tasks.counting.coding import CellCoder, Coding, load_coding
 from tasks.counting.domains import ChunkReading, axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.engine.runs import Run, locked_run, policy_in_force
+from tasks.engine.runs import Run, faults_under_policy, locked_run, named_policy
 from tasks.engine.steps import run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import fixed_extract
@@ -58,13 +60,22 @@ class TableSource:
 def open_tables(job: TablesJob) -> Iterator[Run]:
     """Check all tables against the policy, then lock the job's run folder and yield the run."""
     jobs = {name: table_job(job, name) for name in job.tables}
+    _check_policy(job, jobs)
     for of_table in jobs.values():
-        policy_in_force(of_table)
         check_folders_disjoint(of_table)
     with locked_run(jobs[job.tree.unit]) as run, ExitStack() as asked:
         for of_table in jobs.values():
             asked.enter_context(fixed_extract(of_table, run.store, goes_on=False))
         yield run
+
+
+def _check_policy(job: TablesJob, jobs: Mapping[str, Job]) -> None:
+    """Raise one ``PolicyError`` with every point in which a job stands below the policy in force."""
+    if (policy := named_policy()) is None:
+        return
+    faults = [fault for of_table in jobs.values() for fault in faults_under_policy(policy, of_table)]
+    if faults := list(dict.fromkeys([*faults, *tables_policy_faults(policy, job)])):
+        raise PolicyError.below(job.name, policy.path, faults)
 
 
 def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
@@ -85,6 +96,9 @@ def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
         tables[name] = TableSource(name, of_table, own, source, linking)
     if faults:
         raise SourceError.of_tables({name: str(error) for name, error in faults.items()})
+    # What ``insensitive: rest`` takes in is known by now.
+    if run.policy and (banned := [fault for one in tables.values() for fault in banned_faults(run.policy, one.source.payload)]):
+        raise PolicyError.below(job.name, run.policy.path, list(dict.fromkeys(banned)))
     return tables
 
 

@@ -1,0 +1,107 @@
+"""SQL that counts the persons who stand out by what several tables publish untreated.
+
+What a person publishes untreated is written out as a history is: with the untreated columns in the place of the labels. So whoever shares
+it is counted by the statements that count who shares a history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from core.recount.histories import ReadTable, choices_of_persons, row_person_table, row_text_table
+from core.recount.together import SALT
+
+
+def renamed_table(table: ReadTable, prefix: str, columns: Sequence[str]) -> ReadTable:
+    """Return a table under another name, with other columns in the place of its quasi-identifiers.
+
+    Args:
+        table: The table.
+        prefix: Begins its new name, and those of the tables that it refers to.
+        columns: Quoted names of the columns.
+    """
+    references = {f"{prefix} {other}": mine for other, mine in table.references.items()}
+    return replace(table, name=f"{prefix} {table.name}", qids=tuple(columns), references=references)
+
+
+def tables_with_columns(chains: Mapping[str, Sequence[str]], columns: Mapping[str, Collection[str]]) -> list[str]:
+    """Return the tables that have any of some columns, or have a table below that does; and the unit.
+
+    Args:
+        chains: Of every table the tables above it, the unit's first.
+        columns: The columns of each table.
+    """
+    having = {name for name in chains if columns.get(name)}
+    above = {other for name in having for other in chains[name]}
+    return [name for name, chain in chains.items() if name in having or name in above or not chain]
+
+
+def same_persons_sql(unit: ReadTable, renamed: ReadTable) -> str:
+    """Return SQL that makes the persons of the unit known under another name of its table."""
+    return f"CREATE OR REPLACE TEMP VIEW {row_person_table(renamed)} AS FROM {row_person_table(unit)}"
+
+
+def column_persons_sql(table: ReadTable, column: str) -> str:
+    """Return SQL on ``row_person_table(table)`` that counts an untreated column's values.
+
+    It yields distinct values, rows alone with theirs, rows that have one, and persons alone with one of theirs. It is right because
+    GROUP BY has each value once, a null is no value, and where one person has a value, the least person is that one.
+    """
+    place = table.at(column)
+    each = f"""
+        SELECT count(*) AS many, count(DISTINCT person) AS persons, min(person) AS one
+        FROM {row_person_table(table)} WHERE {place} IS NOT NULL GROUP BY {place}
+    """
+    return f"""
+        SELECT count(*), count(*) FILTER (many = 1), coalesce(sum(many), 0)::BIGINT, count(DISTINCT one) FILTER (persons = 1)
+        FROM ({each})
+    """
+
+
+def table_contents_sql(table: ReadTable, unit: ReadTable, columns: Sequence[str], made: str) -> str:
+    """Return SQL that makes the table of persons and what their rows of one table publish untreated.
+
+    Its columns are those that ``core.recount.together.person_combination_counts_sql`` reads. A combination is that of the labels of row and
+    person. It is right because equal values have equal digests, nulls too, and different ones two that are equal with a chance of 1 in
+    2^128.
+
+    Args:
+        table: The table, whose rows have persons.
+        unit: The unit's table, with its labels beside the persons.
+        columns: Quoted names of the columns.
+        made: Name of the table that is made.
+    """
+    labels = [f"r.{table.at(name)}" for name in table.qids]
+    labels += [f"u.{unit.at(name)}" for name in unit.qids] if table.references else []
+    join = f" JOIN {row_person_table(unit)} AS u ON u.person = r.person" if table.references else ""
+    return f"""
+        CREATE OR REPLACE TEMP TABLE {made} AS
+        SELECT {_digest(labels)} AS combination, r.person, {_digest([f"r.{table.at(name)}" for name in columns])} AS content,
+            count(*) AS records
+        FROM {row_person_table(table)} AS r{join} WHERE r.person IS NOT NULL GROUP BY ALL
+    """
+
+
+def _digest(names: Sequence[str]) -> str:
+    """Return the SQL expression for two digests of some values as one text."""
+    return f"hash({', '.join(['0', *names])}) || ' ' || hash({', '.join([str(SALT), *reversed(names)])})"
+
+
+def text_persons_sql(unit: ReadTable, k: int) -> str:
+    """Return SQL that counts the persons alone with their text, and those below k."""
+    texts = f"SELECT count(*) AS persons FROM {row_text_table(unit)} GROUP BY text"
+    return f"SELECT count(*) FILTER (persons = 1), coalesce(sum(persons) FILTER (persons < {k:d}), 0)::BIGINT FROM ({texts})"
+
+
+def choice_persons_sql(unit: ReadTable, table_count: int, most: int, k: int) -> str:
+    """Return SQL on ``items`` that counts persons alone with a choice of rows, and those below k.
+
+    It is right because a choice is written once for each person who has it, and a person counts once, whatever the number of choices.
+    Arguments as for ``core.recount.histories.choices_sql``.
+    """
+    every, group = choices_of_persons(unit, table_count, most)
+    return f"""
+        {every}, shared AS (SELECT person, count(*) OVER (PARTITION BY {group}) AS persons FROM everything)
+        SELECT count(DISTINCT person) FILTER (persons = 1), count(DISTINCT person) FILTER (persons < {k:d}) FROM shared
+    """
