@@ -22,18 +22,18 @@ def drawn_number_sql(names: Sequence[str], types: Sequence[pa.DataType]) -> str:
     double, and zero without a sign.
 
     Args:
-        names: Quoted names of the columns that name a person; without any the number is 0.
+        names: Quoted names of the columns that name a person.
         types: Types of these, whether or not encoded by a dictionary.
     """
-    texts = []
-    for name, given in zip(names, types, strict=True):
-        kind = given.value_type if pt.is_dictionary(given) else given
-        if pt.is_timestamp(kind):
-            name = f"epoch_us(CAST({name} AS {'TIMESTAMPTZ' if kind.tz is not None else 'TIMESTAMP'}))"
-        elif pt.is_floating(kind):
-            name = f"CASE WHEN {name} = 0 THEN 0 ELSE CAST({name} AS DOUBLE) END"
-        texts.append(f"CAST({name} AS VARCHAR)")
-    return f"md5_number_lower({f' || {SEPARATOR} || '.join(texts)})" if texts else "0::UBIGINT"
+    texts = [f"CAST({_written_sql(name, kind)} AS VARCHAR)" for name, kind in zip(names, types, strict=True)]
+    return f"md5_number_lower({f' || {SEPARATOR} || '.join(texts)})"
+
+
+def _written_sql(name: str, given: pa.DataType) -> str:
+    kind = given.value_type if pt.is_dictionary(given) else given
+    if pt.is_timestamp(kind):
+        return f"epoch_us(CAST({name} AS {'TIMESTAMPTZ' if kind.tz is not None else 'TIMESTAMP'}))"
+    return f"CASE WHEN {name} = 0 THEN 0 ELSE CAST({name} AS DOUBLE) END" if pt.is_floating(kind) else name
 
 
 def counted_at_sql(records: str, persons: Mapping[str, pa.DataType]) -> str:

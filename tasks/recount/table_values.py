@@ -31,7 +31,6 @@ from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import make_source_distribution, models_counted, uncounted_without_source
 from tasks.store.database import quote
 
-
 KEYS_OF_PERSONS = "keys_of_persons"
 """The table of the persons with the unit's key in the source."""
 
