@@ -1,7 +1,10 @@
-"""Where a person of several records counts, for the recount: at the value of one of these, which is drawn.
+"""The value at which a person of several records counts, for the recount.
 
-The rule is that of docs/decisions/shared-ends.md. The writer of releases puts records in order. Here a person's values are counted, and
-the counts added up.
+The rule: a person's n records stand in the order of their values, with places from 0. The place of the drawn one is a number of the person,
+modulo n. It is made of the columns that name the person, and of no value, so that neither order nor file nor how high the highest values
+are changes it. At the least of their values nearly all persons of many records would lie in one step.
+
+The writer of releases puts records in order. Here a person's values are counted, and the counts added up.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ SEPARATOR = "chr(31)"
 def drawn_number_sql(names: Sequence[str], types: Sequence[pa.DataType]) -> str:
     """Return the SQL of the number below 2^64 by which a person's record is drawn.
 
-    It is the lower half of the MD5 of what names the person. Moments are written as microseconds since 1970, floating-point numbers as
-    double, and zero without a sign.
+    It is the last eight bytes of the MD5 of what names the person, the lowest first, with byte 31 between columns. Moments are
+    written as microseconds since 1970, floating-point numbers as double, and zero without a sign.
 
     Args:
         names: Quoted names of the columns that name a person.

@@ -146,7 +146,7 @@ class PersonsReading:
 
 
 def _count(given: PersonsReading, domain: Artifact, path: Path) -> int:
-    """Count the persons of each numeric or date QID's values, each person once, at the value of a drawn record.
+    """Count the persons of each numeric or date QID's values, each once, at a drawn record's value.
 
     The count is 0 in all other columns.
     """

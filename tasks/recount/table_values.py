@@ -38,7 +38,7 @@ KEYS_OF_PERSONS = "keys_of_persons"
 def source_owners(
     job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> dict[str, ReadTable]:
-    """Make tables of source rows and their persons, and of persons and keys, if values need them; return the first.
+    """Make tables of source rows with persons, and of these with keys, if values need them.
 
     Returns:
         The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.

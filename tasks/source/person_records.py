@@ -86,7 +86,7 @@ def person_condition_sql(persons: Mapping[str, pa.DataType]) -> str:
 def person_number_sql(persons: Mapping[str, pa.DataType]) -> str:
     """Return the SQL of the whole number, below 2^64, by which it is drawn at which value a person counts.
 
-    It is a digest of who it is, the same whatever the file, its order and the machine. See docs/decisions/shared-ends.md.
+    It is a digest of who it is, the same whatever the file, its order and the machine.
 
     Args:
         persons: As for ``person_condition_sql``.

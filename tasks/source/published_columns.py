@@ -134,7 +134,7 @@ def _drawn(connection: duckdb.DuckDBPyConnection, rows: str) -> np.ndarray:
 def make_number_table(
     connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Digests, Sequence[pa.Array]]], types: Sequence[pa.DataType]
 ) -> None:
-    """Make a table of persons and the numbers by which it is drawn at which value they count: ``person``, ``number``.
+    """Make a table of persons and the numbers that draw where each counts: ``person``, ``number``.
 
     Args:
         connection: Gets it.

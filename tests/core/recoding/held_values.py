@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from core.recoding.publishing import CountedValues
 from core.recount.labels.published_values import ValueCount, as_column, plain_values
-from tests.oracles.drawn import counted_at
+from tests.oracles.persons import counted_at
 
 
 class Held(NamedTuple):

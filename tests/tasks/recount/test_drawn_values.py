@@ -33,7 +33,7 @@ from tasks.source.chunks import ChunkedSource, SourceFile
 from tasks.source.published_columns import count_values, make_number_table, make_value_table
 from tasks.store.store import Store
 from tests.jobs import job_of
-from tests.oracles.drawn import counted_at, drawn_values
+from tests.oracles.persons import counted_at, drawn_values
 
 Held = list[tuple[int | None, int | None]]
 HELD = st.lists(st.tuples(st.none() | st.integers(0, 12), st.none() | st.integers(-20, 90)), min_size=1, max_size=60)

@@ -23,7 +23,7 @@ from tasks.recount.published_values import PublishedHolders, few_people_faults, 
 from tasks.recount.rows import JOINED_COLUMNS, RowsHere, relation_with_values
 from tasks.recount.truth import _wrong_types
 from tests.jobs import job_of
-from tests.oracles.drawn import drawn_place
+from tests.oracles.persons import drawn_place
 
 
 @pytest.fixture

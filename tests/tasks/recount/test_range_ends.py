@@ -20,7 +20,7 @@ from tasks.recount.published_values import column_losses
 from tasks.recount.rows import RowsHere
 from tasks.recount.verdict import endpoint_faults
 from tests.jobs import job_of
-from tests.oracles.drawn import counted_at
+from tests.oracles.persons import counted_at
 
 AGES: Any = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [2, 4]}}], "sensitive": []}
 TREE: Any = {"quasi_identifiers": [{"name": "q", "hierarchy": {"tree": {"A": ["a", "b"], "C": ["c"]}}}], "sensitive": []}
