@@ -74,7 +74,10 @@ def values_with_persons(
 def _persons_by_key(
     connection: duckdb.DuckDBPyConnection, given: Linking
 ) -> tuple[Iterator[tuple[Digests, list[pa.Array]]], list[pa.DataType]]:
-    """Return the persons, in batches, with the columns of the unit's key, and their types; none where it has no key."""
+    """Return batches of persons with the columns of the unit's key, and the types of these.
+
+    Without a key there are none.
+    """
     unit = given.job.tree.unit
     key, columns = given.job.tables[unit].key, given.tables[unit].table.source.columns
     named = ", ".join(["row AS person", *(f"{given.tables[unit].encoded_name(name)} AS key_{place}" for place, name in enumerate(key))])
