@@ -1,8 +1,8 @@
-"""Records of persons: which ones a bound keeps (``columns.most_records``), and at which one a person counts.
+"""Records of persons: which ones a bound keeps, and at which one a person counts.
 
-The records of a person are put in the order of a keyed digest of where they stand, and those beyond the bound are withheld. The key is the
-digest of the whole source, so that the draw follows from no value and nobody without the source can repeat it. Every step after this one
-reads files without the records that were withheld.
+``columns.most_records`` bounds them. The records of a person are put in the order of a keyed digest of where they stand, and those beyond
+the bound are withheld. The key is the digest of the whole source, so that the draw follows from no value and nobody without the source can
+repeat it. Every step after this one reads files without the records that were withheld.
 """
 
 from __future__ import annotations

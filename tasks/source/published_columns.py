@@ -124,7 +124,7 @@ def count_values(
 
 
 def _drawn(connection: duckdb.DuckDBPyConnection, rows: str) -> np.ndarray:
-    """Count the persons at each value of the table ``people``, each once, at that of a drawn one of some rows."""
+    """Count the persons at each value of the table ``people``, each at that of a drawn row."""
     number = f"(SELECT min(number) FROM {NUMBERS_OF_PERSONS} AS n WHERE n.person = spans.person)"
     each = drawn_values_sql(rows, ["person"], number)
     statement = f"SELECT p.value, count(e.value) AS people FROM people AS p LEFT JOIN ({each}) AS e USING (value) GROUP BY 1 ORDER BY 1"
