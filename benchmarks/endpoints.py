@@ -57,6 +57,7 @@ def main() -> None:
             "Adult": adult(Path(folder), asked.data / "adult"),
             "medical": medical(asked.rows),
             "incomes": incomes(Path(folder) / "incomes"),
+            "of persons": incomes(Path(folder) / "persons", persons=1_500),
         }
         print(f"k = {asked.k}\n{'':10}{'':14}{'GCP observed':>14}{'shared':>9}{'more':>8}{'told observed':>15}{'shared':>9}")
         for title, job in jobs.items():
@@ -73,24 +74,32 @@ def _share(told: float | None) -> str:
     return "–" if told is None else f"{told:.1%}"
 
 
-def incomes(folder: Path, rows: int = 30_000) -> Path:
+def incomes(folder: Path, rows: int = 30_000, persons: int = 0) -> Path:
     """Write a job about people whose income has a heavy tail.
 
     Most incomes above a few thousand are one person's alone.
+
+    Args:
+        folder: Gets job and data.
+        rows: Incomes.
+        persons: Whose they are; each is a person's own if there is none.
     """
     folder.mkdir()
     random = np.random.default_rng(7)
     income = np.round(np.exp(random.normal(10.3, 1.1, rows))).astype(np.int64)
     columns = {"income": income, "age": random.integers(18, 90, rows), "region": random.integers(0, 12, rows).astype(str)}
-    pq.write_table(pa.table(columns | {"job": random.integers(0, 5, rows)}), folder / "incomes.parquet")
+    columns["job"] = random.integers(0, 5, rows)
+    columns |= {"person": random.integers(0, persons, rows)} if persons else {}
+    pq.write_table(pa.table(columns), folder / "incomes.parquet")
     qids: list[Mapping[str, Any]] = [
         {"name": "income", "hierarchy": {"widths": [1000, 10000, 100000]}},
         {"name": "age", "hierarchy": {"widths": [1, 5, 10, 20]}},
         {"name": "region", "hierarchy": {"tree": {"*": [str(number) for number in range(12)]}}},
     ]
     job = {"version": 1, "name": "incomes", "source": {"path": "incomes.parquet"}, "memory": "1GB", "target": "releases"}
+    whose = {"person": "person", "identifiers": ["person"]} if persons else {}
     job |= {
-        "columns": {"quasi_identifiers": qids, "sensitive": ["job"], "insensitive": []},
+        "columns": {"quasi_identifiers": qids, "sensitive": ["job"], "insensitive": [], **whose},
         "privacy": {"k": 10},
         "method": {"name": "skald"},
     }

@@ -32,8 +32,8 @@ class Domain:
         values: Shape (m,), distinct, ascending, without nulls, of the source's type.
         counts: Shape (m,), int64, records per value.
         nulls: Number of records whose value is null.
-        persons: Shape (m,), int64, where persons are named and were counted: how many have this value and no lesser one, so that the sum
-            over some values is of different persons, and no more than have one of these.
+        persons: Shape (m,), int64, where persons are named and were counted: how many count here, each at one of their values, so that the
+            sum over some values is of different persons, and no more than have one of these.
     """
 
     qid: str

@@ -78,7 +78,8 @@ class CountedValues:
     Attributes:
         values: Shape (m,), distinct, ascending, without null and without what is not a number.
         people: Shape (m,), int64: different persons, or records where no persons are named.
-        least: Shape (m,), int64: the same, each person once at the least of those values that fewer than k people have.
+        drawn: Shape (m,), int64: the same, each person once, at the value of a drawn record with a value that fewer than k people have;
+            zeros where ``counts_in_steps`` is false.
         records: Shape (m,), int64: records.
         nulls: People with a null.
         rare_people: People with a value that fewer than k people have.
@@ -86,7 +87,7 @@ class CountedValues:
 
     values: pa.Array
     people: Counts
-    least: Counts
+    drawn: Counts
     records: Counts
     nulls: int
     rare_people: int
@@ -108,6 +109,11 @@ def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValue
     made = _rounded(counted.values, way.round) if way.round is not None else _within(counted.values, way)
     nothing = pa.nulls(1, made.type)
     return PublishedValues(counted.values[:0], made[:0], counted.values, made, nothing, nothing)
+
+
+def counts_in_steps(kind: pa.DataType, way: Way) -> bool:
+    """Return whether values of a type go to steps or groups of persons, of whom each counts in one."""
+    return _is_ordered(kind) if way == SHARED else isinstance(way, Publishing) and way.microaggregate is not None
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -168,9 +174,9 @@ def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
     kind, nothing = values.type, pa.nulls(1, values.type)
     rare = pa.array(~shared)
     others = values.filter(rare)
-    starts, published, people = _steps(others, counted.least[~shared], k)
+    starts, published, people = _steps(others, counted.drawn[~shared], k)
     # Those in no step are null, as nulls are: together they are k people, or one published value more is null.
-    unpublished = int(counted.least[~shared].sum()) if len(others) and not len(starts) else 0
+    unpublished = int(counted.drawn[~shared].sum()) if len(others) and not len(starts) else 0
     if len(others) and not len(starts):
         starts, published, people = others[:1], nothing, np.zeros(1, np.int64)
     missing = max(counted.nulls, counted.rare_people if len(others) and published.null_count else unpublished)
@@ -252,10 +258,10 @@ def _means(counted: CountedValues, least: int, k: int) -> PublishedValues:
     """
     values, nothing = counted.values, pa.nulls(1, pa.float64())
     numbers = np.asarray(values.cast(pa.float64()))
-    if counted.least.sum() < least:
+    if counted.drawn.sum() < least:
         # Fewer people than a group has: nothing is published.
         return PublishedValues(values[:0], nothing[:0], values[:1], nothing[: len(values[:1])], nothing, nothing)
-    starts = cut_groups(numbers, counted.records, counted.least, least)
+    starts = cut_groups(numbers, counted.records, counted.drawn, least)
     exact = [Fraction(one) for one in values.to_pylist()]
     ends = np.append(starts[1:], len(values))
     means = []
@@ -265,7 +271,7 @@ def _means(counted: CountedValues, least: int, k: int) -> PublishedValues:
     published = pa.array(means, pa.float64())
     if 0 < counted.nulls < k:
         # Nulls of so few would tell: the smallest group joins them.
-        people = np.add.reduceat(counted.least, starts)
+        people = np.add.reduceat(counted.drawn, starts)
         gone = _fewest(people, np.ones(len(people), np.bool_))
         published = pc.if_else(pa.array(gone), pa.scalar(None, pa.float64()), published)
     return PublishedValues(values[:0], nothing[:0], values.take(pa.array(starts)), published, nothing, nothing)

@@ -69,7 +69,7 @@ def unexpected_ends(
 
     Args:
         values: Shape (m,), ascending, without null: numbers, dates or timestamps of the source.
-        people: Shape (m,), how many people have each; a person of several values at the least of them.
+        people: Shape (m,), how many people count at each, each person at one of theirs.
         spec: The hierarchy.
         k: People.
         labels: As text; what is no range ends nowhere.

@@ -63,8 +63,8 @@ class ColumnPublication(FrozenModel):
     Attributes:
         publish: How, as the job says it.
         changed: Share of the released records whose value stands for others too: a place of the grid, ``other``, an end, a mean.
-        error: Mean absolute error where values lie evenly between those that are published; null where there is none, or it would tell of
-            the greatest or least values.
+        error: Mean absolute error where values lie evenly between those that are published, 0 in the outermost steps; null where there is
+            none, or it would tell of the greatest or least values.
     """
 
     publish: Any

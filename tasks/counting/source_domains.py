@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.column_types import working_type
 from core.columns.domains import Domain, domain_blocks
 from core.columns.numbers import as_numbers, is_numerical, to_numpy
 from core.recoding.ends import Ends, shared_ends
@@ -36,7 +37,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import Merge, merge_on_cluster, run_for_item, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.duckdb_objects import register_objects
-from tasks.source.person_records import person_condition_sql
+from tasks.source.person_records import drawn_values_sql, person_condition_sql, person_number_sql
 from tasks.store.database import connect, quote
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
@@ -145,7 +146,7 @@ class PersonsReading:
 
 
 def _count(given: PersonsReading, domain: Artifact, path: Path) -> int:
-    """Count the persons of each numeric or date QID's values, each person once, at the least value.
+    """Count the persons of each numeric or date QID's values, each once, at a drawn record's value.
 
     The count is 0 in all other columns.
     """
@@ -171,14 +172,18 @@ PERSONS = FileStep(
 
 
 def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[np.int64]:
-    """Count the persons at each value, each person at the least value, shape (values,)."""
+    """Count the persons at each value, each person at that of a drawn record, shape (values,)."""
     job, source = given.job, given.source
-    columns = [quote(person) for person in job.columns.person]
-    somebody = person_condition_sql({person: source.columns.field(person).type for person in job.columns.person})
-    least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
+    types = {person: working_type(source.columns.field(person).type) for person in job.columns.person}
+    # Under names of ours: what the user calls a column could be one of them.
+    whose = {f"person_{place}": dtype for place, dtype in enumerate(types.values())}
+    named = ", ".join(f"{quote(person)} AS {own}" for person, own in zip(types, whose, strict=True))
+    there = f"{person_condition_sql(types)} AND {quote(name)} IS NOT NULL"
+    rows = f"SELECT {quote(name)} AS value, {named} FROM {source.relation} WHERE {there}"
+    drawn = drawn_values_sql(rows, whose, person_number_sql(whose))
     with connect(job, given.spill) as connection:
         register_objects(connection, source.relation)
-        found = connection.sql(f"SELECT value, count(*) AS persons FROM ({least}) WHERE value IS NOT NULL GROUP BY value").to_arrow_table()
+        found = connection.sql(f"SELECT value, count(*) AS persons FROM ({drawn}) GROUP BY value").to_arrow_table()
     persons = np.zeros(len(values), np.int64)
     # A value that reads otherwise here than there counts nobody, which makes ranges wider and no end less safe.
     places = pc.index_in(found["value"].combine_chunks().cast(values.type, safe=False), values)

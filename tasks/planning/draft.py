@@ -37,7 +37,7 @@ from tasks.planning.evidence import (
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft, profile_source
 from tasks.planning.pilot_runs import best_draft, typed_column_sql
-from tasks.source.published_columns import count_values, make_value_table
+from tasks.source.published_columns import count_values, make_number_table, make_value_table
 from tasks.store.database import quote
 from tasks.store.files import USER_UMASK, write_atomically
 
@@ -312,7 +312,8 @@ def published_numbers(front: OpenSource, proposal: Proposal, k: int) -> pa.Array
 def _shared(front: OpenSource, values: pa.Array, owners: Integers, k: int) -> pa.Array:
     """Return values as they are published, rare ones as one; ``owners`` numbers whose each is, shape (n,)."""
     make_value_table(front.connection, [([values], owners.astype(np.uint64))], 1)
-    counted = count_values(front.connection, 0, values.type, k, count_persons=True, every=False)
+    make_number_table(front.connection, [(owners.astype(np.uint64), [pa.array(owners)])], [pa.int64()])
+    counted = count_values(front.connection, 0, values.type, k, SHARED, count_persons=True)
     return published_values(counted, SHARED, k).apply(values)
 
 

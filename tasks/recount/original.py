@@ -57,6 +57,10 @@ class Original(NamedTuple):
         """
         return persons_in(job, self.columns)
 
+    def person_types(self, job: Job) -> dict[str, pa.DataType]:
+        """Return the type of each quoted person column."""
+        return {quote(name): self.type_of(name) for name in job.columns.person}
+
     def type_of(self, column: str) -> pa.DataType:
         """Return the type of a column's values, whether or not they are encoded by a dictionary."""
         return _plain_type(self.columns, column)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.recount.drawn_values import counted_at_sql
 from core.recount.groups import Groups
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, LabelForm, column_loss, exact_column_loss
@@ -61,11 +62,16 @@ class PublishedHolders(NamedTuple):
 
     Attributes:
         relation: Its records.
-        persons: What names a person, as ``Original.persons`` says it; nothing where each record counts.
+        types: Quoted columns that name a person, and their types; nothing where each record counts.
     """
 
     relation: str
-    persons: dict[str, bool]
+    types: Mapping[str, pa.DataType]
+
+    @property
+    def persons(self) -> dict[str, bool]:
+        """What names a person, as ``Original.persons`` says it."""
+        return {name: pt.is_floating(kind) for name, kind in self.types.items()}
 
 
 def published_source(job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders | None = None) -> PublishedSource:
@@ -79,7 +85,7 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, holders: P
     """
     if not job.columns.ways:
         return PublishedSource(original)
-    holders = holders or PublishedHolders(rows.source, original.persons(job))
+    holders = holders or PublishedHolders(rows.source, original.person_types(job))
     joins, replaced, figures, tables = list[str](), list[str](), dict[str, ColumnPublication](), dict[str, pa.Table]()
     types = rows.types("source")
     for number, (name, way) in enumerate(job.columns.ways.items()):
@@ -110,7 +116,7 @@ def _worked_out(
     job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders, name: str
 ) -> tuple[pa.Array, pa.DataType, bool, ValuePublication]:
     """Return the values of a column, their type, whether NaN may occur, and the published values."""
-    k, way, (relation, persons) = job.privacy.k, job.columns.ways[name], holders
+    k, way, relation, persons = job.privacy.k, job.columns.ways[name], holders.relation, holders.persons
     every = isinstance(way, Publishing)
     empty = rows.counted(f"SELECT {quote(name)} AS value FROM {relation} LIMIT 0", "source")
     type_of = fetch_columns(rows.connection, f"FROM {empty}")["value"].type
@@ -119,29 +125,29 @@ def _worked_out(
     names = f"({', '.join(persons)})"
     people = f"count(DISTINCT {names}) FILTER ({person_condition_sql(persons)})" if persons else "count(*)"
     counts = f"SELECT {column} AS value, {people} AS people, count(*) AS records FROM {relation} GROUP BY 1"
-    first = "SELECT value, people AS first FROM value_counts"
+    drawn = "SELECT value, people FROM value_counts"
     if persons:
         few = "true" if every else f"c.people < {k:d}"
         # Only under names of ours, so that no column of the source is taken for the value, and none of the counts for a person.
         whose = [f"p{place}" for place in range(len(persons))]
         named = ", ".join(f"{person} AS {mine}" for person, mine in zip(persons, whose, strict=True))
-        least = (
-            f"SELECT min(c.value) AS value FROM (SELECT {named}, {column} AS own FROM {relation} "
-            f"WHERE {person_condition_sql(persons)}) AS s JOIN value_counts AS c ON s.own = c.value WHERE {few} GROUP BY {', '.join(whose)}"
+        records = (
+            f"(SELECT c.value, {', '.join(whose)} FROM (SELECT {named}, {column} AS own FROM {relation} "
+            f"WHERE {person_condition_sql(persons)}) AS s JOIN value_counts AS c ON s.own = c.value WHERE {few})"
         )
-        first = f"SELECT value, count(*) AS first FROM ({least}) GROUP BY 1"
+        drawn = counted_at_sql(records, dict(zip(whose, holders.types.values(), strict=True)))
     every_value = rows.counted(
-        f"WITH value_counts AS MATERIALIZED ({counts}) SELECT c.value, people, coalesce(f.first, 0) AS first, records "
-        f"FROM value_counts AS c LEFT JOIN ({first}) AS f ON c.value = f.value",
+        f"WITH value_counts AS MATERIALIZED ({counts}) SELECT c.value, c.people, coalesce(d.people, 0) AS drawn, records "
+        f"FROM value_counts AS c LEFT JOIN ({drawn}) AS d ON c.value = d.value",
         "source",
     )
     found = fetch_columns(rows.connection, f"FROM {every_value} ORDER BY value NULLS LAST")
     there = len(found["value"]) - found["value"].null_count
     values = with_source_types(found["value"].slice(0, there), original, name)
-    others = [found[one].to_pylist() for one in ("people", "first", "records")]
+    others = [found[one].to_pylist() for one in ("people", "drawn", "records")]
     counted_values = [ValueCount(*row) for row in zip(plain_values(values), *(one[:there] for one in others), strict=True)]
     nulls = int(others[0][there]) if there < len(others[0]) else 0
-    rest = sum(one.first if persons else one.people for one in counted_values if one.people < k)
+    rest = sum(one.drawn if persons else one.people for one in counted_values if one.people < k)
     return values, values.type, floating, publication_of(counted_values, nulls, rest, values.type, way, k)
 
 

@@ -5,7 +5,7 @@ In promises on sensitive columns each value of a person counts once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import duckdb
@@ -31,11 +31,14 @@ from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import make_source_distribution, models_counted, uncounted_without_source
 from tasks.store.database import quote
 
+KEYS_OF_PERSONS = "keys_of_persons"
+"""The table of the persons with the unit's key in the source."""
+
 
 def source_owners(
     job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> dict[str, ReadTable]:
-    """Make tables of source rows with their persons, if values need them; return the tables, else nothing.
+    """Make tables of source rows with persons, and of these with keys, if values need them.
 
     Returns:
         The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.
@@ -49,11 +52,19 @@ def source_owners(
         found[name] = replace(read, name=f"source {name}", relation=original.relation)
     for read in found.values():
         connection.execute(persons_of_rows_sql(read, found) if read.references else unit_persons_sql(read))
+    unit = found[job.tree.unit]
+    keys = "".join(f", {unit.at(column)} AS k{place}" for place, column in enumerate(unit.key))
+    connection.execute(f"CREATE TEMP TABLE {KEYS_OF_PERSONS} AS SELECT person{keys} FROM {row_person_table(unit)}")
     return found
 
 
 def published_table(
-    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, read: ReadTable, whole: ReadTable | None
+    connection: duckdb.DuckDBPyConnection,
+    job: Job,
+    original: Original,
+    read: ReadTable,
+    whole: ReadTable | None,
+    key_types: Sequence[pa.DataType],
 ) -> PublishedSource | None:
     """Return a table's source as published, by persons, None if unknown; put its values into ``whole``.
 
@@ -68,18 +79,26 @@ def published_table(
         original: Its source.
         read: The table as it is written.
         whole: Its source as it is joined; None where another source is not at hand.
+        key_types: Types of the columns of the unit's key.
     """
     if not job.columns.ways:
         return PublishedSource(original)
     if whole is None:
         return None
     person = "person"
-    while quote(person) in whole.sensitive:
+    # Names know no case.
+    while any(column[1:-1].lower().startswith(person) for column in whole.sensitive):
         person += "*"
+    keys = {quote(f"{person} {place}"): dtype for place, dtype in enumerate(key_types)}
     kept = {column: whole.at(column) for column in whole.sensitive}
     named = ", ".join([*(f"{place} AS {column}" for column, place in kept.items()), f"person AS {quote(person)}"])
     owned = f"(SELECT {named} FROM {row_person_table(whole)})"
-    holders = PublishedHolders(f"(FROM {owned} WHERE {quote(person)} IS NOT NULL)", {quote(person): False})
+    held = f"FROM {owned} WHERE {quote(person)} IS NOT NULL"
+    if keys:
+        # Keys are unique, so that the join neither loses nor repeats a row.
+        names = ", ".join(f"k.k{place} AS {name}" for place, name in enumerate(keys))
+        held = f"SELECT o.*, {names} FROM ({held}) AS o JOIN {KEYS_OF_PERSONS} AS k ON o.{quote(person)} = k.person"
+    holders = PublishedHolders(f"({held})", keys or {quote(person): pa.int64()})
     published = published_source(job, RowsHere(connection, read.relation, original.relation), original, holders)
     back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
     connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.relation_of(connection, owned)}')

@@ -163,7 +163,9 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
         for table in tree.tables:
             original = written.originals.get(table)
             if original is not None:
-                published = published_table(connection, table_job(job, table), original, tables[table], whole.get(table))
+                unit = written.originals[tree.unit]
+                key = [unit.type_of(name) for name in job.tables[tree.unit].key] if unit else []
+                published = published_table(connection, table_job(job, table), original, tables[table], whole.get(table), key)
                 original, figures[table] = (published.original, published.figures) if published else (None, {})
             penalties[table], wrong = _held_against_source(written, connection, tables[table], original)
             faults += wrong

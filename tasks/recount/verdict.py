@@ -12,6 +12,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.classes import Recount, class_size_faults
+from core.recount.drawn_values import counted_at_sql
 from core.recount.groups import Groups
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
@@ -93,15 +94,18 @@ def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifie
 def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
     """Return a column's source values, ascending, and the number of people with each.
 
-    A person counts once, at the person's least value.
+    A person counts once, at the value of one record.
     """
-    column, persons = quote(name), original.persons(job)
+    column, persons = quote(name), original.person_types(job)
     if persons:
-        somebody = person_condition_sql(persons)
-        every = f"SELECT min({column}) AS value, 1 AS person FROM {rows.source} WHERE {somebody} GROUP BY {', '.join(persons)}"
-        # A value that nobody has for the least of theirs is a value all the same.
+        own = [f"p{place}" for place in range(len(persons))]
+        named = ", ".join(f"{person} AS {mine}" for person, mine in zip(persons, own, strict=True))
+        somebody = f"{person_condition_sql(original.persons(job))} AND {column} IS NOT NULL"
+        records = f"(SELECT {column} AS value, {named} FROM {rows.source} WHERE {somebody})"
+        every = f"FROM ({counted_at_sql(records, dict(zip(own, persons.values(), strict=True)))})"
+        # A value at which nobody counts is a value all the same.
         every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {rows.source}"
-        counted = rows.counted(f"SELECT value, sum(person)::BIGINT AS records FROM ({every}) GROUP BY value", "source")
+        counted = rows.counted(f"SELECT value, sum(people)::BIGINT AS records FROM ({every}) GROUP BY value", "source")
     else:
         counted = rows.grouped("source", value_groups(rows.source, column))
     found = fetch_columns(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")

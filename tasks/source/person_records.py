@@ -1,13 +1,13 @@
-"""Bound on the records of each person (``columns.most_records``): which records a source keeps.
+"""Records of persons: which ones a bound keeps, and at which one a person counts.
 
-The records of a person are put in the order of a keyed digest of where they stand, and those beyond the bound are withheld. The key is the
-digest of the whole source, so that the draw follows from no value and nobody without the source can repeat it. Every step after this one
-reads files without the records that were withheld.
+``columns.most_records`` bounds them. The records of a person are put in the order of a keyed digest of where they stand, and those beyond
+the bound are withheld. The key is the digest of the whole source, so that the draw follows from no value and nobody without the source can
+repeat it. Every step after this one reads files without the records that were withheld.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,6 +81,53 @@ def person_condition_sql(persons: Mapping[str, pa.DataType]) -> str:
     there = [f"{quote(name)} IS NOT NULL" for name in persons]
     numbers = [f"NOT isnan({quote(name)})" for name, dtype in persons.items() if pa.types.is_floating(dtype)]
     return " AND ".join([*there, *numbers])
+
+
+def person_number_sql(persons: Mapping[str, pa.DataType]) -> str:
+    """Return the SQL of the whole number, below 2^64, by which it is drawn at which value a person counts.
+
+    It is a digest of who it is, the same whatever the file, its order and the machine.
+
+    Args:
+        persons: As for ``person_condition_sql``.
+    """
+    return f"md5_number_lower(concat_ws(chr(31), {', '.join(_text_sql(quote(name), dtype) for name, dtype in persons.items())}))"
+
+
+def _text_sql(column: str, dtype: pa.DataType) -> str:
+    if pa.types.is_floating(dtype):
+        # Zero has two signs and is one value.
+        return f"({column}::DOUBLE + 0)::VARCHAR"
+    if pa.types.is_timestamp(dtype):
+        # Neither the unit nor the zone of the machine says how it is written.
+        return f"epoch_us({column}::TIMESTAMP{' WITH TIME ZONE' if dtype.tz else ''})::VARCHAR"
+    return f"{column}::VARCHAR"
+
+
+def drawn_values_sql(rows: str, persons: Iterable[str], number: str) -> str:
+    """Return SQL with a column ``value``, of one record of each person: that at which the person counts.
+
+    It is right because a person whose least and greatest value are one has it in every record. Of the others the records stand in the
+    order of their values, and the person's number, modulo how many there are, is the place of the one that is drawn.
+
+    Args:
+        rows: What is read as ``value``, never null, and the persons.
+        persons: Names of columns.
+        number: Expression over them, as of ``person_number_sql``.
+    """
+    names = ", ".join(persons)
+    return f"""
+        WITH of_persons AS ({rows}),
+        spans AS MATERIALIZED (
+            SELECT {names}, min(value) AS low, max(value) AS high, count(*)::UBIGINT AS records FROM of_persons GROUP BY {names}
+        ),
+        several AS (SELECT {names}, {number} % records AS place FROM spans WHERE low < high),
+        numbered AS (
+            SELECT value, place, row_number() OVER (PARTITION BY {names} ORDER BY value) - 1 AS at_place
+            FROM of_persons JOIN several USING ({names})
+        )
+        SELECT low AS value FROM spans WHERE low = high UNION ALL SELECT value FROM numbered WHERE at_place = place
+    """
 
 
 def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: str, store: Store) -> Artifact:

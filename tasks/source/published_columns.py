@@ -17,18 +17,20 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from core.columns.column_types import is_coarsenable, plain_type, working_type
-from core.recoding.publishing import CountedValues, is_number, published_values, scalar_of
+from core.recoding.publishing import CountedValues, counts_in_steps, is_number, published_values, scalar_of
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.job.publish import Publishing, Way, canonical_way, counts_people
 from tasks.source.chunks import Chunk, SourceFile
+from tasks.source.person_records import drawn_values_sql, person_number_sql
 from tasks.source.reading import read_chunk
 from tasks.store.database import connect
 from tasks.store.keys import StepCode
 from tasks.store.store import Store
 
 TABLE = "held"
+NUMBERS_OF_PERSONS = "numbers_of_persons"
 SOMEBODY = f"person <> {int(NOBODY)}"
 
 
@@ -91,7 +93,7 @@ def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, count
 
 
 def count_values(
-    connection: duckdb.DuckDBPyConnection, column: int, kind: pa.DataType, k: int, *, count_persons: bool, every: bool
+    connection: duckdb.DuckDBPyConnection, column: int, kind: pa.DataType, k: int, way: Way, *, count_persons: bool
 ) -> CountedValues:
     """Count the people and records of each value of a column of ``make_value_table``.
 
@@ -100,29 +102,53 @@ def count_values(
         column: Position of the column.
         kind: Its type.
         k: People.
-        count_persons: Whether persons are counted, and not records.
-        every: Whether each person is to be counted once at the least of all values, and not only of those of fewer than k people.
+        way: How it is published. For means each person counts at one of all values, else at one of those of fewer than k people.
+        count_persons: Whether persons are counted, and not records. Where ``counts_in_steps``, their numbers are in a table.
     """
+    every = is_mean(way)
     found = people_of_value(connection, column, count_persons=count_persons)
     values, people, records = (found[name].combine_chunks() for name in ("value", "people", "records"))
     there = len(values) - values.null_count
     nulls = int(people[there].as_py()) if values.null_count else 0
     whose, counts = np.asarray(people)[:there].astype(np.int64), np.asarray(records)[:there].astype(np.int64)
-    least = np.where(whose < k, whose, 0) if not every else whose
+    drawn = np.where(whose < k, whose, 0) if not every else whose
+    rest = int(drawn.sum()) if not every else 0
     if count_persons:
         connection.register("people", pa.table({"value": values.slice(0, there), "people": whose}))
         few = "TRUE" if every else f"people < {k:d}"
-        each = (
-            f"SELECT person, min(value_{column}) AS value FROM {TABLE} JOIN people ON value_{column} = people.value "
-            f"WHERE {SOMEBODY} AND {few} GROUP BY person"
-        )
-        statement = (
-            f"SELECT p.value, count(e.person) AS people FROM people AS p LEFT JOIN ({each}) AS e USING (value) GROUP BY 1 ORDER BY 1"
-        )
-        least = np.asarray(connection.sql(statement).to_arrow_table()["people"].combine_chunks()).astype(np.int64)
+        rows = f"SELECT person, people.value FROM {TABLE} JOIN people ON value_{column} = people.value WHERE {SOMEBODY} AND {few}"
+        [(rest,)] = connection.execute(f"SELECT count(DISTINCT person) FROM ({rows})").fetchall() if not every else [(0,)]
+        drawn = _drawn(connection, rows) if counts_in_steps(kind, way) else np.zeros(there, np.int64)
         connection.unregister("people")
-    rest = int(least.sum()) if not every else 0
-    return CountedValues(as_typed(values.slice(0, there), kind), whose, least, counts, nulls, rest)
+    return CountedValues(as_typed(values.slice(0, there), kind), whose, drawn, counts, nulls, int(rest))
+
+
+def _drawn(connection: duckdb.DuckDBPyConnection, rows: str) -> np.ndarray:
+    """Count the persons at each value of the table ``people``, each at that of a drawn row."""
+    number = f"(SELECT min(number) FROM {NUMBERS_OF_PERSONS} AS n WHERE n.person = spans.person)"
+    each = drawn_values_sql(rows, ["person"], number)
+    statement = f"SELECT p.value, count(e.value) AS people FROM people AS p LEFT JOIN ({each}) AS e USING (value) GROUP BY 1 ORDER BY 1"
+    return np.asarray(connection.sql(statement).to_arrow_table()["people"].combine_chunks()).astype(np.int64)
+
+
+def make_number_table(
+    connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Digests, Sequence[pa.Array]]], types: Sequence[pa.DataType]
+) -> None:
+    """Make a table of persons and the numbers that draw where each counts: ``person``, ``number``.
+
+    Args:
+        connection: Gets it.
+        batches: The digests of persons, and the columns that name them; a person may come more than once.
+        types: Types of these columns.
+    """
+    names = {f"name_{place}": dtype for place, dtype in enumerate(types)}
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {NUMBERS_OF_PERSONS} (person UBIGINT, number UBIGINT)")
+    for persons, columns in batches:
+        arrays = [pa.array(persons), *(column.cast(dtype) for column, dtype in zip(columns, types, strict=True))]
+        connection.register("batch", pa.RecordBatch.from_arrays(arrays, names=["person", *names]))
+        each = f"SELECT DISTINCT person, {', '.join(names)} FROM batch WHERE {SOMEBODY}"
+        connection.execute(f"INSERT INTO {NUMBERS_OF_PERSONS} SELECT person, {person_number_sql(names)} FROM ({each})")
+        connection.unregister("batch")
 
 
 def people_with_values(connection: duckdb.DuckDBPyConnection, column: int, values: pa.Array, *, count_persons: bool) -> tuple[int, int]:
@@ -185,7 +211,12 @@ def decide_published_values(job: Job, files: Sequence[SourceFile], columns: pa.S
     made = {}
     for name, way in job.columns.ways.items():
         key = PUBLISHED.key([Chunk.of(file).key for file in files], name, canonical_way(way), job.columns.person, job.privacy.k)
-        made[name] = store.make(PUBLISHED.name, key, ".arrow", lambda path, name=name: _decided(job, files, name, given[name], store, path))  # type: ignore[misc]
+        made[name] = store.make(
+            PUBLISHED.name,
+            key,
+            ".arrow",
+            lambda path, name=name: _decided(job, files, name, columns, store, path),  # type: ignore[misc]
+        )
     places = {name: (store.path(one), one.sha256) for name, one in made.items()}
     fields = [field.with_type(pa.float64()) if is_mean(job.columns.ways.get(field.name)) else field for field in columns]
     return [file.model_copy(update={"publish": places}) for file in files], pa.schema(fields)
@@ -196,11 +227,13 @@ def is_mean(way: Way | None) -> bool:
     return isinstance(way, Publishing) and way.microaggregate is not None
 
 
-def _decided(job: Job, files: Sequence[SourceFile], name: str, kind: pa.DataType, store: Store, path: Path) -> int:
-    way, k = job.columns.ways[name], job.privacy.k
+def _decided(job: Job, files: Sequence[SourceFile], name: str, columns: pa.Schema, store: Store, path: Path) -> int:
+    way, k, kind = job.columns.ways[name], job.privacy.k, working_type(columns.field(name).type)
     with connect(job, store.folder.parent / "spill") as connection:
         make_value_table(connection, _read(job, files, name), 1)
-        counted = count_values(connection, 0, kind, k, count_persons=bool(job.columns.person), every=is_mean(way))
+        if job.columns.person and counts_in_steps(kind, way):
+            make_number_table(connection, _persons(job, files), [working_type(columns.field(one).type) for one in job.columns.person])
+        counted = count_values(connection, 0, kind, k, way, count_persons=bool(job.columns.person))
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > job.memory:
         raise SourceError.too_many_values(name, len(counted.values), needed)
@@ -212,6 +245,13 @@ def _read(job: Job, files: Sequence[SourceFile], name: str) -> Iterator[tuple[li
     for file in files:
         for batch in read_chunk(Chunk.of(file), [name, *persons], plain=[name, *persons]) if file.rows else ():
             yield [batch.column(0)], digests_of(batch.columns[1:], batch.num_rows) if persons else None
+
+
+def _persons(job: Job, files: Sequence[SourceFile]) -> Iterator[tuple[Digests, list[pa.Array]]]:
+    persons = job.columns.person
+    for file in files:
+        for batch in read_chunk(Chunk.of(file), persons, plain=persons) if file.rows else ():
+            yield digests_of(batch.columns, batch.num_rows), batch.columns
 
 
 def _check_type(name: str, kind: pa.DataType, way: Way) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from hashlib import md5
 from math import log
 from typing import Any
 
@@ -117,3 +118,21 @@ def too_many_hold(members: Sequence[Pair], everyone: Sequence[Pair], privacy: Ma
             if "entropy" in asked and p > 1 / m and -p * log(p) - rest < log(asked["entropy"]) - 1e-9:
                 return True
     return any(mine[value] / n > asked["t"] + whole[value] / total + 1e-9 for asked in privacy.get("t", {}).values() for value in mine)
+
+
+def drawn_place(texts: Sequence[str], records: int) -> int:
+    """The place of the drawn record among those of a person, by what the person is called."""
+    return int.from_bytes(md5("\x1f".join(texts).encode()).digest()[8:], "little") % records
+
+
+def drawn_values(held: Iterable[tuple[Sequence[str], Any]]) -> Mapping[Sequence[str], Any]:
+    """By person the value of the drawn record, of pairs of a person and a value."""
+    values: dict[Sequence[str], list[Any]] = {}
+    for person, value in held:
+        values.setdefault(person, []).append(value)
+    return {person: sorted(mine)[drawn_place(person, len(mine))] for person, mine in values.items()}
+
+
+def counted_at(held: Iterable[tuple[Sequence[str], Any]]) -> Counter[Any]:
+    """How many persons count at each value."""
+    return Counter(drawn_values(held).values())

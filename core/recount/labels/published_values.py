@@ -27,13 +27,13 @@ class ValueCount(NamedTuple):
     Attributes:
         value: The value.
         people: Different persons, or records where none are named.
-        first: The same, each person once at the least of those values that count.
+        drawn: The same, each person once, at the value of a drawn record among those with values that count.
         records: Records.
     """
 
     value: Any
     people: int
-    first: int
+    drawn: int
     records: int
 
 
@@ -118,11 +118,11 @@ def _in_words(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.Data
 
 def _on_grid(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, k: int) -> ValuePublication:
     rare = [one for one in counts if one.people < k]
-    steps = step_lines(as_column([one.value for one in rare], kind), [one.first for one in rare], k) if rare else []
+    steps = step_lines(as_column([one.value for one in rare], kind), [one.drawn for one in rare], k) if rare else []
     missing = nulls if steps else max(nulls, rest)
     # Everything that is published, with who shares it: in the order in which one of several is taken, values first.
     shared: list[tuple[int, Any]] = [(one.people, one.value) for one in counts if one.people >= k]
-    shared += [(sum(one.first for one in rare[step.first : step.after]), step) for step in steps]
+    shared += [(sum(one.drawn for one in rare[step.first : step.after]), step) for step in steps]
     gone = min(shared, key=lambda one: one[0])[1] if shared and 0 < missing < k else None
     of_rare: dict[Any, tuple[Any, float]] = {}
     for step in steps:
@@ -172,7 +172,7 @@ def _as(number: Decimal, kind: pa.DataType) -> Any:
 
 
 def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> ValuePublication:
-    if sum(one.first for one in counts) < least:
+    if sum(one.drawn for one in counts) < least:
         return ValuePublication([None] * (len(counts) + 1), [True] * len(counts) + [False], [0.0] * (len(counts) + 1))
     starts = [*_best_groups(counts, least), len(counts)]
     means = []
@@ -182,7 +182,7 @@ def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Va
         means.append(float(sum(Fraction(one.value) * one.records for one in held) / records))
     published: list[Any] = []
     error: list[float] = []
-    people = [sum(one.first for one in counts[first:after]) for first, after in pairwise(starts)]
+    people = [sum(one.drawn for one in counts[first:after]) for first, after in pairwise(starts)]
     gone = people.index(min(people)) if 0 < nulls < k else -1
     for number, (first, after) in enumerate(pairwise(starts)):
         # Half way to the means beside it.
@@ -197,7 +197,7 @@ def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
 
     The search goes from the first value on, and for each group from its last value back.
     """
-    before = [0, *accumulate(one.first for one in counts)]
+    before = [0, *accumulate(one.drawn for one in counts)]
     numbers = [float(one.value) for one in counts]
     best: list[tuple[float, int]] = [(0.0, -1)]
     for end in range(1, len(counts) + 1):
@@ -210,7 +210,7 @@ def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
             apart = numbers[first] - mean
             mean += apart * one.records / weight
             error += apart * (numbers[first] - mean) * one.records
-            held, most = before[end] - before[first], max(most, one.first)
+            held, most = before[end] - before[first], max(most, one.drawn)
             if held >= least and best[first][0] + error < found[0]:
                 found = best[first][0] + error, first
             if held >= 2 * least + most:

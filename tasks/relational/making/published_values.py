@@ -12,12 +12,12 @@ import pyarrow.types as pt
 
 from core.columns.column_types import working_type
 from core.formats.published import PublishedValues, read_published_values
-from core.recoding.publishing import published_values
+from core.recoding.publishing import counts_in_steps, published_values
 from core.units.digests import Digests, digests_of
 from schemas.errors.base import SourceError
 from schemas.job.publish import Way, canonical_way, counts_people
 from tasks.relational.making.linking import ORPHAN, Linking
-from tasks.source.published_columns import BYTES_PER_VALUE, count_values, is_mean, make_value_table
+from tasks.source.published_columns import BYTES_PER_VALUE, count_values, make_number_table, make_value_table
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -71,6 +71,22 @@ def values_with_persons(
         yield batch.column(0).cast(kind), digests_of([batch.column(1)], batch.num_rows)
 
 
+def _persons_by_key(
+    connection: duckdb.DuckDBPyConnection, given: Linking
+) -> tuple[Iterator[tuple[Digests, list[pa.Array]]], list[pa.DataType]]:
+    """Return batches of persons with the columns of the unit's key, and the types of these.
+
+    Without a key there are none.
+    """
+    unit = given.job.tree.unit
+    key, columns = given.job.tables[unit].key, given.tables[unit].table.source.columns
+    named = ", ".join(["row AS person", *(f"{given.tables[unit].encoded_name(name)} AS key_{place}" for place, name in enumerate(key))])
+    # Without a key a person is a row, and has one value.
+    read = connection.cursor().sql(f"SELECT {named} FROM {given.rows_of(unit)}").to_arrow_reader(BATCH_ROWS) if key else ()
+    batches = ((digests_of([batch.column(0)], batch.num_rows), batch.columns[1:]) for batch in read)
+    return batches, [working_type(columns.field(name).type) for name in key]
+
+
 def _decide(given: Linking, column: WayColumn, path: Path) -> int:
     way, k, kind = published_ways(given, column.table)[column.column], given.job.privacy.k, source_column_type(given, column)
     with connect(given.run.job, given.run.spill) as connection:
@@ -79,7 +95,9 @@ def _decide(given: Linking, column: WayColumn, path: Path) -> int:
         # A table without rows has no batch.
         nothing = pa.nulls(0, kind), digests_of([pa.nulls(0, pa.int64())], 0)
         make_value_table(connection, (([one], persons) for one, persons in (nothing, *values)), 1)
-        counted = count_values(connection, 0, kind, k, count_persons=True, every=is_mean(way))
+        if counts_in_steps(kind, way):
+            make_number_table(connection, *_persons_by_key(connection, given))
+        counted = count_values(connection, 0, kind, k, way, count_persons=True)
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > given.job.memory:
         raise SourceError.too_many_values(column.column, len(counted.values), needed)

@@ -20,6 +20,7 @@ from tasks.recount.published_values import column_losses
 from tasks.recount.rows import RowsHere
 from tasks.recount.verdict import endpoint_faults
 from tests.jobs import job_of
+from tests.oracles.persons import counted_at
 
 AGES: Any = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [2, 4]}}], "sensitive": []}
 TREE: Any = {"quasi_identifiers": [{"name": "q", "hierarchy": {"tree": {"A": ["a", "b"], "C": ["c"]}}}], "sensitive": []}
@@ -169,7 +170,7 @@ def test_labels_that_tell_what_a_column_hides_are_a_fault_and_others_are_none(
     assert faults == ([said] if told else [])
 
 
-def test_a_person_counts_once_at_the_least_of_their_values_and_every_value_is_one() -> None:
+def test_a_person_counts_once_at_the_value_of_a_drawn_record_and_every_value_is_one() -> None:
     rows = [(1, 30), (1, 10), (2, 10), (3, 10), (4, 20), (4, 20), (5, 20), (None, 50), (2, 30), (6, None)]
     job = Job.model_validate(job_of(columns=AGES | {"person": ["who"]}, privacy={"k": 2}))
     with duckdb.connect() as connection:
@@ -177,7 +178,9 @@ def test_a_person_counts_once_at_the_least_of_their_values_and_every_value_is_on
         connection.executemany("INSERT INTO source VALUES (?, ?)", rows)
         original = Original("source", pa.schema([("who", pa.int64()), ("age", pa.int32())]))
         values, people = verdict._values(job, RowsHere(connection, "", "source"), original, "age")
-    assert (values.to_pylist(), people.tolist()) == ([10, 20, 30, 50], [3, 2, 0, 0])
+    held = counted_at(((str(person),), age) for person, age in rows if person is not None and age is not None)
+    assert (values.to_pylist(), people.tolist()) == ([10, 20, 30, 50], [held[age] for age in (10, 20, 30, 50)])
+    assert sum(held.values()) == 5
 
 
 @pytest.mark.parametrize(
