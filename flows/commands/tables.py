@@ -68,14 +68,16 @@ def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: 
 
 
 def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> bool:
-    """Return whether a release is of several tables.
+    """Return whether a release is of several tables; raise ``StorageError`` if its job is of the other kind.
 
     If the folder does not exist, the job decides, and its command reports the missing release.
     """
     from schemas.job.source import is_address
     from schemas.reading.job_files import is_of_tables
-    from tasks.release.manifest import is_release_of_tables
+    from tasks.release.manifest import check_same_kind, is_release_of_tables
 
+    if job is not None:
+        check_same_kind(Path(release), job, settings)
     if is_release_of_tables(Path(release)):
         return True
     return job is not None and (is_address(release) or not Path(release).is_dir()) and is_of_tables(job, settings)

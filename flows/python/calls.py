@@ -119,8 +119,10 @@ def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: 
     def made() -> dict[str, Any]:
         from flows.verification import figures_of, verified_release, verified_tables
         from schemas.job.job import load_job
-        from tasks.release.manifest import is_release_of_tables
+        from tasks.release.manifest import check_same_kind, is_release_of_tables
 
+        if job is not None:
+            check_same_kind(Path(release), job, settings)
         if is_release_of_tables(Path(release)):
             from schemas.relational.tables_job import load_tables_job
             from tasks.relational.verified import figures_of_tables

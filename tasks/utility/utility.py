@@ -24,13 +24,15 @@ from core.evaluation.accuracy import (
 )
 from core.evaluation.utility import SANITY, Floats, draw_queries, exact_meaning, mean_ncp, relative_errors, total_variation
 from core.recount.groups import without_spellings_sql
+from schemas.errors.base import VerificationError, listed
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication
 from schemas.reading.model import FrozenModel
+from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.release.files import data_files, layout_of, relation_of
+from tasks.release.files import data_files, file_error, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.source.duckdb_objects import register_objects
 from tasks.source.extracts import open_run
@@ -38,6 +40,7 @@ from tasks.source.sources import read_source
 from tasks.store.database import connect, quote
 from tasks.utility.labels import labels_of
 from tasks.utility.side_by_side import Attribute, Drawn, UtilityComparison
+from tasks.verification.other_jobs import other_job_note
 
 MOST_CLASSES = 100
 MOST_CATEGORIES = 1000
@@ -143,8 +146,11 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
         others = [name for name in source.payload if name not in source.treatments]
         if target is not None and target not in others:
             raise UtilityError.no_target(target, others)
-        coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         layout = layout_of(files, manifest.columns if manifest else {})
+        with connect(job, run.spill) as connection, file_error(f"'{release}'"):
+            names = connection.sql(f"FROM {relation_of(connection, files, layout)} LIMIT 0").columns
+        _check_columns(job, release, manifest, names, others)
+        coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         with connect(job, run.spill) as connection:
             register_objects(connection, source.relation)
             normalised = {quote(name): steps for name, steps in job.columns.normalised.items()}
@@ -179,6 +185,21 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
                 published=manifest.published if manifest else {},
                 classifier=None if told is None else _accuracy(columns, told, len(qids), drawn, seed),
             )
+
+
+def _check_columns(job: Job, release: Path, manifest: Manifest | None, names: Sequence[str], others: Sequence[str]) -> None:
+    """Raise ``VerificationError`` if a release lacks columns that the job publishes, as that of another job does.
+
+    Args:
+        job: The job.
+        release: The folder, and its manifest.
+        manifest: None for a release of another tool, which may have more columns.
+        names: The columns of its files.
+        others: Columns beside the quasi-identifiers that source and release can be compared by.
+    """
+    if lacking := [name for name in (*published_qids(job), *dict.fromkeys((*job.columns.sensitive, *others))) if name not in names]:
+        note = other_job_note(job, manifest) if manifest else ""
+        raise VerificationError(f"'{release}'", [f"{listed(lacking)} is missing from the data files"], note)
 
 
 def _column(one: Attribute, place: int, moved: Mapping[tuple[int, int], float]) -> ColumnUtility:
