@@ -1,6 +1,7 @@
 """Flow of several tables: one lattice over all, k over histories of persons (DESIGN.md, section 13)."""
 
 from schemas.relational.tables_job import TablesJob
+from tasks.counting.repeats import note_spellings_of_persons
 from tasks.engine.flows import as_tables_flow
 from tasks.relational.forecast import choose_release
 from tasks.relational.making.checks import TableSet, check_types
@@ -29,6 +30,7 @@ def tables(job: TablesJob) -> PublishedTables:
         with run.phase("phase 1: rows"):
             carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
             check_relations(carried)
+            note_spellings_of_persons(run, sources[job.tree.unit].source, job.tables[job.tree.unit].key)
         with run.phase("phase 2: histories"):
             outcome, released = choose_release(align_rows(link_rows(carried)), release)
         with run.phase("phase 3: tables"):

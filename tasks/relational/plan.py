@@ -8,6 +8,7 @@ from schemas.job.publish import EXACT, treatment_sentence
 from schemas.reading.model import FrozenModel
 from schemas.relational.table_jobs import unit_key_words
 from schemas.relational.tables_job import TablesJob
+from tasks.counting.repeats import note_spellings_of_persons
 from tasks.publication.target import job_target
 from tasks.relational.forecast import ExpectedTables, expected_tables
 from tasks.relational.making.checks import TableSet, check_types
@@ -83,6 +84,8 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
         check_types(job, sources)
         carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
         check_relations(carried)
+        if not quick:
+            note_spellings_of_persons(run, sources[tree.unit].source, job.tables[tree.unit].key)
         histories = align_rows(link_rows(carried))
         nodes = None if job.is_local else lattice_of_tables(histories).nodes
         finest = tuple(histories.hierarchy(axis).least for axis in histories.lattice_axes)

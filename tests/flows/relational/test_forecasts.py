@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from flows.tables import tables
@@ -49,6 +50,16 @@ def test_a_plan_ends_as_the_run_that_would_publish_nothing(tmp_path: Path, direc
     assert ran.stderr.strip() in " ".join(done.stdout.split())
     quick = plan_tables(load_tables_job(tmp_path / "job.yaml"), quick=True)
     assert (quick.expected, quick.refusal, quick.below_k) == (None, None, None)
+
+
+def test_persons_whose_keys_differ_only_in_spelling_are_told_of(tmp_path: Path, direct: CommandLine) -> None:
+    def spelled(table: pa.Table) -> pa.Table:
+        keys = [None if key is None else "P0 " if key == 1 else f"p{key}" for key in table["person_id"].to_pylist()]
+        return table.set_column(table.column_names.index("person_id"), "person_id", pa.array(keys, pa.string()))
+
+    hospital_job(tmp_path, {name: spelled(table) for name, table in hospital_tables(60, 1).items()}, privacy={"k": 61})
+    for command in ("plan", "run"):
+        assert "Column 'person_id' has 1 value that differs from another only in case or blanks;" in direct(command, "job.yaml").stderr
 
 
 def test_a_plan_names_tables_of_which_hardly_anything_would_be_left(tmp_path: Path) -> None:
