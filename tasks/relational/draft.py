@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 
 from core.formats.proposals import Proposal, propose_role
-from schemas.errors.base import JobError, StorageError, listed
+from schemas.errors.base import JobError, StorageError, counted, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft import GUESSED_VALUES, drafted_k, with_guessed_quasi_identifiers
 from tasks.planning.draft_text import next_commands_sentence, normalise_words, obstacle_sentence, type_of_texts, yaml_name
@@ -46,6 +46,7 @@ class DraftedTable:
         references: The table that each column refers to.
         orphans: Whether some values of a reference find no row.
         most_rows: How many rows of a person the job keeps; None where they are not bounded.
+        rows_beyond: About how many rows that withholds.
     """
 
     name: str
@@ -58,6 +59,14 @@ class DraftedTable:
     references: dict[str, str] = field(default_factory=dict)
     orphans: bool = False
     most_rows: int | None = None
+    rows_beyond: int = 0
+
+    @property
+    def bound_words(self) -> str:
+        """What the bound on the rows of a person takes, in words; empty where there is none."""
+        if self.most_rows is None:
+            return ""
+        return f"withholds about {self.rows_beyond:,} of {counted(self.rows, 'row')} ({self.rows_beyond / max(self.rows, 1):.0%})"
 
 
 @dataclass(frozen=True)
@@ -207,6 +216,8 @@ def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedT
     bound = rows.bound(drafted_k(rows.persons), LIMIT)
     for table in tables:
         table.most_rows = None if table.name == tree.unit else bound
+    for name, beyond in (rows.count_rows_beyond(bound) if bound else {}).items():
+        next(table for table in tables if table.name == name).rows_beyond = beyond
 
 
 def _named_alike(table: DraftedTable, other: DraftedTable) -> Iterator[tuple[str, str]]:
@@ -288,7 +299,8 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
         lines.append(f"    references: {{{shown}}}  # by their names and values")
     if not is_unit:
         bounded = f"rows: {{most: {table.most_rows}}}" if table.most_rows else "# rows: {most: 20}"
-        lines.append(f"    {bounded}  # bounds the rows of a person: many rows set people apart")
+        taken = f"; {table.bound_words}" if table.most_rows else ""
+        lines.append(f"    {bounded}  # bounds the rows of a person: many rows set people apart{taken}")
     coarsened, named, guarded, others, kept_back = (
         [one for one in table.proposals if drafted_role(table, one) == role]
         for role in ("quasi_identifier", "identifier", "sensitive", "insensitive", "withheld")
@@ -341,6 +353,8 @@ def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
             "key": table.key or None,
             "references": table.references,
             "rows": table.rows,
+            "most_rows": table.most_rows,
+            "rows_beyond": table.rows_beyond,
             "columns": [
                 {"name": one.profile.name, "role": role, "confidence": one.confidence, "because": one.reason}
                 | ({"publish": one.publish_setting} if one.publish_setting and role in {"sensitive", "insensitive"} else {})
@@ -362,5 +376,6 @@ def drafted_table_sentences(drafted: DraftedTables) -> Mapping[str, str]:
     found = {}
     for table in drafted.tables:
         role = "the unit" if table.name == drafted.tree.unit else f"refers to {listed(table.references.values())}"
-        found[table.name] = f"{role}, key {table.key or 'none'}, {table.rows:,} rows looked at"
+        taken = f"; rows: {{most: {table.most_rows}}} {table.bound_words}" if table.most_rows else ""
+        found[table.name] = f"{role}, key {table.key or 'none'}, {table.rows:,} rows looked at{taken}"
     return found

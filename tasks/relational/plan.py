@@ -6,7 +6,7 @@ from core.relational.histories import failing_persons
 from schemas.errors.base import PrivacyError
 from schemas.job.publish import EXACT, treatment_sentence
 from schemas.reading.model import FrozenModel
-from schemas.relational.table_jobs import unit_key_words
+from schemas.relational.table_jobs import most_rows_of, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from tasks.counting.repeats import note_spellings_of_persons
 from tasks.publication.target import job_target
@@ -26,6 +26,7 @@ class PlannedTable(FrozenModel):
         rows: Of the source, in ``files``.
         files: See ``rows``.
         hangs_from: The nearest table that it refers to; null for the unit.
+        most_rows: Rows of a person at most, where the job bounds them.
         groups: Groups at each level, by quasi-identifier.
         published: How columns would be published that are no quasi-identifiers, in words, by column.
     """
@@ -33,6 +34,7 @@ class PlannedTable(FrozenModel):
     rows: int
     files: int
     hangs_from: str | None
+    most_rows: int | None
     groups: dict[str, tuple[int, ...]]
     published: dict[str, str]
 
@@ -97,6 +99,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
                 rows=table.rows,
                 files=len(table.table.source.files),
                 hangs_from=tree.chains[name][-1] if tree.chains[name] else None,
+                most_rows=most_rows_of(job)[name],
                 groups={
                     axis.qid: tuple(map(len, axis.labels))
                     for axis in (histories.codings[name].hierarchies if name in histories.codings else ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from flows.tables import tables
-from flows.terminal.tables import plan_lines
+from flows.terminal.tables import plan_lines, tables_summary
+from schemas.relational.table_jobs import most_rows_of
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.plan import plan_tables
 from tests.conftest import CommandLine
@@ -20,7 +22,7 @@ MONDRIAN = {"name": "mondrian"}
 
 def bounded() -> dict[str, Any]:
     """Tables of the job, of which one is bounded in rows."""
-    return JOB["tables"] | {"visit": JOB["tables"]["visit"] | {"rows": {"most": 2}}}
+    return JOB["tables"] | {"visit": JOB["tables"]["visit"] | {"rows": {"most": 1}}}
 
 
 @pytest.mark.parametrize("parts", [
@@ -28,15 +30,24 @@ def bounded() -> dict[str, Any]:
     {"tables": bounded(), "suppression": {"limit": 0.3, "rows": 0.2}}, {"method": MONDRIAN, "suppression": {"limit": 0.3, "rows": 0.2}},
 ], ids=["skald", "mondrian", "withheld", "known rows", "bounded", "aligned"])  # fmt: skip
 def test_a_plan_says_what_the_run_publishes(tmp_path: Path, parts: dict[str, Any]) -> None:
-    path = hospital_job(tmp_path, hospital_tables(150, 3), **parts)
+    source = hospital_tables(150, 3)
+    path = hospital_job(tmp_path, source, **parts)
     planned = plan_tables(load_tables_job(path)).expected
     assert planned is not None
-    manifest = tables(path, ()).manifest
+    made = tables(path, ())
+    manifest = made.manifest
+    assert made.bounded == {name: table.bounded for name, table in planned.tables.items() if table.bounded}
+    beyond = sum(count - 1 for count in Counter(source["visit"]["person_id"].to_pylist()).values())
+    assert made.bounded.keys() == ({"visit", "condition"} if "tables" in parts else set())
+    assert 0 <= made.bounded.get("visit", 0) <= beyond
+    said = tables_summary(manifest, "", most_rows_of(load_tables_job(path)), made.bounded, new=True)
+    assert (f"'visit': {made.bounded.get('visit', 0)} of the rows withheld are beyond rows: {{most: 1}}" in said) == ("tables" in parts)
     assert manifest.persons.source in {None, planned.left_out + manifest.persons.released}
     for name, table in manifest.tables.items():
         expected = planned.tables[name]
         assert (expected.released, expected.levels) == (table.released, table.levels)
         assert table.withheld in {None, expected.withheld}
+        assert expected.bounded <= expected.withheld
         assert table.suppressed in {None, expected.suppressed}
     if all(table.withheld is not None and table.suppressed is not None for table in manifest.tables.values()):
         assert planned.loss == pytest.approx(manifest.loss.gcp, abs=0.02)
