@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from flows.terminal.screen import Screen
+from flows.terminal.screen import Screen, check_suffix
 
 if TYPE_CHECKING:
     from schemas.job.job import Job
@@ -45,6 +45,7 @@ def lattice(
     from tasks.store.files import check_takes_file
     from tasks.utility.methods import write_figure
 
+    check_suffix(to, ".html" if front else ".svg")
     loaded = load_job(job, settings or ())
     path = to or Path(f"{loaded.name}-front.html" if front else f"{loaded.name}-lattice.svg")
     if writes := to is not None or not as_json:

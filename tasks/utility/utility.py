@@ -32,6 +32,7 @@ from schemas.reading.model import FrozenModel
 from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.engine.progress import advance
 from tasks.release.files import data_files, file_error, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.source.duckdb_objects import register_objects
@@ -44,6 +45,8 @@ from tasks.verification.other_jobs import other_job_note
 
 MOST_CLASSES = 100
 MOST_CATEGORIES = 1000
+TOGETHER = 20
+"""Queries after which progress is reported."""
 WIDTHS = (2, 3)
 """Numbers of QIDs in one count query."""
 
@@ -227,9 +230,14 @@ def _count_errors(qids: Sequence[Attribute], drawn: tuple[Drawn, Drawn], asked: 
     numbers = [place for place, one in enumerate(qids) if as_numbers(one.domain.values) is not None]
     counts = draw_counts(numbers, [one.weights for one in qids], width, queries, seed)
     there, published = drawn
-    true = estimated_counts(counts, there.codes, [exact_meaning(one.domain.size) for one in qids]) * (records / len(there.folds))
-    released = int(qids[0].counts.sum())
-    estimated = estimated_counts(counts, published.codes, [one.meaning for one in qids]) * (released / len(published.folds))
+    exact, meanings = [exact_meaning(one.domain.size) for one in qids], [one.meaning for one in qids]
+    true, estimated, released = np.zeros(queries), np.zeros(queries), int(qids[0].counts.sum())
+    for first in range(0, queries, TOGETHER):
+        some = slice(first, first + TOGETHER)
+        advance(f"counts over {width}", first, queries)
+        true[some] = estimated_counts(counts[some], there.codes, exact) * (records / len(there.folds))
+        estimated[some] = estimated_counts(counts[some], published.codes, meanings) * (released / len(published.folds))
+    advance(f"counts over {width}", queries, queries)
     return _errors(true, estimated, records, seed)
 
 
@@ -258,6 +266,8 @@ def _query_errors(bench: UtilityComparison, attributes: Sequence[Attribute], que
         chosen, also = first.chosen(one.domain.size), second.chosen(other.domain.size)
         true[place] = there.total(chosen, also)
         estimated[place] = published.total(one.meaning.share(chosen), other.meaning.share(also))
+        if not (place + 1) % TOGETHER or place + 1 == queries:
+            advance("count queries", place + 1, queries)
     return _errors(true, estimated, int(attributes[0].weights.sum()), seed)
 
 
