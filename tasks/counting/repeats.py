@@ -194,9 +194,14 @@ def _read_spellings(given: RepeatReading, parts: Iterable[Artifact]) -> PersonSp
 SPELLINGS = FileStep("spellings", make=_count_spellings, reads=lambda _given, chunk: chunk.key, settings=lambda given: given.columns)
 """The persons of a chunk, as they are and without case and blanks."""
 
+
+def _add_spellings(given: RepeatReading, parts: Sequence[Artifact], path: Path) -> int:
+    return _write_spellings(path, _read_spellings(given, parts))
+
+
 BUNDLED_SPELLINGS = FileStep(
     BUNDLES,
-    make=lambda given, parts, path: _write_spellings(path, _read_spellings(given, parts)),
+    make=_add_spellings,
     reads=lambda _given, parts: [part.sha256 for part in parts],
     settings=lambda given: given.columns,
     phase="bundle spellings",

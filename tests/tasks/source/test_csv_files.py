@@ -106,7 +106,7 @@ def test_line_ends_do_not_matter(tmp_path: Path, end: str, last: bool) -> None:
 
 @pytest.mark.parametrize("content", ["", "\n\n", "\ufeff", "\ufeff\n"])
 def test_a_file_that_holds_nothing_is_called_empty(tmp_path: Path, content: str) -> None:
-    with pytest.raises(SourceError, match="'t.csv' is empty: it has no first line"):
+    with pytest.raises(SourceError, match=r"'t\.csv' is empty: it has no first line"):
         converted(tmp_path, content, types={})
 
 
