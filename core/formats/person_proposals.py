@@ -1,4 +1,4 @@
-"""Proposals of the column that identifies the person of a record, from names, counts and what determines what.
+"""Proposals of the column that identifies the person of a record, from names and counts.
 
 It has many values, each in several records. It does not number visits, orders or wards.
 """

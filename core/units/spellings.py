@@ -36,13 +36,13 @@ class PersonSpellings:
 
     @property
     def alike(self) -> int:
-        """Number of persons that equal another one but for case and blanks; estimated if not all were looked at."""
+        """Number of persons that equal another one but for case and blanks; estimated from a sample."""
         known = self.folded[self.folded != NOBODY]
         return int(len(known) - len(np.unique(known))) << self.bits
 
     @property
     def unknown(self) -> int:
-        """Number of persons named by texts that say that nothing is known; estimated if not all were looked at."""
+        """Number of persons whose texts say that nothing is known; estimated from a sample."""
         return int(np.count_nonzero(self.folded == NOBODY)) << self.bits
 
 

@@ -63,7 +63,7 @@ def lattice(
 
 
 def _write_front(job: Job, path: Path | None, *, as_json: bool) -> None:
-    """Write the page of the Pareto front if there is a path, and print where it is, or print the front as JSON."""
+    """Write the page of the Pareto front if there is a path, and print its path or the front as JSON."""
     from flows.terminal.runs import progress_bars
     from tasks.planning.pareto_page import measure_pareto_front, render_pareto_page
     from tasks.utility.methods import write_figure

@@ -68,7 +68,7 @@ def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: 
 
 
 def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> bool:
-    """Return whether a release is of several tables; raise ``StorageError`` if its job is of the other kind.
+    """Return whether a release is of several tables; raise if its job is of the other kind.
 
     If the folder does not exist, the job decides, and its command reports the missing release.
     """

@@ -38,7 +38,7 @@ def tables_summary(manifest: TablesManifest, place: str, bounds: Mapping[str, in
 
 
 def _bounded_words(rows: int, most: int | None) -> str:
-    """Return in words how many withheld rows are beyond a bound of their table, or of the one above if it has none."""
+    """Return in words how many withheld rows are beyond the bound of their table or the one above."""
     return f"{rows:,} of the rows withheld are beyond {f'rows: {{most: {most}}}' if most else 'the bound of the table above'}"
 
 

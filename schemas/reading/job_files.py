@@ -312,7 +312,7 @@ _OF_ONE = {"source", "columns"}
 
 
 def _mapping_of(path: Path | GivenJob, overrides: Sequence[str], parts: Sequence[str]) -> dict[str, Any] | None:
-    """Return a job file's mapping with settings replaced; None if it has none, or no text of it holds any of the parts."""
+    """Return a job file's mapping with settings replaced; None if none or if no part is in its texts."""
     text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
     if faults or not any(part in said for part in parts for said in (text, *overrides)):
         return None

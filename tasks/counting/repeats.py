@@ -1,4 +1,4 @@
-"""Duplicates per identifier of a source whose job names no person, and spellings of one person, for a run's warnings."""
+"""Duplicates per identifier where no person is named, and spellings of one person, for warnings."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def questions_of(proposals: Sequence[proposed.Proposal]) -> tuple[Question, ...]
 
 
 def person_question(choice: PersonChoice) -> tuple[Question, ...]:
-    """Return the question whose record each is, where several columns may say so, or one only by its counts; else none."""
+    """Return the question whose each record is, where several columns may say so or one is unsure."""
     if choice.person is None or not (choice.rivals or choice.unsure):
         return ()
     name = choice.person.profile.name

@@ -112,7 +112,7 @@ class PersonRows:
         return gone
 
     def count_beyond_bounds(self, table: str, rows: NDArray[np.bool_]) -> int:
-        """Count those of some rows of a table, shape (rows,), that ``rows: {most: n}`` withholds; none may be an orphan."""
+        """Count which of some rows, a mask of no orphan, ``rows: {most: n}`` withholds."""
         return int((rows & (self.given.numbers(table)[1] == NOWHERE)).sum()) if self.given.chain(table) else 0
 
     def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False, folded: Container[str] = ()) -> Iterator[RowBatch]:

@@ -87,8 +87,9 @@ class RowsOfPersons:
         return int(persons)
 
     def count_rows_beyond(self, most: int) -> dict[str, int]:
-        """Count the rows that a bound on the rows of a person withholds, with what hangs from them, by table below the unit.
+        """Count the rows that a bound on the rows of a person withholds, by table below the unit.
 
+        What hangs from them is counted too.
         The run draws rows that stay, and here the first do, so that tables below others may lose a few more or fewer.
         """
         beyond = {}

@@ -69,7 +69,10 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
 
 
 def rows_beyond_bounds(given: ReleasedTables) -> dict[str, int]:
-    """Count the rows of published persons that ``rows: {most: n}`` withholds, by table with any; for whoever runs the job alone."""
+    """Count the rows of published persons that ``rows: {most: n}`` withholds, by table with any.
+
+    No release states them: they are for whoever runs the job.
+    """
     people, published = PersonRows(given), np.zeros(given.persons + 1, np.bool_)
     published[given.persons_kept()] = True
     found = {}

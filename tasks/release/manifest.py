@@ -71,7 +71,7 @@ def is_release_of_tables(release: Path) -> bool:
 
 
 def check_same_kind(release: Path, job: Path | GivenJob, overrides: Sequence[str]) -> None:
-    """Raise ``StorageError`` if a job is of several tables and the release in a folder of one, or the reverse."""
+    """Raise ``StorageError`` if one of job and release is of several tables and the other is not."""
     of_tables = is_release_of_tables(release)
     if is_of_one_table(job, overrides) if of_tables else (release / MANIFEST).is_file() and is_of_tables(job, overrides):
         raise StorageError.other_kind(str(release), of_tables=of_tables)

@@ -73,7 +73,7 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
 
 
 def check_takes_files(folder: Path) -> None:
-    """Raise unless files can be written into a folder, before a long work; folders that the try makes are removed again."""
+    """Raise unless files can be written into a folder; folders that the try makes are removed again."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)

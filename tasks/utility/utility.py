@@ -191,7 +191,7 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
 
 
 def _check_columns(job: Job, release: Path, manifest: Manifest | None, names: Sequence[str], others: Sequence[str]) -> None:
-    """Raise ``VerificationError`` if a release lacks columns that the job publishes, as that of another job does.
+    """Raise ``VerificationError`` if a release lacks columns that the job publishes.
 
     Args:
         job: The job.
