@@ -7,7 +7,7 @@ from schemas.job.job import load_job
 from schemas.release.method_comparison import MethodComparison
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
-from tasks.counting.repeats import find_repeating_identifiers
+from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.flows import as_flow
@@ -65,6 +65,7 @@ def compare_methods(
         with run.phase("methods"):
             runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain, histogram)
         repeats = find_repeating_identifiers(run, source)
+        note_spellings_of_persons(run, source)
         check_unchanged(source)
         comparison = make_method_comparison(job, source, runs, repeats)
         write_method_comparison(folder, comparison)

@@ -1,6 +1,7 @@
 """Flow of several tables: one lattice over all, k over histories of persons (DESIGN.md, section 13)."""
 
 from schemas.relational.tables_job import TablesJob
+from tasks.counting.repeats import note_spellings_of_persons
 from tasks.engine.flows import as_tables_flow
 from tasks.relational.forecast import choose_release
 from tasks.relational.making.checks import TableSet, check_types
@@ -31,6 +32,7 @@ def tables(job: TablesJob) -> PublishedTables:
             carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
             check_relations(carried)
             linked = link_rows(carried)
+            note_spellings_of_persons(run, sources[job.tree.unit].source, job.tables[job.tree.unit].key)
         with run.phase("columns"):
             measure_untreated_tables(linked)
         # Not before data and job are found to fit: a token that is given stays given.

@@ -20,6 +20,7 @@ from schemas.release.increments import joint_warnings
 from tasks.composition.release_history import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.recount.original import Original
+from tasks.release.manifest import check_same_kind
 from tasks.release.signatures import read_public_key
 from tasks.store.store import Store
 from tasks.store.work import read_only_store
@@ -60,10 +61,12 @@ def verified_release(job: Job | None, release: str, key: Path | None, original: 
 
 
 def is_about_tables(release: str, job: Path | GivenJob | None, settings: Sequence[str]) -> bool:
-    """Return whether a folder or address holds a release of several tables.
+    """Return whether a folder or address holds a release of several tables; raise if its job is of the other kind.
 
     If there is no release, the job decides, and its verification reports the missing release.
     """
+    if job is not None and not is_address(release):
+        check_same_kind(Path(release), job, settings)
     if is_of_several_tables(release):
         return True
     return job is not None and (is_address(release) or not Path(release).is_dir()) and is_of_tables(job, settings)

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from schemas.errors.base import counted
+
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether an Arrow type holds text."""
@@ -276,3 +278,22 @@ def spelling_counts(values: pa.Array) -> tuple[int, int]:
     folded = normalised(values, ALL)
     missing = folded.null_count
     return len(values) - missing - len(pc.unique(folded.drop_null())), missing
+
+
+def spelling_words(alike: int, missing: int, about: str = "") -> str:
+    """Return the counts of ``spelling_counts`` in words; empty if both are 0.
+
+    Args:
+        alike: Texts that equal another one but for case and blanks.
+        missing: Texts that mean a missing value.
+        about: What stands before a number that was estimated.
+    """
+    found = [
+        *([f"{about}{counted(alike, 'value')} that differ{'s' * (alike == 1)} from another only in case or blanks"] if alike else []),
+        *(
+            [f"{about}{counted(missing, 'value')} that say{'s' * (missing == 1)} that nothing is known, such as empty text and N/A"]
+            if missing
+            else []
+        ),
+    ]
+    return " and ".join(found)

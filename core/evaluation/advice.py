@@ -13,7 +13,6 @@ from schemas.errors.base import counted
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import Advice, Figures, MethodRun
 
-SHARE_KEPT = 0.99
 SAME = 0.02
 SAME_COST = 0.2
 SAME_SHARE = 0.005
@@ -25,10 +24,8 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 RULES = (
-    f"Methods that keep at least {percent(SHARE_KEPT)} of the records in classes come first; where none does, those that keep about as "
-    "many as "
-    f"the best (less than {percent(SAME_SHARE, 1)} of the records fewer).",
-    "Of these, the one with the least GCP of what is published is recommended.",
+    "Every method that ran leaves out no more records than the job's suppression.limit allows. Of these, the one with the least GCP of "
+    "what is published is recommended; a record that is left out counts 1 in it.",
     f"GCPs that differ by less than {percent(SAME)} are the same; then the smaller mean class (C_avg) decides, then the smaller DM, again "
     f"by {percent(SAME)}, then the order in which the methods were asked for.",
     f"Other methods are said to be better for what differs by {percent(SAME)} or more (shares of records: by {percent(SAME_SHARE, 1)} of "
@@ -112,26 +109,14 @@ def advise(k: int, runs: Sequence[MethodRun], unit: str = "record") -> Advice:
     failed = tuple(f"{run.method} could not be compared: {run.failed}" for run in runs if run.failed)
     if not found:
         return Advice(k=k, method=None, verdict="No method could be run, so that there is nothing to recommend.", others=failed)
-    eligible, verdict = _eligible(found)
-    best = _chosen(eligible)
-    told = tuple(_other(name, found[name], best, found[best], unit, left_out=name not in eligible) for name in found if name != best)
-    return Advice(k=k, method=best, verdict=f"{best}. {verdict} {_reason(best, eligible)}", others=(*told, *failed))
+    best = _chosen(found)
+    told = tuple(_other(name, found[name], best, found[best], unit) for name in found if name != best)
+    return Advice(k=k, method=best, verdict=f"{best}. {_reason(best, found)}", others=(*told, *failed))
 
 
-def _eligible(found: Mapping[str, Figures]) -> tuple[dict[str, Figures], str]:
-    """Return the methods that keep enough records to be recommended, and a sentence that says so."""
-    eligible = {name: figures for name, figures in found.items() if figures.share_in_classes >= SHARE_KEPT}
-    if eligible:
-        who = "It is the only one that keeps" if len(eligible) == 1 < len(found) else "It keeps"
-        return eligible, f"{who} at least {percent(SHARE_KEPT)} of the records in classes."
-    most = max(figures.share_in_classes for figures in found.values())
-    eligible = {name: figures for name, figures in found.items() if most - figures.share_in_classes < SAME_SHARE}
-    return eligible, f"No method keeps {percent(SHARE_KEPT)} of the records in classes; this one keeps {percent(most, 1)}, as much as any."
-
-
-def _chosen(eligible: Mapping[str, Figures]) -> str:
-    """Return the best of the eligible methods by GCP, then C_avg, then DM."""
-    left = dict(eligible)
+def _chosen(found: Mapping[str, Figures]) -> str:
+    """Return the best of the methods by GCP, then C_avg, then DM."""
+    left = dict(found)
     for of in map(attrgetter, ("gcp", "c_avg", "dm")):
         least = min(map(of, left.values()))
         left = {name: figures for name, figures in left.items() if _same(of(figures), least, SAME)}
@@ -139,30 +124,30 @@ def _chosen(eligible: Mapping[str, Figures]) -> str:
     return next(iter(left))
 
 
-def _reason(best: str, eligible: Mapping[str, Figures]) -> str:
+def _reason(best: str, found: Mapping[str, Figures]) -> str:
     """Write the reason why the recommended method is the best."""
-    own = eligible[best]
-    if len(eligible) == 1:
+    own = found[best]
+    if len(found) == 1:
         return f"Its GCP is {own.gcp:.4f}."
-    least = min(figures.gcp for figures in eligible.values())
-    same = [name for name, figures in eligible.items() if name != best and _same(figures.gcp, least, SAME)]
+    least = min(figures.gcp for figures in found.values())
+    same = [name for name, figures in found.items() if name != best and _same(figures.gcp, least, SAME)]
     if not same:
-        return f"Of {counted(len(eligible), 'such method')} it has the least GCP: {own.gcp:.4f}."
+        return f"Of {counted(len(found), 'method')} within suppression.limit it has the least GCP: {own.gcp:.4f}."
     return (
         f"Its GCP is {own.gcp:.4f}, and that of {' and '.join(same)} is the same (less than {percent(SAME)} above the least); of these it "
         "has the smaller classes, or was asked for first."
     )
 
 
-def _other(name: str, mine: Figures, best: str, chosen: Figures, unit: str, *, left_out: bool) -> str:
+def _other(name: str, mine: Figures, best: str, chosen: Figures, unit: str) -> str:
     """Write what another method is better for than the recommended one."""
     better = [measure.sentence(mine, chosen) for measure in measures(unit) if _better(measure, mine, chosen)]
     if METHODS[name].one_level and not METHODS[best].one_level:
         better.append("one level per column, so that equal values are published alike in all records")
     told = f"{name} is better for: {'; '.join(better)}." if better else f"{name} is better for nothing that was measured here."
-    same = _same(mine.gcp, chosen.gcp, SAME) and not left_out
-    coarser = "the same GCP" if same else f"GCP {mine.gcp:.4f}"
-    lost = f", but it keeps only {percent(mine.share_in_classes, 1)} of the records" if left_out else ""
+    coarser = "the same GCP" if _same(mine.gcp, chosen.gcp, SAME) else f"GCP {mine.gcp:.4f}"
+    fewer = chosen.share_in_classes - mine.share_in_classes >= SAME_SHARE
+    lost = f", but it keeps only {percent(mine.share_in_classes, 1)} of the records" if fewer else ""
     return f"{told} It has {coarser}{lost}."
 
 

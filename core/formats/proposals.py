@@ -1,16 +1,15 @@
 """Proposals for a first job: roles of columns from their names, values, types and counts.
 
-Unsure roles become questions. The person column has many values, each in several records. It does not number visits, orders or wards.
+Unsure roles become questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal, TypeAlias
 
-from core.formats.concept_names import NUMBERED, NameReading, Role, concept_of, numbered_by, words
+from core.formats.concept_names import NUMBERED, NameReading, Role, concept_of, words
 
 Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "other"]
 Question = Literal["names", "outside", "text"]
@@ -320,80 +319,3 @@ def bin_widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
 def _decimal(digit: int, power: int) -> str:
     """Write a digit times a power of ten as a decimal."""
     return str(digit * 10**power) if power >= 0 else "0." + "0" * (-power - 1) + str(digit)
-
-
-REPEATS, NAMED_REPEATS, MOST_REPEATS = 2.0, 1.2, 100.0
-"""Records of a value on average, at least, for a column to say whose they are; if its name says so too; and at most, for other names."""
-FEWEST_PEOPLE, FEWEST_NAMED = 150, 20
-"""Different values at least for a column to say whose its records are, as ages and codes are fewer; and if its name says so too."""
-
-NUMBERS = frozenset(["id", "ssn", "uuid", "guid", "mrn", "nhs", "passport"])
-"""What numbers people, rather than naming them: names are shared."""
-SHARED = frozenset(["a person's name", "a contact", "a street address", "biometrics or a picture", "another person's name or number"])
-"""Concepts of identifiers that several people may have in common."""
-CODED = NUMBERS | frozenset(["number", "no", "nr", "num", "key", "code", "hash", "pseudonym", "token"])
-"""What a column of numbers or codes calls them: ``member_no``, beside ``member_count``."""
-
-
-def person_candidates(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Return the columns that may identify persons; where names say so, only columns named after persons."""
-    able = [one for one in proposals if _may_number(one) and one.profile.kind in {"integer", "text"}]
-    named = [one for one in able if _repeats_by_name(one)]
-    return named or [one for one in able if _repeats(one)]
-
-
-def propose_person(candidates: Sequence[Proposal], determines: Callable[[Proposal, Proposal], bool]) -> Proposal | None:
-    """Return the column that seems to identify the person of a record; None if there is none.
-
-    Units may be nested: a visit belongs to one patient. Of such columns the coarsest is taken, because several visits may belong to one
-    person. Of columns of which none determines another, or each the other, names decide, and then the number of values.
-
-    Args:
-        candidates: As ``person_candidates`` returns them.
-        determines: Returns whether records with the same value in the first column have the same value in the second.
-    """
-    left = list(candidates)
-    found = max(left, key=lambda one: (_is_subject(one), one.role == "identifier", one.profile.distinct), default=None)
-    while found is not None:
-        # Where each determines the other, they are the same unit under two names.
-        left = [one for one in left if one is not found]
-        coarser = next((one for one in left if determines(found, one) and not determines(one, found)), None)
-        if coarser is None:
-            break
-        found = coarser
-    return found
-
-
-def _may_number(proposal: Proposal) -> bool:
-    """Return whether a column may number persons.
-
-    It may if it is an identifier or has no known concept. Names are shared, and doctors have many patients.
-    """
-    if proposal.concept in {*SHARED, "a number of a record"}:
-        return set(words(proposal.profile.name)) <= CODED
-    return proposal.role == "identifier" or not proposal.concept
-
-
-def _repeats(proposal: Proposal) -> bool:
-    """Return whether values repeat as often as persons do, many persons with several records each."""
-    profile, named = proposal.profile, _is_subject(proposal)
-    if not named and profile.looks_measured:
-        return False
-    if numbered_by(profile.name) in {"event", "place"} or (profile.kind == "text" and profile.mean_length > FREE_TEXT):
-        return False
-    # More values than a value has records: people are many, and categories are few.
-    most = min(MOST_REPEATS, profile.distinct)
-    return profile.distinct >= (0 if named else FEWEST_PEOPLE) and (NAMED_REPEATS if named else REPEATS) <= profile.mean_records <= most
-
-
-def _repeats_by_name(proposal: Proposal) -> bool:
-    """Return whether a column is named after persons' numbers and its values repeat."""
-    profile, named = proposal.profile, set(words(proposal.profile.name))
-    numbers = numbered_by(profile.name) == "person" and (bool(named & CODED) or named <= NUMBERED["person"])
-    # Whoever is named so may have hundreds of records, under a number that is a long digest.
-    return numbers and profile.distinct >= FEWEST_NAMED and profile.mean_records >= NAMED_REPEATS
-
-
-def _is_subject(proposal: Proposal) -> bool:
-    """Return whether a column's name says that it numbers persons."""
-    return bool(set(words(proposal.profile.name)) & NUMBERS) or numbered_by(proposal.profile.name) == "person"

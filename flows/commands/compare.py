@@ -31,7 +31,7 @@ def compare_command(
 ) -> None:
     """Compare methods on the job's own data by loss, risk and cost.
 
-    Publishes nothing.
+    Publishes nothing. Exits with 3 if the promise refused every method, and with 2 if none could run for another reason.
     """
     asked, ks, given = _methods(methods), () if k is None else _numbers(k, "--k"), tuple(settings or ())
     from flows.terminal.runs import progress_bars
@@ -44,6 +44,8 @@ def compare_command(
         from flows.terminal.methods import methods_summary
 
         Screen(highlight=False).print(methods_summary(compared.comparison, str(compared.folder)))
+    if code := compared.comparison.exit_code:
+        raise typer.Exit(code)
 
 
 def _methods(text: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from flows.commands.init import Query, TableName
-from flows.terminal.screen import NameTable, Screen
+from flows.terminal.screen import NameTable, Screen, check_suffix
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -99,6 +99,7 @@ def show_hierarchy(
     from tasks.planning.listed_hierarchies import levels_of_values
     from tasks.store.files import check_takes_file, open_folder, write_atomically
 
+    check_suffix(to, ".svg")
     loaded = load_job(job, settings or ())
     path = to or Path(f"{loaded.name}-hierarchy.svg")
     check_takes_file(path)

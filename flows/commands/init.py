@@ -109,7 +109,7 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
     for number, question in enumerate(drafted.questions, 1):
         answer = "Accepted" if accept else "Meanwhile, and safest"
         console.print(Text(f"\n{number}. {question.question} {', '.join(question.columns)}"))
-        console.print(f"   {answer}: {question.safest}, {question.meaning}.")
+        console.print(Text(f"   {answer}: {question.safest_words}, {question.meaning}."))
     if drafted.hierarchy_files:
         console.print(
             f"\n{drafted.hierarchy_files[0].parent}: {counted(len(drafted.hierarchy_files), 'hierarchy file')}, which you alone can read."

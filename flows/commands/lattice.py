@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from flows.terminal.screen import Screen
+from flows.terminal.screen import Screen, check_suffix
 
 if TYPE_CHECKING:
     from schemas.job.job import Job
@@ -45,6 +45,7 @@ def lattice(
     from tasks.store.files import check_takes_file
     from tasks.utility.methods import write_figure
 
+    check_suffix(to, ".html" if front else ".svg")
     loaded = load_job(job, settings or ())
     path = to or Path(f"{loaded.name}-front.html" if front else f"{loaded.name}-lattice.svg")
     if writes := to is not None or not as_json:
@@ -62,7 +63,7 @@ def lattice(
 
 
 def _write_front(job: Job, path: Path | None, *, as_json: bool) -> None:
-    """Write the page of the Pareto front if there is a path; print where it is, or the front as JSON."""
+    """Write the page of the Pareto front if there is a path; print its path or the front as JSON."""
     from flows.terminal.runs import progress_bars
     from tasks.planning.pareto_page import measure_pareto_front, render_pareto_page
     from tasks.utility.methods import write_figure

@@ -21,7 +21,7 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
     from rich.console import Console
 
     from flows.terminal.runs import progress_bars
-    from schemas.relational.table_jobs import unit_job
+    from schemas.relational.table_jobs import most_rows_of, unit_job
     from schemas.relational.tables_job import load_tables_job
     from tasks.engine.flows import without_prefect
     from tasks.engine.runners import set_runner
@@ -37,7 +37,7 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
     from flows.terminal.tables import tables_summary
 
     place = unit_job(loaded).release_location(published.manifest.release)
-    Screen().print(tables_summary(published.manifest, place, new=published.new))
+    Screen().print(tables_summary(published.manifest, place, most_rows_of(loaded), published.bounded, new=published.new))
 
 
 def _load() -> Any:

@@ -36,8 +36,10 @@ def utility(
     """
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
+    from tasks.release.manifest import check_same_kind
     from tasks.utility.utility import measure_utility
 
+    check_same_kind(release, job, settings or ())
     with progress_bars(Console(stderr=True)):
         measured = measure_utility(load_job(job, settings or ()), release, queries, seed, target)
     if as_json:

@@ -129,7 +129,9 @@ def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
     """
     played = [*manifest.attacks, *(untold.attacks if untold else ())]
     safe, within, broken = (sum(one.verdict == verdict for one in played) for verdict in ("safe", "told", "broken"))
-    return f"{counted(len(played), 'attack')}: {safe:,} safe, {within:,} within what the job accepts, {broken:,} broken"
+    # What attacks on people came to is in no release, and kept by the run that made it alone.
+    only = "" if untold else ", of those that the release states; skald attack plays those on people of the source again"
+    return f"{counted(len(played), 'attack')}: {safe:,} safe, {within:,} within what the job accepts, {broken:,} broken{only}"
 
 
 def persons_sentence(persons: Persons) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
@@ -68,3 +70,9 @@ def print_json(value: object) -> None:
 def say(sentence: str) -> None:
     """Print a sentence on standard error."""
     Screen(stderr=True, highlight=False).print(sentence)
+
+
+def check_suffix(path: Path | None, suffix: str) -> None:
+    """Refuse a file whose name has another suffix than what is written there, before any work."""
+    if path is not None and path.suffix.lower() != suffix:
+        raise typer.BadParameter(f"--to: {suffix.removeprefix('.').upper()} is written; give the file a name that ends with {suffix}")

@@ -16,16 +16,34 @@ from tasks.verification.published_releases import newer_releases_sentence
 
 COARSE = 0.9
 """Mean certainty penalty from which a table is told to keep hardly anything."""
+FEW_ROWS = 2
+"""Rows of a person that advice bounds tables by; a bound that is as low is not advised."""
 
 
-def tables_summary(manifest: TablesManifest, place: str, *, new: bool) -> str:
-    """Return the summary of a release of several tables as lines of text."""
+def tables_summary(manifest: TablesManifest, place: str, bounds: Mapping[str, int | None], bounded: Mapping[str, int], *, new: bool) -> str:
+    """Return the summary of a release of several tables as lines of text.
+
+    Args:
+        manifest: Of the release.
+        place: Its folder or address.
+        bounds: Bound on the rows of a person by table, None where there is none.
+        bounded: Rows of published persons that these bounds withhold, by table with any. No release states them.
+        new: Whether the run made it.
+    """
     head = f"Published {place}" if new else f"Published already: {place}"
     loss = f"Mean certainty penalty {manifest.loss.gcp:.4f}."
-    return "\n".join([head, *report_content(manifest)["sentences"], loss, *coarse_tables_advice(manifest.loss.by_table, manifest.method)])
+    taken = [f"'{name}': {_bounded_words(rows, bounds.get(name))} (for you alone, no release says so)." for name, rows in bounded.items()]
+    below = {name: most for name, most in bounds.items() if name != manifest.unit}
+    advice = coarse_tables_advice(manifest.loss.by_table, manifest.method, below)
+    return "\n".join([head, *report_content(manifest)["sentences"], *taken, loss, *advice])
 
 
-def coarse_tables_advice(losses: Mapping[str, float], method: str) -> list[str]:
+def _bounded_words(rows: int, most: int | None) -> str:
+    """Return in words how many withheld rows are beyond the bound of their table or the one above."""
+    return f"{rows:,} of the rows withheld are beyond {f'rows: {{most: {most}}}' if most else 'the bound of the table above'}"
+
+
+def coarse_tables_advice(losses: Mapping[str, float], method: str, bounds: Mapping[str, int | None]) -> list[str]:
     """Return advice for tables whose quasi-identifiers lost nearly all detail.
 
     One sentence, or an empty list.
@@ -33,15 +51,20 @@ def coarse_tables_advice(losses: Mapping[str, float], method: str) -> list[str]:
     Args:
         losses: Mean certainty penalty of each table, from 0 to 1.
         method: The algorithm that made them.
+        bounds: Bound on the rows of a person in each table below the unit, None where there is none.
     """
     coarse = [name for name, lost in losses.items() if lost >= COARSE]
     if not coarse:
         return []
-    other = "mondrian" if method == "skald" else "skald"
-    return [
-        f"Hardly anything is left of the quasi-identifiers of {listed(coarse)}. To keep more, name fewer of them, bound the rows of "
-        f"a person (rows: {{most: 2}}), raise suppression.limit or suppression.rows, or write method: {{name: {other}}}."
+    unbounded = [name for name, most in bounds.items() if most is None or most > FEW_ROWS]
+    ways = [
+        "name fewer of them",
+        *([f"bound the rows of a person in {listed(unbounded)} (rows: {{most: {FEW_ROWS}}})"] if unbounded else []),
+        f"raise suppression.limit{' or suppression.rows' if bounds else ''}",
+        # Classes of persons have levels of their own. Where even these are coarse, one node for all loses more.
+        *(["write method: {name: mondrian}"] if method == "skald" else []),
     ]
+    return [f"Hardly anything is left of the quasi-identifiers of {listed(coarse)}. To keep more, {', '.join(ways[:-1])}, or {ways[-1]}."]
 
 
 def plan_lines(plan: TablesPlan) -> str:
@@ -67,21 +90,24 @@ def plan_lines(plan: TablesPlan) -> str:
         lines.append(f"As they are, the histories of {counted(plan.below_k, 'person')} are shared by fewer than k.")
     if plan.refusal:
         lines.append(f"The run would publish nothing. {plan.refusal}")
-    return "\n".join([*lines, *(_expected_sentences(plan.expected, plan.method) if plan.expected else [])])
+    return "\n".join([*lines, *(_expected_sentences(plan, plan.expected) if plan.expected else [])])
 
 
-def _expected_sentences(expected: ExpectedTables, method: str) -> list[str]:
+def _expected_sentences(plan: TablesPlan, expected: ExpectedTables) -> list[str]:
     """Return sentences on what a run would publish: persons, rows, levels and losses."""
     lines = [f"The run would leave out {counted(expected.left_out, 'person')}, and lose {expected.loss:.2f} of the detail (GCP)."]
     for name, table in expected.tables.items():
         levels = ", ".join(f"{qid} {level}" for qid, level in table.levels.items() if level is not None)
         loss = "" if table.loss is None else f", GCP {table.loss:.2f}"
-        lines.append(
-            f"  '{name}': {counted(table.released, 'row')}, {table.withheld:,} withheld of persons who stay{loss}"
-            f"{f'; levels: {levels}' if levels else ''}."
-        )
+        withheld = f"{table.withheld:,} withheld of persons who stay"
+        if table.bounded:
+            withheld = f"{withheld} ({_bounded_words(table.bounded, plan.tables[name].most_rows)})"
+        lines.append(f"  '{name}': {counted(table.released, 'row')}, {withheld}{loss}{f'; levels: {levels}' if levels else ''}.")
     losses = {name: table.loss for name, table in expected.tables.items() if table.loss is not None}
-    return [*lines, *coarse_tables_advice(losses, method)]
+    return [
+        *lines,
+        *coarse_tables_advice(losses, plan.method, {name: one.most_rows for name, one in plan.tables.items() if name != plan.unit}),
+    ]
 
 
 def verified_summary(verified: VerifiedTables) -> str:

@@ -384,3 +384,9 @@ class StorageError(SkaldError):
     def other_job(cls, release: str) -> StorageError:
         """Given job is not the job that made the release."""
         return cls(f"The job is not the one that made '{release}': their digests differ. Give that one, with the settings it was run with.")
+
+    @classmethod
+    def other_kind(cls, release: str, *, of_tables: bool) -> StorageError:
+        """Given job is of one table and the release of several, or the reverse."""
+        theirs, mine = ("several tables", "one table") if of_tables else ("one table", "several tables")
+        return cls(f"'{release}' is a release of {theirs}, and the job is a job of {mine}. Give the job that made the release.")

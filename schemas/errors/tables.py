@@ -176,6 +176,11 @@ class FileError(SourceError):
     """Raised when a file is not laid out as the job says, or has an unsupported format."""
 
     @classmethod
+    def holds_nothing(cls, file: str) -> FileError:
+        """File of text holds nothing, not even a first line with the names of columns."""
+        return cls(f"'{shown_path(file)}' is empty: it has no first line with the names of its columns. Replace it, or leave it out.")
+
+    @classmethod
     def one_column(cls, file: str, delimiter: str, fields: int, other: str) -> FileError:
         """CSV file has one column with the given delimiter and several with another."""
         return cls(

@@ -296,16 +296,31 @@ def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
 
     False for a file that cannot be read; loading it reports the faults.
     """
-    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
     # Only an escape could spell the key in another way. So most jobs of one table are not read a second time.
-    if faults or not any("tables" in said or "\\" in said for said in (text, *overrides)):
-        return False
+    data = _mapping_of(path, overrides, ("tables", "\\"))
+    # With a source or columns of its own it is a job of one table, whose version is wrong.
+    return data is not None and names_tables(data) and ("tables" in data or not _OF_ONE & data.keys())
+
+
+def is_of_one_table(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
+    """Return whether a job file is a job of one table; False for a file that cannot be read."""
+    data = _mapping_of(path, overrides, ("",))
+    return data is not None and "tables" not in data and bool(_OF_ONE & data.keys())
+
+
+_OF_ONE = {"source", "columns"}
+
+
+def _mapping_of(path: Path | GivenJob, overrides: Sequence[str], parts: Sequence[str]) -> dict[str, Any] | None:
+    """Return a job file's mapping with settings replaced; None if none or if no part is in its texts."""
+    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
+    if faults or not any(part in said for part in parts for said in (text, *overrides)):
+        return None
     data, _ = parse(text)
     if not isinstance(data, dict):
-        return False
+        return None
     apply_overrides(data, overrides)
-    # With a source or columns of its own it is a job of one table, whose version is wrong.
-    return names_tables(data) and ("tables" in data or not {"source", "columns"} & data.keys())
+    return data
 
 
 def names_tables(data: Mapping[str, Any]) -> bool:

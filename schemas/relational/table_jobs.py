@@ -160,3 +160,8 @@ def tables_promise(job: TablesJob) -> dict[str, Any]:
             if section != "k":
                 promised.setdefault(section, {})[table] = columns
     return promised
+
+
+def most_rows_of(job: TablesJob) -> dict[str, int | None]:
+    """Return the bound on the rows of a person by table; None where there is none."""
+    return {name: table.rows.most if table.rows else None for name, table in job.tables.items()}

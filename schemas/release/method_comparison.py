@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from schemas.errors.base import PrivacyError, SkaldError
 from schemas.reading.model import FrozenModel
 from schemas.release.figures import RepeatedColumn
+
+WRONG, REFUSED = SkaldError.exit_code, PrivacyError.exit_code
 
 
 class _Part(FrozenModel):
@@ -63,12 +66,13 @@ class Figures(_Part):
 
 
 class MethodRun(_Part):
-    """One method at one k: its figures, or the reason of its failure."""
+    """One method at one k: its figures, or the reason of its failure with the exit code of ``skald run``."""
 
     method: str
     k: int
     figures: Figures | None = None
     failed: str | None = None
+    code: int | None = None
 
 
 class Advice(_Part):
@@ -125,6 +129,13 @@ class MethodComparison(_Part):
     advice: tuple[Advice, ...]
     rules: tuple[str, ...]
     versions: dict[str, str]
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the comparison: 0 if any method ran, 3 if the promise refused every one, else 2."""
+        if any(run.figures for run in self.runs):
+            return 0
+        return REFUSED if {run.code for run in self.runs} == {REFUSED} else WRONG
 
     @property
     def methods(self) -> tuple[str, ...]:

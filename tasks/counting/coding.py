@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.coding import Coder, Codes, PackedWords, Packing, Translation
-from core.columns.column_types import spelling_counts
+from core.columns.column_types import spelling_counts, spelling_words
 from core.columns.data_parallel import prefetch
 from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
 from core.histograms.projections import Bundles
 from core.units.class_table import exact_hierarchy
-from schemas.errors.base import StorageError, counted
+from schemas.errors.base import StorageError
 from schemas.job.job import Job, quasi_identifiers_digest
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.domains import axis_names
@@ -176,14 +176,9 @@ def _note_spellings(domains: Sequence[Domain]) -> None:
     Values for missing data, such as empty text and N/A, are reported too.
     """
     for domain in domains:
-        alike, missing = spelling_counts(domain.values)
-        found = [
-            *([f"{counted(alike, 'value')} that differ from another only in case or blanks"] if alike else []),
-            *([f"{counted(missing, 'value')} that say that nothing is known, such as empty text and N/A"] if missing else []),
-        ]
-        if found:
+        if found := spelling_words(*spelling_counts(domain.values)):
             notify(
-                f"Column '{domain.qid}' has {' and '.join(found)}; privacy models count each spelling as a value of its own. Read them as "
+                f"Column '{domain.qid}' has {found}; privacy models count each spelling as a value of its own. Read them as "
                 f"one: {{name: {domain.qid}, normalise: [case, space, empty]}} under columns.sensitive."
             )
 

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import ALL, normalised
 from core.formats.concept_names import numbered_by
-from core.formats.proposals import COORDINATES, Proposal, person_candidates, propose_person, propose_role
+from core.formats.person_proposals import PersonChoice, choose_person
+from core.formats.proposals import COORDINATES, Proposal, propose_role
 from core.recoding.publishing import published_values
 from schemas.errors.base import StorageError
 from schemas.job.publish import SHARED
-from tasks.planning.draft_text import PERSON, DraftContents, Question, job_text, questions_of
+from tasks.planning.draft_text import PERSON, DraftContents, Question, job_text, person_question, questions_of
 from tasks.planning.evidence import (
     Exposures,
     columns_exposures,
@@ -116,27 +117,28 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
     with open_for_draft(given, out) as front:
         columns, records = profile_source(front)
         proposals = [propose_role(column) for column in with_value_patterns(front.connection, columns)]
-        person = _person(front.connection, proposals)
+        choice = _person(front.connection, proposals)
+        person = choice.person
         if person:
             # Whoever is told by it is not published: by its counts alone, too.
             reason = person.reason if person.role == "identifier" else PERSON
             named = replace(person, role="identifier", reason=reason, confidence=max(person.confidence, 0.8), question=None)
             proposals = [named if one is person else one for one in proposals]
-            person = named
+            person, choice = named, choice._replace(person=named)
         proposals = _together(_without_repeats(front.connection, proposals))
         for values in GUESSED_VALUES:
             proposals = with_guessed_quasi_identifiers(proposals, values)
         proposals, ladders = with_drafted_hierarchies(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
-        decided, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
+        decided, text, gcp, exposed, questions = _tried(front, proposals, choice, records, sampled, out, accept=accept)
     write_atomically(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
     unit = "person" if person else "record"
     return DraftedJob(decided.proposals, questions, records, gcp, tuple(ladders), exposed, unit, decided.promises, decided.obstacle)
 
 
-def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
-    able = [one for one in person_candidates(proposals) if _may_be_people(connection, one)]
-    return propose_person(able, lambda one, other: determines_column(connection, one.profile.name, other.profile.name))
+def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> PersonChoice:
+    able = partial(_may_be_people, connection)
+    return choose_person(proposals, able, lambda one, other: determines_column(connection, one.profile.name, other.profile.name))
 
 
 def _may_be_people(connection: duckdb.DuckDBPyConnection, one: Proposal) -> bool:
@@ -197,13 +199,13 @@ def _rank(one: Proposal) -> tuple[bool, int, float]:
 
 
 def _tried(
-    front: OpenSource, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
+    front: OpenSource, proposals: Sequence[Proposal], choice: PersonChoice, records: int, sampled: int, out: Path, *, accept: bool
 ) -> tuple[DraftContents, str, float | None, Exposures, tuple[Question, ...]]:
     """Try the proposals on a sample; return what the draft says, its text, loss, exposure and questions."""
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
     surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]
     able = [one for one in ranked if one not in surely]
-    k = drafted_k(sampled)
+    k, person = drafted_k(sampled), choice.person
 
     by_name = {one.profile.name: one for one in proposals}
 
@@ -232,7 +234,7 @@ def _tried(
     published = [one.profile.name for one in final.proposals if one.publish_setting or one.role == "quasi_identifier"]
     others = {name: [other for other in known if other != name] for name in published}
     exposed = columns_exposures(front.connection, others, person.profile.name if person else None, records)
-    questions = questions_of(final.proposals)
+    questions = (*person_question(choice), *questions_of(final.proposals))
     written = partial(job_text, final, out, exposed=exposed, questions=questions)
     return final, written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from core.columns.column_types import ALL
 from core.formats import proposals as proposed
 from core.formats.concept_names import Role
+from core.formats.person_proposals import PersonChoice
 from core.formats.proposals import ColumnProfile, Proposal
 from schemas.errors.base import counted
 from tasks.planning.evidence import ExposedPeople, Exposures
@@ -23,7 +24,8 @@ WORDING: Mapping[proposed.Question, tuple[str, str]] = {
     "text": ("May these texts name people?", "yes, so they are withheld"),
 }
 """What is asked of columns, and what the safest answer means."""
-KINDS = {"integer": "numbers", "double": "numbers", "boolean": "categories", "text": "categories", "date": "dates", "timestamp": "dates"}
+COARSENED = "yes, so that no combination of them is that of fewer than k people"
+"""What it means where columns that others may know are coarsened together."""
 
 
 class Question(NamedTuple):
@@ -41,22 +43,34 @@ class Question(NamedTuple):
     safest: str
     meaning: str
 
+    @property
+    def safest_words(self) -> str:
+        """The answer as people write it."""
+        return self.safest.replace("_", "-")
+
 
 def questions_of(proposals: Sequence[proposed.Proposal]) -> tuple[Question, ...]:
-    """Return the questions of a draft: one per kind of question, role and kind of values.
-
-    There are eight at most.
-    """
-    found: dict[tuple[proposed.Question, str, str], list[str]] = {}
+    """Return the questions of a draft about roles: one per kind of question and role, seven at most."""
+    found: dict[tuple[proposed.Question, str], list[str]] = {}
     for one in proposals:
         if one.question is not None:
-            kind = KINDS.get(one.profile.kind, "others") if one.question == "outside" else ""
-            found.setdefault((one.question, one.role, kind), []).append(one.profile.name)
+            found.setdefault((one.question, one.role), []).append(one.profile.name)
     asked = []
-    for (question, role, _), names in found.items():
+    for (question, role), names in found.items():
         words, meaning = WORDING[question]
-        asked.append(Question(tuple(names), words, role, meaning))
+        asked.append(Question(tuple(names), words, role, COARSENED if role == "quasi_identifier" else meaning))
     return tuple(asked)
+
+
+def person_question(choice: PersonChoice) -> tuple[Question, ...]:
+    """Return the question whose each record is, where several columns may say so or one is unsure."""
+    if choice.person is None or not (choice.rivals or choice.unsure):
+        return ()
+    name = choice.person.profile.name
+    columns = (name, *(one.profile.name for one in choice.rivals))
+    words = "Does this number the person of a record?" if len(columns) == 1 else "Which of these is the person of a record?"
+    others = ", and not those of the others" if choice.rivals else ""
+    return (Question(columns, words, "person", f"namely '{name}', and k counts its values{others}"),)
 
 
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
@@ -200,7 +214,7 @@ def _asked(decided: DraftContents, out: Path, questions: Sequence[Question]) -> 
     lines += ["#", "# ACCEPTED, the safest answers:" if decided.accept else "# DECIDE; meanwhile each has its safest answer:"]
     for number, one in enumerate(questions, 1):
         names = ", ".join(map(yaml_name, one.columns))
-        lines.append(f"# {number}. {one.question} Safest: {one.safest}, {one.meaning}. {names}")
+        lines.append(f"# {number}. {one.question} Safest: {one.safest_words}, {one.meaning}. {names}")
     return lines
 
 

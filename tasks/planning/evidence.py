@@ -11,6 +11,7 @@ import duckdb
 
 from core.formats.proposals import ColumnProfile, Proposal
 from core.formats.value_patterns import identifying_patterns
+from core.recount.groups import normalised_sql
 from tasks.store.database import quote
 
 SAMPLE_RECORDS, MOST_LOOKED_AT = 20_000, 1_000
@@ -108,13 +109,13 @@ class ExposedPeople(NamedTuple):
 def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> bool:
     """Return whether one value has more than a tenth of the records with a value in the column.
 
-    No person has so many records, while a figure is often 0.
+    No person has so many records, while a figure is often 0. Texts that say that nothing is known are no value.
 
     Args:
         connection: Has the view ``source``.
         column: The column.
     """
-    name = quote(column.name)
+    name = normalised_sql(quote(column.name), ["empty"]) if column.kind == "text" else quote(column.name)
     counts = f"SELECT count(*) AS n FROM source WHERE {name} IS NOT NULL GROUP BY {name}"
     [(most,)] = connection.execute(f"SELECT coalesce(max(n), 0) FROM ({counts})").fetchall()
     return int(most) > DOMINANT * column.values

@@ -20,7 +20,7 @@ from schemas.release.manifest import Manifest, pseudonym_sentence
 from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms, count_pairs
 from tasks.counting.coding import Coding, DomainTable, load_coding
 from tasks.counting.domains import DOMAINS, ChunkReading
-from tasks.counting.repeats import find_repeating_identifiers
+from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
 from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, uniqueness
@@ -209,6 +209,8 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
         release = release_id(job, source)
         method = _of_lattice(run, source, coding) if isinstance(job.method, SkaldMethod) else _of_records(run, source, domain, coding)
         unique = Uniqueness(None, {}, "") if quick else uniqueness_of(run, source, domain, method.get("local"))
+        if not quick:
+            note_spellings_of_persons(run, source)
         return Plan(
             release=release,
             exists=job_target(job).is_published(release),

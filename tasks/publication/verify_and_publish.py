@@ -22,7 +22,7 @@ from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import ReleaseRegistry, open_registry
 from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
 from tasks.counting.coding import forget_large_coding
-from tasks.counting.repeats import find_repeating_identifiers
+from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.untreated import check_published, measure_untreated_columns
 from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
@@ -164,6 +164,7 @@ def _verified_and_published(
     forget_large_coding(job, run.store)
     with run.phase("identifiers"):
         repeats = find_repeating_identifiers(run, source)
+        note_spellings_of_persons(run, source)
         known = KnownRecords(run, source)
         known.compute_sketches()
     with run.phase("verify"):

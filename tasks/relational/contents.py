@@ -111,6 +111,10 @@ class PersonRows:
             gone[table] = mine
         return gone
 
+    def count_beyond_bounds(self, table: str, rows: NDArray[np.bool_]) -> int:
+        """Count which of some rows, a mask of no orphan, ``rows: {most: n}`` withholds."""
+        return int((rows & (self.given.numbers(table)[1] == NOWHERE)).sum()) if self.given.chain(table) else 0
+
     def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False, folded: Container[str] = ()) -> Iterator[RowBatch]:
         """Yield a table's rows in batches, in their order, with persons and digests of the given columns.
 

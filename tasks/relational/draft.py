@@ -148,6 +148,8 @@ def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedT
     bound = rows.bound(drafted_k(rows.persons), LIMIT)
     for table in tables:
         table.most_rows = None if table.name == tree.unit else bound
+    for name, beyond in (rows.count_rows_beyond(bound) if bound else {}).items():
+        next(table for table in tables if table.name == name).rows_beyond = beyond
 
 
 def _named_alike(table: DraftedTable, other: DraftedTable) -> Iterator[tuple[str, str]]:

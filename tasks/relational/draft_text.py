@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
-from schemas.errors.base import listed
+from schemas.errors.base import counted, listed
 from schemas.relational.tree import TableTree
 from tasks.planning.draft import drafted_k
 from tasks.planning.draft_text import Question, next_commands_sentence, normalise_words, obstacle_sentence, questions_of, yaml_name
@@ -35,6 +35,7 @@ class DraftedTable:
         references: The table that each column refers to.
         orphans: Whether some values of a reference find no row.
         most_rows: How many rows of a person the job keeps; None where they are not bounded.
+        rows_beyond: About how many rows that withholds.
     """
 
     name: str
@@ -47,6 +48,14 @@ class DraftedTable:
     references: dict[str, str] = field(default_factory=dict)
     orphans: bool = False
     most_rows: int | None = None
+    rows_beyond: int = 0
+
+    @property
+    def bound_words(self) -> str:
+        """What the bound on the rows of a person takes, in words; empty where there is none."""
+        if self.most_rows is None:
+            return ""
+        return f"withholds about {self.rows_beyond:,} of {counted(self.rows, 'row')} ({self.rows_beyond / max(self.rows, 1):.0%})"
 
 
 @dataclass(frozen=True)
@@ -172,7 +181,8 @@ def _table_lines(table: DraftedTable, drafted: DraftedTables) -> list[str]:
         lines.append(f"    references: {{{shown}}}  # by their names and values")
     if not is_unit:
         bounded = f"rows: {{most: {table.most_rows}}}" if table.most_rows else "# rows: {most: 20}"
-        lines.append(f"    {bounded}  # bounds the rows of a person: many rows set people apart")
+        taken = f"; {table.bound_words}" if table.most_rows else ""
+        lines.append(f"    {bounded}  # bounds the rows of a person: many rows set people apart{taken}")
     coarsened, named, guarded, others, kept_back = (
         [one for one in table.proposals if drafted_role(table, one) == role]
         for role in ("quasi_identifier", "identifier", "sensitive", "insensitive", "withheld")
@@ -225,6 +235,8 @@ def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
             "key": table.key or None,
             "references": table.references,
             "rows": table.rows,
+            "most_rows": table.most_rows,
+            "rows_beyond": table.rows_beyond,
             "columns": [
                 {"name": one.profile.name, "role": role, "confidence": one.confidence, "because": one.reason}
                 | ({"publish": one.publish_setting} if one.publish_setting and role in {"sensitive", "insensitive"} else {})
@@ -249,5 +261,6 @@ def drafted_table_sentences(drafted: DraftedTables) -> Mapping[str, str]:
     found = {}
     for table in drafted.tables:
         role = "the unit" if table.name == drafted.tree.unit else f"refers to {listed(table.references.values())}"
-        found[table.name] = f"{role}, key {table.key or 'none'}, {table.rows:,} rows looked at"
+        taken = f"; rows: {{most: {table.most_rows}}} {table.bound_words}" if table.most_rows else ""
+        found[table.name] = f"{role}, key {table.key or 'none'}, {table.rows:,} rows looked at{taken}"
     return found

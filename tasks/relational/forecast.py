@@ -21,6 +21,7 @@ class ExpectedTable(FrozenModel):
     Attributes:
         released: Rows that would be published.
         withheld: Rows that would not, though their persons are.
+        bounded: How many of these are beyond ``rows: {most: n}``, with what hangs from them.
         suppressed: Rows of persons who would be left out.
         levels: By quasi-identifier; null where rows have levels of their own.
         loss: Mean certainty penalty of a value, 1 for one that is not published; null without quasi-identifiers.
@@ -28,6 +29,7 @@ class ExpectedTable(FrozenModel):
 
     released: int
     withheld: int
+    bounded: int
     suppressed: int
     levels: dict[str, int | None]
     loss: float | None
@@ -76,6 +78,7 @@ def expected_tables(given: HistoryTables, release: str) -> ExpectedTables:
         found[name] = ExpectedTable(
             released=int(out.sum()),
             withheld=int((kept & ~out).sum()),
+            bounded=people.count_beyond_bounds(name, kept),
             suppressed=rows - int(kept.sum()),
             levels=released.published_levels(name),
             loss=here / (rows * qids) if rows * qids else None,

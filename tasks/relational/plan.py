@@ -7,9 +7,10 @@ from schemas.errors.base import PrivacyError, SkaldError
 from schemas.errors.tables import LatticeSizeError
 from schemas.job.publish import EXACT, treatment_sentence
 from schemas.reading.model import FrozenModel
-from schemas.relational.table_jobs import unit_key_words
+from schemas.relational.table_jobs import most_rows_of, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import PassedColumn
+from tasks.counting.repeats import note_spellings_of_persons
 from tasks.publication.target import job_target
 from tasks.relational.forecast import ExpectedTables, expected_tables
 from tasks.relational.making.checks import TableSet, check_types
@@ -28,6 +29,7 @@ class PlannedTable(FrozenModel):
         rows: Of the source, in ``files``.
         files: See ``rows``.
         hangs_from: The nearest table that it refers to; null for the unit.
+        most_rows: Rows of a person at most, where the job bounds them.
         groups: Groups at each level, by quasi-identifier.
         published: How columns would be published that are no quasi-identifiers, in words, by column.
         passthrough: What was found of each column that would be published as it is.
@@ -36,6 +38,7 @@ class PlannedTable(FrozenModel):
     rows: int
     files: int
     hangs_from: str | None
+    most_rows: int | None
     groups: dict[str, tuple[int, ...]]
     published: dict[str, str]
     passthrough: dict[str, PassedColumn] = {}
@@ -93,6 +96,8 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
         check_relations(carried)
         linked = link_rows(carried)
         passthrough = measure_untreated_tables(linked)
+        if not quick:
+            note_spellings_of_persons(run, sources[tree.unit].source, job.tables[tree.unit].key)
         histories = align_rows(linked)
         nodes = None if job.is_local else lattice_of_tables(histories).nodes
         finest = tuple(histories.hierarchy(axis).least for axis in histories.lattice_axes)
@@ -104,6 +109,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
                 rows=table.rows,
                 files=len(table.table.source.files),
                 hangs_from=tree.chains[name][-1] if tree.chains[name] else None,
+                most_rows=most_rows_of(job)[name],
                 groups={
                     axis.qid: tuple(map(len, axis.labels))
                     for axis in (histories.codings[name].hierarchies if name in histories.codings else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
 from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
-from tasks.relational.stated_figures import loss_of_tables, rows_of_tables
+from tasks.relational.stated_figures import loss_of_tables, rows_beyond_bounds, rows_of_tables
 from tasks.relational.verified import read_tables_manifest, written_manifest
 from tasks.source.sources import check_unchanged
 from tasks.store.files import apply_user_umask, flush
@@ -51,12 +51,14 @@ class PublishedTables:
         folder: Its folder in the target.
         columns: Published columns of each table, in their order.
         new: Whether this run made it.
+        bounded: Rows of published persons beyond ``rows: {most: n}``, by table with any; empty where it was published already.
     """
 
     manifest: TablesManifest
     folder: Path
     columns: Mapping[str, tuple[str, ...]]
     new: bool
+    bounded: Mapping[str, int] = field(default_factory=dict)
 
 
 def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource]) -> str:
@@ -138,7 +140,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
         whole = step_here("publish", "publish", finish)
     run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
     columns = _published_columns({name: table.table for name, table in given.tables.items()})
-    return PublishedTables(whole, run.job.target_path / whole.release, columns, new=True)
+    return PublishedTables(whole, run.job.target_path / whole.release, columns, new=True, bounded=rows_beyond_bounds(given))
 
 
 def _published_columns(tables: Mapping[str, TableSource]) -> dict[str, tuple[str, ...]]:

@@ -86,6 +86,26 @@ class RowsOfPersons:
         [(persons,)] = self._connection.execute(f"SELECT coalesce(sum(persons), 0)::BIGINT FROM ({groups})").fetchall()
         return int(persons)
 
+    def count_rows_beyond(self, most: int) -> dict[str, int]:
+        """Count the rows that a bound on the rows of a person withholds, by table below the unit.
+
+        What hangs from them is counted too.
+        The run draws rows that stay, and here the first do, so that tables below others may lose a few more or fewer.
+        """
+        beyond = {}
+        for table in self._tree.tables:
+            parents = enumerate(self._references[table].values())
+            kept = " OR ".join(
+                f"(m.nearest = {place} AND EXISTS (SELECT 1 FROM {_kept(other)} AS p WHERE p.key = m.above))" for place, other in parents
+            )
+            few = "" if table == self._tree.unit else f"QUALIFY row_number() OVER (PARTITION BY person ORDER BY number) <= {most:d}"
+            rows = f"SELECT m.* FROM {_rows(table)} AS m WHERE {kept or 'true'} {few}"
+            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {_kept(table)} AS {rows}")
+            if table != self._tree.unit:
+                counts = f"SELECT (SELECT count(*) FROM {_rows(table)}) - (SELECT count(*) FROM {_kept(table)})"
+                [(beyond[table],)] = self._connection.execute(counts).fetchall()
+        return beyond
+
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
         """Return the largest of ``bounds`` at which few persons have rare row counts, or None.
 
@@ -99,6 +119,10 @@ class RowsOfPersons:
 
 def _rows(table: str) -> str:
     return quote(f"rows of {table}")
+
+
+def _kept(table: str) -> str:
+    return quote(f"kept rows of {table}")
 
 
 def _shapes(table: str) -> str:

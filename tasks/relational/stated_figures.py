@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 from core.recount.histories import TablesRecount
 from schemas.job.publish import canonical_way
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
-from schemas.relational.table_jobs import table_job, tables_promise, unit_key_words
+from schemas.relational.table_jobs import most_rows_of, table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import KINDS, PassedColumn, PassedColumnOfPersons, may_publish_count, reported_count
 from schemas.release.terms import NOT_FOR_NODES
@@ -87,6 +87,21 @@ def reported_columns(
             unique_persons=reported_count(persons, k),
         )
     return told
+
+
+def rows_beyond_bounds(given: ReleasedTables) -> dict[str, int]:
+    """Count the rows of published persons that ``rows: {most: n}`` withholds, by table with any.
+
+    No release states them: they are for whoever runs the job.
+    """
+    people, published = PersonRows(given), np.zeros(given.persons + 1, np.bool_)
+    published[given.persons_kept()] = True
+    found = {}
+    for table in given.job.tables if any(most_rows_of(given.job).values()) else ():
+        # Rows of nobody look at the last place, which is nobody's.
+        whose = np.concatenate([np.zeros(0, np.int64), *(batch.whose for batch in people.rows_of(table, []))])
+        found[table] = people.count_beyond_bounds(table, published[whose])
+    return {table: rows for table, rows in found.items() if rows}
 
 
 def _persons_with(people: PersonRows, table: str, marked: NDArray[np.bool_], among: NDArray[np.bool_]) -> int:

@@ -6,7 +6,7 @@ Any person who can write in a target may have put a file of that name there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
@@ -14,6 +14,8 @@ from pydantic import ValidationError
 from schemas.errors.base import StorageError
 from schemas.errors.folders import EscapeError
 from schemas.job.job import Job, hierarchies_of, job_digest
+from schemas.reading.given_jobs import GivenJob
+from schemas.reading.job_files import is_of_one_table, is_of_tables
 from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST
@@ -73,6 +75,13 @@ def is_manifest_of_tables(content: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(read, dict) and {"unit", "tables", "histories"} <= read.keys()
+
+
+def check_same_kind(release: Path, job: Path | GivenJob, overrides: Sequence[str]) -> None:
+    """Raise ``StorageError`` if one of job and release is of several tables and the other is not."""
+    of_tables = is_release_of_tables(release)
+    if is_of_one_table(job, overrides) if of_tables else (release / MANIFEST).is_file() and is_of_tables(job, overrides):
+        raise StorageError.other_kind(str(release), of_tables=of_tables)
 
 
 def manifest_content(release: Path) -> bytes:

@@ -341,6 +341,8 @@ def header_names(path: Path, name: str, delimiter: str, known: Collection[str] =
         raise FileError.wrong_encoding(name, UTF8) from None
     except (OSError, ValueError, csv.Error):
         raise SourceError.unreadable(name, "csv") from None
+    if not names and not _holds_anything(path):
+        raise FileError.holds_nothing(name)
     if names and names[0].lower().startswith("sep=") and len(names) <= len(delimiter) + 1:
         raise FileError.separator_line(name)
     # A column may have such a name where the job knows it.
@@ -353,6 +355,12 @@ def header_names(path: Path, name: str, delimiter: str, known: Collection[str] =
     if len({column.lower() for column in names}) < len(names):
         raise SourceError.bad_rows(name, ["the first line has names that differ in case only, and databases take these for one"])
     return names
+
+
+def _holds_anything(path: Path) -> bool:
+    """Return whether a file, unpacked, has a character besides blanks and line ends in its first bytes."""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        return bool(stream.read(MOST_HEADER).removeprefix(b"\xef\xbb\xbf").strip())
 
 
 def _spelt(delimiter: str) -> str:

@@ -123,11 +123,11 @@ def run_method(
         private_folder(scratch)
         ended = _warm(request.job_file, settings, scratch)
         if ended.code:
-            return MethodRun(method=method, k=k, failed=_sentence(ended, scratch))
+            return MethodRun(method=method, k=k, failed=_sentence(ended, scratch), code=ended.code)
         manifest = Manifest.model_validate_json(ended.printed)
         return MethodRun(method=method, k=k, figures=_figures(job, manifest, ended, domain, histogram, store, scratch))
     except SkaldError as error:
-        return MethodRun(method=method, k=k, failed=_one_line(str(error), scratch))
+        return MethodRun(method=method, k=k, failed=_one_line(str(error), scratch), code=error.exit_code)
     except ValidationError:
         return MethodRun(method=method, k=k, failed="It printed no manifest.")
     finally:

@@ -24,13 +24,16 @@ from core.evaluation.accuracy import (
 )
 from core.evaluation.utility import SANITY, Floats, draw_queries, exact_meaning, mean_ncp, relative_errors, total_variation
 from core.recount.groups import without_spellings_sql
+from schemas.errors.base import VerificationError, listed
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication
 from schemas.reading.model import FrozenModel
+from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.release.files import data_files, layout_of, relation_of
+from tasks.engine.progress import advance
+from tasks.release.files import data_files, file_error, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.source.duckdb_objects import register_objects
 from tasks.source.extracts import open_run
@@ -38,9 +41,12 @@ from tasks.source.sources import read_source
 from tasks.store.database import connect, quote
 from tasks.utility.labels import labels_of
 from tasks.utility.side_by_side import Attribute, Drawn, UtilityComparison
+from tasks.verification.other_jobs import other_job_note
 
 MOST_CLASSES = 100
 MOST_CATEGORIES = 1000
+TOGETHER = 20
+"""Queries after which progress is reported."""
 WIDTHS = (2, 3)
 """Numbers of QIDs in one count query."""
 
@@ -143,8 +149,11 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
         others = [name for name in source.payload if name not in source.treatments]
         if target is not None and target not in others:
             raise UtilityError.no_target(target, others)
-        coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         layout = layout_of(files, manifest.columns if manifest else {})
+        with connect(job, run.spill) as connection, file_error(f"'{release}'"):
+            names = connection.sql(f"FROM {relation_of(connection, files, layout)} LIMIT 0").columns
+        _check_columns(job, release, manifest, names, others)
+        coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         with connect(job, run.spill) as connection:
             register_objects(connection, source.relation)
             normalised = {quote(name): steps for name, steps in job.columns.normalised.items()}
@@ -181,6 +190,21 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
             )
 
 
+def _check_columns(job: Job, release: Path, manifest: Manifest | None, names: Sequence[str], others: Sequence[str]) -> None:
+    """Raise ``VerificationError`` if a release lacks columns that the job publishes.
+
+    Args:
+        job: The job.
+        release: The folder, and its manifest.
+        manifest: None for a release of another tool, which may have more columns.
+        names: The columns of its files.
+        others: Columns beside the quasi-identifiers that source and release can be compared by.
+    """
+    if lacking := [name for name in (*published_qids(job), *dict.fromkeys((*job.columns.sensitive, *others))) if name not in names]:
+        note = other_job_note(job, manifest) if manifest else ""
+        raise VerificationError(f"'{release}'", [f"{listed(lacking)} is missing from the data files"], note)
+
+
 def _column(one: Attribute, place: int, moved: Mapping[tuple[int, int], float]) -> ColumnUtility:
     wide = mean_ncp(one.meaning, one.counts)
     mine = [apart for pair, apart in moved.items() if place in pair]
@@ -206,9 +230,14 @@ def _count_errors(qids: Sequence[Attribute], drawn: tuple[Drawn, Drawn], asked: 
     numbers = [place for place, one in enumerate(qids) if as_numbers(one.domain.values) is not None]
     counts = draw_counts(numbers, [one.weights for one in qids], width, queries, seed)
     there, published = drawn
-    true = estimated_counts(counts, there.codes, [exact_meaning(one.domain.size) for one in qids]) * (records / len(there.folds))
-    released = int(qids[0].counts.sum())
-    estimated = estimated_counts(counts, published.codes, [one.meaning for one in qids]) * (released / len(published.folds))
+    exact, meanings = [exact_meaning(one.domain.size) for one in qids], [one.meaning for one in qids]
+    true, estimated, released = np.zeros(queries), np.zeros(queries), int(qids[0].counts.sum())
+    for first in range(0, queries, TOGETHER):
+        some = slice(first, first + TOGETHER)
+        advance(f"counts over {width}", first, queries)
+        true[some] = estimated_counts(counts[some], there.codes, exact) * (records / len(there.folds))
+        estimated[some] = estimated_counts(counts[some], published.codes, meanings) * (released / len(published.folds))
+    advance(f"counts over {width}", queries, queries)
     return _errors(true, estimated, records, seed)
 
 
@@ -237,6 +266,8 @@ def _query_errors(bench: UtilityComparison, attributes: Sequence[Attribute], que
         chosen, also = first.chosen(one.domain.size), second.chosen(other.domain.size)
         true[place] = there.total(chosen, also)
         estimated[place] = published.total(one.meaning.share(chosen), other.meaning.share(also))
+        if not (place + 1) % TOGETHER or place + 1 == queries:
+            advance("count queries", place + 1, queries)
     return _errors(true, estimated, int(attributes[0].weights.sum()), seed)
 
 

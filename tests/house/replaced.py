@@ -32,6 +32,7 @@ CELL_SUPPRESSION_MOST_NUMBERS = "core.local_suppression.cell_suppression.MOST_NU
 CELL_SUPPRESSION_MOST_SETS = "core.local_suppression.cell_suppression.MOST_SETS"
 PARTITION_FEW = "core.mondrian.partition.FEW"
 REPEATS_MOST_VALUES = "core.units.repeats.MOST_VALUES"
+SPELLINGS_MOST_PERSONS = "core.units.spellings.MOST_PERSONS"
 PRICES_MOST_IN_TABLE = "core.recoding.prices.MOST_IN_TABLE"
 RECODING_LOOK_UP_CELLS = "core.recoding.recoding.LOOKUP_CELLS"
 VALUE_SCALES_KEPT_ENDS = "core.recount.labels.value_scales.KEPT_ENDS"

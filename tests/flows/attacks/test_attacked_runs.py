@@ -68,6 +68,9 @@ def test_what_breaks_a_release_is_said_first_and_refused_where_that_is_asked(dir
     warned = direct("run", job)
     assert warned.returncode == 0
     assert "1 attack on this release won more than the job accepts" in warned.stdout.splitlines()[0]
+    # Those on people of the source are in no release, and a summary without them says so.
+    said = "of those that the release states"
+    assert said not in " ".join(warned.stdout.split()) and said in " ".join(direct("run", job).stdout.split())
     [release] = direct.folder.glob("releases/people-*")
     [broken] = [one for one in attacks_in(release / "manifest.json") if one["verdict"] == "broken"]
     # How many guesses were right follows from the source.

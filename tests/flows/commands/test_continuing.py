@@ -92,11 +92,24 @@ def test_a_command_looks_at_its_place_before_it_counts(direct: CommandLine, tmp_
     name, *options = command.split()
     people_job(tmp_path, people(40))
     (tmp_path / "taken").write_text("in the way")
-    for place in ("taken/figures", ".") if name != "compare" else ("taken/figures",):
+    suffix = "" if name == "compare" else ".html" if "--front" in options else ".svg"
+    (tmp_path / f"folder{suffix}").mkdir()
+    for place in (f"taken/figures{suffix}", f"folder{suffix}") if suffix else ("taken/figures",):
         done = direct(name, *(options[:1] if name == "hierarchy" else []), "job.yaml", *options[name == "hierarchy" :], "--to", place)
         assert done.returncode == 2
         assert f"Nothing can be written at '{place.partition('/')[0]}" in done.stderr
     assert not (tmp_path / ".skald").exists()
+
+
+@pytest.mark.parametrize("command", ["lattice", "lattice --front", "hierarchy show --column sex"])
+def test_a_picture_goes_into_no_file_that_is_called_another_kind(direct: CommandLine, tmp_path: Path, command: str) -> None:
+    name, *options = command.split()
+    suffix = ".html" if "--front" in options else ".svg"
+    # There is no job: what a file is called is looked at before anything is read.
+    done = direct(name, *(options[:1] if name == "hierarchy" else []), "none.yaml", *options[name == "hierarchy" :], "--to", "x.png")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"ends with {suffix}" in done.stderr
+    assert not (tmp_path / "x.png").exists()
 
 
 def test_a_report_looks_at_its_place_before_it_is_made(direct: CommandLine, tmp_path: Path) -> None:

@@ -15,21 +15,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.formats.person_proposals import choose_person, person_candidates, propose_person
 from core.formats.proposals import (
     ColumnProfile,
     Kind,
     Proposal,
     bin_widths,
     code_bin_sizes,
-    person_candidates,
-    propose_person,
     propose_role,
 )
 from flows.cli import app
 from schemas.job.job import load_job
 from schemas.reading.job_files import parse
 from schemas.registry.hierarchies import WidthsHierarchy
-from tasks.planning.draft_text import yaml_name
+from tasks.planning.draft_text import person_question, yaml_name
 from tests.conftest import CommandLine
 from tests.jobs import people, write_csv, write_parquet
 
@@ -205,6 +204,34 @@ def test_of_a_chain_of_units_the_coarsest_is_the_person_in_whatever_order(order:
     found = propose_person(candidates, determines)
     assert found is not None
     assert unit[found.profile.name] == max(unit.values())
+
+
+def chosen(determining: set[tuple[str, str]], *columns: tuple[str, int]) -> tuple[str, set[str], bool]:
+    """The person of 6,000 records, its rivals and whether it is unsure, of columns with so many values."""
+    proposals = [propose_role(ColumnProfile(name, "text", 6000, distinct, longest=8, mean_length=8.0)) for name, distinct in columns]
+    choice = choose_person(proposals, lambda _: True, lambda one, other: (one.profile.name, other.profile.name) in determining)
+    person = choice.person.profile.name if choice.person else ""
+    assert bool(person_question(choice)) == bool(person and (choice.rivals or choice.unsure))
+    for question in person_question(choice):
+        assert question.columns[0] == person and set(question.columns[1:]) == {one.profile.name for one in choice.rivals}
+    return person, {one.profile.name for one in choice.rivals}, bool(person) and choice.unsure
+
+
+def test_whose_records_are_is_asked_where_columns_are_as_likely() -> None:
+    equals = ("x1", 900), ("x2", 800)
+    assert chosen(set(), *equals) == ("x1", {"x2"}, False)
+    # One unit under two names, and nested units, leave nothing to ask.
+    assert chosen({("x1", "x2"), ("x2", "x1")}, *equals) == ("x1", set(), False)
+    assert chosen({("x1", "x2")}, *equals) == ("x2", set(), False)
+    # A name decides.
+    assert chosen(set(), *equals, ("patient_id", 700)) == ("patient_id", set(), False)
+
+
+@pytest.mark.parametrize(("name", "distinct", "asked"), [
+    ("key", 4000, True), ("key", 5990, False), ("order_key", 4000, False), ("shelf", 4000, False), ("key", 60, False),
+])  # fmt: skip
+def test_of_a_key_that_repeats_it_is_asked_whether_it_is_the_person(name: str, distinct: int, asked: bool) -> None:
+    assert chosen(set(), (name, distinct)) == ((name, set(), True) if asked else ("", set(), False))
 
 
 @pytest.mark.ci

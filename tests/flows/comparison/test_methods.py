@@ -20,7 +20,7 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
-from tasks.utility.method_runs import Ended, MethodRequest, _sentence
+from tasks.utility.method_runs import Ended, MethodRequest, _sentence, run_method
 from tasks.utility.methods import render_methods
 from tests.conftest import CommandLine
 from tests.jobs import job_of, people, people_job, released
@@ -36,6 +36,12 @@ def small_job(folder: Path, **parts: Any) -> Path:
     qids = [qid for qid in columns["quasi_identifiers"] if qid["name"] in QIDS]
     columns |= {"quasi_identifiers": qids, "identifiers": ["person", "age", "height", "born"]}
     return people_job(folder, TABLE, files=2, columns=columns, privacy={"k": K}, **parts)
+
+
+FIGURES = Figures(
+    released=300, suppressed=0, classes=50, min_class=4, gcp=0.1, gcp_values=None, dm=1, c_avg=1.0, prosecutor_max=0.25,
+    prosecutor_mean=0.2, share_above=1.0, cpu=1.0, peak=1, wall=1.0,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -191,17 +197,13 @@ def test_what_an_interrupted_comparison_measured_is_not_measured_again(tmp_path:
     from flows import compare as module
 
     flow: Any = module.compare_methods
-    figures = Figures(
-        released=300, suppressed=0, classes=50, min_class=4, gcp=0.1, gcp_values=None, dm=1, c_avg=1.0, prosecutor_max=0.25,
-        prosecutor_mean=0.2, share_above=1.0, cpu=1.0, peak=1, wall=1.0,
-    )  # fmt: skip
     asked: list[tuple[str, int]] = []
 
     def run_method(_: MethodRequest, method: str, k: int, *__: object) -> MethodRun:
         asked.append((method, k))
         if len(asked) == 3:
             raise KeyboardInterrupt
-        return MethodRun(method=method, k=k, figures=figures)
+        return MethodRun(method=method, k=k, figures=FIGURES)
 
     monkeypatch.setattr("tasks.utility.method_runs.run_method", run_method)
     arguments = (small_job(tmp_path), (), ("rayden", "clustering"), (8, 4))
@@ -238,6 +240,29 @@ def test_a_process_that_was_ended_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert _sentence(Ended(-11, "", "", 1.0, 1.0), tmp_path) == "Its process was ended by signal 11."
     assert _sentence(Ended(2, "", f"a fault in\n  '{tmp_path}/work'\n", 1.0, 1.0), tmp_path) == "a fault in 'its folder/work'"
     assert _sentence(Ended(2, "", "", 1.0, 1.0), tmp_path) == "It ended with exit code 2."
+
+
+@pytest.mark.parametrize(("codes", "code"), [((3, 3), 3), ((-9, 3), 2), ((3, 0), 0)])
+def test_a_comparison_in_which_nothing_ran_ends_as_the_runs_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int], code: int
+) -> None:
+    ended = dict(zip(("rayden", "clustering"), codes, strict=True))
+
+    def run_method(_: MethodRequest, method: str, k: int, *__: object) -> MethodRun:
+        return MethodRun(method=method, k=k, **({"failed": "No.", "code": ended[method]} if ended[method] else {"figures": FIGURES}))
+
+    monkeypatch.setattr("tasks.utility.method_runs.run_method", run_method)
+    told = CommandLine("direct", tmp_path)("compare", small_job(tmp_path / "job"), "--methods", ",".join(ended))
+    assert told.returncode == code, told.stderr
+    assert (tmp_path / "job" / "releases-comparison" / "methods.json").is_file()
+
+
+def test_what_refuses_a_method_keeps_its_exit_code(tmp_path: Path) -> None:
+    job = small_job(tmp_path)
+    request = MethodRequest.of(job, ("privacy.k=none",), load_job(job))
+    absent: Any = None
+    failed = run_method(request, "rayden", 0, absent, absent, tmp_path / "scratch", absent)
+    assert failed.failed and failed.code == 2
 
 
 def test_methods_are_named_or_all() -> None:

@@ -15,7 +15,7 @@ from flows.tables import tables
 from flows.terminal.tables import coarse_tables_advice, plan_lines
 from schemas.errors.base import JobError, StorageError
 from schemas.relational.tables_job import load_tables_job
-from tasks.relational.draft import draft_tables
+from tasks.relational.draft import draft_tables, drafted_table_sentences
 from tasks.relational.draft_text import draft_content
 from tasks.relational.plan import plan_tables
 from tests.flows.relational.hospital import JOB, hospital_tables
@@ -110,6 +110,10 @@ def test_a_draft_bounds_rows_so_that_it_runs(made: Path, tmp_path: Path) -> None
     out = tmp_path / "job.yaml"
     drafted = draft_tables([made / name for name in ("person", "visit", "condition")], out)
     assert {table.name: table.most_rows is None for table in drafted.tables} == {"person": True, "visit": False, "condition": False}
+    for table in drafted.tables[1:]:
+        said = f"rows: {{most: {table.most_rows}}} withholds about {table.rows_beyond:,} of {table.rows:,} rows"
+        assert table.rows_beyond and said in drafted_table_sentences(drafted)[table.name]
+        assert f"withholds about {table.rows_beyond:,} of" in out.read_text()
     assert tables(out, ()).new
 
 
@@ -128,8 +132,14 @@ def test_a_draft_takes_columns_for_known_where_none_surely_is_and_asks_less_of_f
 
 
 def test_a_run_that_keeps_hardly_anything_says_what_keeps_more() -> None:
-    assert coarse_tables_advice({"person": 0.4, "visit": 0.89}, "skald") == []
-    [sentence] = coarse_tables_advice({"person": 0.4, "visit": 1.0, "item": 0.95}, "skald")
+    bounds = {"visit": None, "item": 3, "bill": 2}
+    assert coarse_tables_advice({"person": 0.4, "visit": 0.89}, "skald", bounds) == []
+    [sentence] = coarse_tables_advice({"person": 0.4, "visit": 1.0, "item": 0.95}, "skald", bounds)
+    assert "bound the rows of a person in 'visit' and 'item' (rows: {most: 2})" in sentence
     assert sentence.startswith("Hardly anything is left of the quasi-identifiers of 'visit' and 'item'.")
     assert "name: mondrian" in sentence
-    assert "name: skald" in coarse_tables_advice({"visit": 1.0}, "mondrian")[0]
+    [sentence] = coarse_tables_advice({"visit": 1.0}, "mondrian", {"visit": 2, "item": 1})
+    assert "method" not in sentence and "most" not in sentence
+    assert coarse_tables_advice({"person": 1.0}, "mondrian", {})[0].endswith(
+        "To keep more, name fewer of them, or raise suppression.limit."
+    )

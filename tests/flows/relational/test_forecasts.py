@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from copy import deepcopy
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from flows.tables import tables
-from flows.terminal.tables import plan_lines
+from flows.terminal.tables import plan_lines, tables_summary
+from schemas.relational.table_jobs import most_rows_of
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.plan import plan_tables
 from tests.conftest import CommandLine
@@ -22,7 +25,7 @@ MONDRIAN = {"name": "mondrian"}
 
 def bounded() -> dict[str, Any]:
     """Tables of the job, of which one is bounded in rows."""
-    return JOB["tables"] | {"visit": JOB["tables"]["visit"] | {"rows": {"most": 2}}}
+    return JOB["tables"] | {"visit": JOB["tables"]["visit"] | {"rows": {"most": 1}}}
 
 
 @pytest.mark.parametrize("parts", [
@@ -30,15 +33,24 @@ def bounded() -> dict[str, Any]:
     {"tables": bounded(), "suppression": {"limit": 0.3, "rows": 0.2}}, {"method": MONDRIAN, "suppression": {"limit": 0.3, "rows": 0.2}},
 ], ids=["skald", "mondrian", "withheld", "known rows", "bounded", "aligned"])  # fmt: skip
 def test_a_plan_says_what_the_run_publishes(tmp_path: Path, parts: dict[str, Any]) -> None:
-    path = hospital_job(tmp_path, hospital_tables(150, 3), **parts)
+    source = hospital_tables(150, 3)
+    path = hospital_job(tmp_path, source, **parts)
     planned = plan_tables(load_tables_job(path)).expected
     assert planned is not None
-    manifest = tables(path, ()).manifest
+    made = tables(path, ())
+    manifest = made.manifest
+    assert made.bounded == {name: table.bounded for name, table in planned.tables.items() if table.bounded}
+    beyond = sum(count - 1 for count in Counter(source["visit"]["person_id"].to_pylist()).values())
+    assert made.bounded.keys() == ({"visit", "condition"} if "tables" in parts else set())
+    assert 0 <= made.bounded.get("visit", 0) <= beyond
+    said = tables_summary(manifest, "", most_rows_of(load_tables_job(path)), made.bounded, new=True)
+    assert (f"'visit': {made.bounded.get('visit', 0)} of the rows withheld are beyond rows: {{most: 1}}" in said) == ("tables" in parts)
     assert manifest.persons.source in {None, planned.left_out + manifest.persons.released}
     for name, table in manifest.tables.items():
         expected = planned.tables[name]
         assert (expected.released, expected.levels) == (table.released, table.levels)
         assert table.withheld in {None, expected.withheld}
+        assert expected.bounded <= expected.withheld
         assert table.suppressed in {None, expected.suppressed}
     if all(table.withheld is not None and table.suppressed is not None for table in manifest.tables.values()):
         assert planned.loss == pytest.approx(manifest.loss.gcp, abs=0.02)
@@ -76,6 +88,16 @@ def test_a_lattice_too_large_to_be_searched_is_a_fault_of_the_job_and_has_a_plan
     assert found["refusal"] == ran.stderr.strip()
     # Classes of persons have no lattice.
     assert direct("plan", "job.yaml", "--quick", "--set", "method.name=mondrian").returncode == 0
+
+
+def test_persons_whose_keys_differ_only_in_spelling_are_told_of(tmp_path: Path, direct: CommandLine) -> None:
+    def spelled(table: pa.Table) -> pa.Table:
+        keys = [None if key is None else "P0 " if key == 1 else f"p{key}" for key in table["person_id"].to_pylist()]
+        return table.set_column(table.column_names.index("person_id"), "person_id", pa.array(keys, pa.string()))
+
+    hospital_job(tmp_path, {name: spelled(table) for name, table in hospital_tables(60, 1).items()}, privacy={"k": 61})
+    for command in ("plan", "run"):
+        assert "Column 'person_id' has 1 value that differs from another only in case or blanks;" in direct(command, "job.yaml").stderr
 
 
 def test_a_plan_names_tables_of_which_hardly_anything_would_be_left(tmp_path: Path) -> None:

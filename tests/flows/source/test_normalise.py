@@ -30,7 +30,8 @@ JOB: dict[str, Any] = {
 def job_of(folder: Path, dx: list[str | None], h: list[str] | None = None, **columns: Any) -> Path:
     folder.mkdir(exist_ok=True)
     pl.DataFrame({"h": h or ["a"] * len(dx), "dx": dx}).write_parquet(folder / "p.parquet")
-    return write_job(folder, JOB | {"columns": JOB["columns"] | columns})
+    privacy = columns.pop("privacy", JOB["privacy"])
+    return write_job(folder, JOB | {"columns": JOB["columns"] | columns, "privacy": privacy})
 
 
 def sensitive(*steps: str) -> dict[str, Any]:
@@ -42,6 +43,28 @@ def test_spellings_that_a_model_counts_are_told_of_by_counts(direct: CommandLine
     assert done.returncode == 0
     assert "'dx' has 3 values that differ from another only in case or blanks and 2 values that say that nothing is known" in done.stderr
     assert "HIV" not in done.stderr
+
+
+WHOSE = {"person": "who", "identifiers": ["who"]}
+
+
+@pytest.mark.parametrize("chunk_rows", [1000, 2])
+def test_persons_that_differ_only_in_spelling_are_told_of_by_counts(direct: CommandLine, tmp_path: Path, chunk_rows: int) -> None:
+    job = job_of(tmp_path / "j", ["x"] * 6, privacy={"k": 3}, **WHOSE)
+    who = ["Canary", "canary ", "Other", "other", " ", "-"]
+    pl.DataFrame({"h": ["a"] * 6, "dx": ["x"] * 6, "who": who}).write_parquet(tmp_path / "j" / "p.parquet")
+    told = direct("plan", job, "--set", f"chunk_rows={chunk_rows}")
+    assert told.returncode == 0, told.stderr
+    assert "Column 'who' has 2 values that differ from another only in case or blanks and 2 values that say that nothing is" in told.stderr
+    assert "anary" not in told.stderr
+
+
+def test_persons_of_one_spelling_each_and_numbers_are_not_told_of(direct: CommandLine, tmp_path: Path) -> None:
+    job = job_of(tmp_path / "j", ["x"] * 6, privacy={"k": 3}, **WHOSE)
+    for who in (["a", "A b", "A bc", "ab", None, "a"], [1, 2, 3, 4, 5, 5]):
+        pl.DataFrame({"h": ["a"] * 6, "dx": ["x"] * 6, "who": who}).write_parquet(tmp_path / "j" / "p.parquet")
+        told = direct("plan", job)
+        assert (told.returncode, "Note" in told.stderr) == (0, False), told.stderr
 
 
 def test_spellings_that_are_one_value_are_one_to_l(direct: CommandLine, tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from schemas.errors.base import StorageError
+from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.methods import UtilityError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
+from tasks.engine.progress import listening
 from tasks.utility.utility import Utility, measure_utility
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.house.replaced import UTILITY_MOST_CLASSES
@@ -110,10 +111,24 @@ def test_queries_on_the_release_follow_its_uniform_groups(tmp_path: Path) -> Non
     job = people_job(tmp_path, table, columns=columns)
     (tmp_path / "star" / "data").mkdir(parents=True)
     pl.DataFrame({"q": ["*"] * 100, "s": ["x", "y"] * 50}).write_parquet(tmp_path / "star" / "data" / "all.parquet")
-    found = measured(job, tmp_path / "star", queries=400)
+    heard = dict[str, list[int]]()
+    with listening(lambda step, done, total: heard.setdefault(step, []).append(done * 400 // total)):
+        found = measured(job, tmp_path / "star", queries=400)
+    for step in ("count queries", "counts over 2", "counts over 3"):
+        assert heard[step] == sorted(set(heard[step])) and len(heard[step]) > 9 and heard[step][-1] == 400
     # Truth of [1], x: 45, the release says 100 / 3 / 2.
     assert found.queries.median == pytest.approx(abs(100 / 6 - 45) / 45)
     assert (found.columns["q"].generalised, found.columns["q"].marginal) == (1.0, pytest.approx(0.9 - 1 / 3))
+
+
+@pytest.mark.parametrize("lost", ["zip", "disease", "note"])
+def test_a_release_without_columns_of_the_job_is_called_that_of_another_job(tmp_path: Path, lost: str) -> None:
+    job, data = people_job(tmp_path, people(40)), tmp_path / "other" / "data"
+    data.mkdir(parents=True)
+    columns = [name for name in (*QIDS, "disease", "note", "score", "visits") if name != lost]
+    pl.from_arrow(people(40).select(columns)).write_csv(data / "all.csv")  # type: ignore[union-attr]
+    with pytest.raises(VerificationError, match=f"'{lost}' is missing from the data files"):
+        measured(job, data.parent)
 
 
 @pytest.mark.ci

@@ -9,6 +9,7 @@ import pytest
 
 from core.formats.concept_names import concept_names
 from core.formats.proposals import ColumnProfile, Kind, propose_role
+from tasks.planning.draft import with_guessed_quasi_identifiers
 from tasks.planning.draft_text import questions_of
 
 LOOKS: list[tuple[str, ...]] = [(), ("free text",), ("nearly unique",), ("dates of birth",), ("coordinates",), ("telephone numbers",)]
@@ -26,3 +27,13 @@ def test_of_all_concepts_kinds_and_shapes_together_at_most_eight_questions_are_a
         for looks, length, top in [*((looks, 5.0, 0.0) for looks in LOOKS), ((), 45.0, 0.0), ((), 5.0, 0.99)]
     ]
     assert 1 <= len(questions_of(asked)) <= 8
+
+
+def test_columns_of_one_role_are_asked_about_together_and_the_answer_says_what_becomes_of_them() -> None:
+    columns = [ColumnProfile("zip", "text", 500, 1), ColumnProfile("age", "integer", 500, 1), ColumnProfile("tier", "boolean", 500, 1)]
+    guessed = with_guessed_quasi_identifiers([propose_role(column) for column in columns], 1)
+    [asked] = questions_of(guessed)
+    assert (asked.columns, asked.safest, asked.safest_words) == (("zip", "age", "tier"), "quasi_identifier", "quasi-identifier")
+    assert "combination" in asked.meaning
+    [other] = questions_of([propose_role(ColumnProfile("x17", "text", 500, 9))])
+    assert other.safest == "sensitive" and "no value" in other.meaning

@@ -50,6 +50,16 @@ def test_persons_are_set_apart_by_the_rows_below_each_row(whose: list[int], held
     assert rows_of(whose, held).count_rare_persons(100, k) == sum(persons for persons in shapes.values() if persons < k)
 
 
+@tried(60)
+@given(visits, conditions, st.integers(1, 3))
+def test_rows_beyond_a_bound_go_with_what_hangs_from_them(whose: list[int], held: list[tuple[int, int | None]], most: int) -> None:
+    held = [(of if at is None else whose[at], at) for of, at in held if at is None or at < len(whose)]
+    kept = {visit for visit, of in enumerate(whose) if sum(one == of for one in whose[:visit]) < most}
+    left = Counter(of for of, at in held if at is None or at in kept)
+    expected = {"visit": len(whose) - len(kept), "condition": len(held) - sum(min(rows, most) for rows in left.values())}
+    assert rows_of(whose, held).count_rows_beyond(most) == expected
+
+
 @pytest.mark.parametrize(("share", "bound"), [(0.0, 2), (0.2, None), (1.0, None)])
 def test_rows_are_bounded_where_too_many_are_set_apart(share: float, bound: int | None) -> None:
     # Five persons have two visits, one has four.

@@ -104,6 +104,12 @@ def test_line_ends_do_not_matter(tmp_path: Path, end: str, last: bool) -> None:
     assert converted(tmp_path, end.join(["q,b", "1,2", "3,4"]) + end * last).to_pydict() == {"q": ["1", "3"], "b": ["2", "4"]}
 
 
+@pytest.mark.parametrize("content", ["", "\n\n", "\ufeff", "\ufeff\n"])
+def test_a_file_that_holds_nothing_is_called_empty(tmp_path: Path, content: str) -> None:
+    with pytest.raises(SourceError, match=r"'t\.csv' is empty: it has no first line"):
+        converted(tmp_path, content, types={})
+
+
 @pytest.mark.parametrize(
     ("content", "types", "fault"),
     [
@@ -113,7 +119,7 @@ def test_line_ends_do_not_matter(tmp_path: Path, end: str, last: bool) -> None:
         ("q,b\n1,2020-02-28\n1,2020-02-30\n", {"b": "date"}, '1 row with a "b" not of the type'),
         ("q,q\n1,2\n", {}, "the first line does not name every column, each once"),
         ("q,\n1,2\n", {}, "the first line does not name every column, each once"),
-        ("", {}, "the first line does not name every column, each once"),
+        ("\nq\n1\n", {}, "the first line does not name every column, each once"),
         ('q,b\n1,"2\n', {}, "1 row with a quote that does not close"),
         ('q,b\n1,"2\n3"4,5\n', {}, "a quote that does not close"),
         ("q,b\r\n1,2\n3,4\r\n", {}, "lines that do not all end alike"),

@@ -1,0 +1,77 @@
+"""Count of persons that differ from others only in spelling, in one pass and bounded memory.
+
+A person is two digests: of its values as they are, by which k counts it, and of the same without case and extra blanks. Two persons with
+one digest of the second kind are likely one. Few persons are counted exactly, many on a sample of the second digest, as in
+``core.units.repeats``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from core.columns.column_types import ALL, normalised
+from core.units.digests import NOBODY, Digests, digests_of
+
+MOST_PERSONS = 1 << 18
+"""Persons that are looked at, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class PersonSpellings:
+    """The persons of a sample, each as it is and without its spelling.
+
+    Attributes:
+        bits: Zero bits that the digests looked at end with; at 0 they are all persons.
+        persons: Shape (n,), uint64, digests of the persons as they are, ascending.
+        folded: Shape (n,), uint64, digests of the same without case and blanks; ``NOBODY`` for texts that say that nothing is known.
+    """
+
+    bits: int
+    persons: Digests
+    folded: Digests
+
+    @property
+    def alike(self) -> int:
+        """Number of persons that equal another one but for case and blanks; estimated from a sample."""
+        known = self.folded[self.folded != NOBODY]
+        return int(len(known) - len(np.unique(known))) << self.bits
+
+    @property
+    def unknown(self) -> int:
+        """Number of persons whose texts say that nothing is known; estimated from a sample."""
+        return int(np.count_nonzero(self.folded == NOBODY)) << self.bits
+
+
+NO_PERSON = PersonSpellings(0, np.empty(0, np.uint64), np.empty(0, np.uint64))
+"""Of no record."""
+
+
+def spellings_of(columns: Sequence[pa.Array], row_count: int) -> PersonSpellings:
+    """Return the persons of records, each once.
+
+    Args:
+        columns: What names a person, one array of shape (rows,) per column, in their working types or dictionaries of these.
+        row_count: Number of records.
+    """
+    persons, first = np.unique(digests_of(columns, row_count), return_index=True)
+    persons, first = persons[persons != NOBODY], first[persons != NOBODY]
+    some = [column.take(pa.array(first)) for column in columns]
+    return merge_spellings([PersonSpellings(0, persons, digests_of([normalised(one, ALL) for one in some], len(first)))])
+
+
+def merge_spellings(parts: Iterable[PersonSpellings]) -> PersonSpellings:
+    """Merge the persons of records; the order does not matter."""
+    known = [NO_PERSON, *parts]
+    persons, first = np.unique(np.concatenate([part.persons for part in known]), return_index=True)
+    folded, bits = np.concatenate([part.folded for part in known])[first], max(part.bits for part in known)
+    while True:
+        # Persons of one spelling are looked at together or not at all; nothing folds those that are not known into one.
+        kept = np.where(folded == NOBODY, persons, folded) & np.uint64((1 << bits) - 1) == 0
+        persons, folded = persons[kept], folded[kept]
+        if len(persons) <= MOST_PERSONS:
+            return PersonSpellings(bits, persons, folded)
+        bits += 1

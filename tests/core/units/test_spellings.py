@@ -1,0 +1,44 @@
+"""Persons that differ only in spelling, counted over chunks as a plain count has them."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.columns.column_types import MISSING
+from core.units.spellings import merge_spellings, spellings_of
+from tests.house.replaced import SPELLINGS_MOST_PERSONS
+
+TEXTS = ["a", "A", " a", "b", "B ", "c  d", "c d", "e", "", " ", "N/A", None]
+PERSONS = st.lists(st.tuples(st.sampled_from(TEXTS), st.sampled_from([1, 2, None])), max_size=30)
+
+
+def found(rows: list[tuple[str | None, int | None]]) -> tuple[int, int]:
+    """How many persons equal another but for spelling, and how many are unknown, counted one by one."""
+    persons = {(text, number) for text, number in rows if text is not None and number is not None}
+    folded = [(" ".join(text.split()).lower(), number) for text, number in persons]
+    known = [one for one in folded if one[0] not in MISSING]
+    return len(known) - len(set(known)), len(folded) - len(known)
+
+
+@given(st.lists(PERSONS, max_size=4))
+def test_chunks_add_up_to_a_plain_count(chunks: list[list[tuple[str | None, int | None]]]) -> None:
+    parts = [
+        spellings_of([pa.array([row[0] for row in chunk], pa.string()), pa.array([row[1] for row in chunk], pa.int64())], len(chunk))
+        for chunk in chunks
+    ]
+    made = merge_spellings(parts)
+    assert (made.bits, made.alike, made.unknown) == (0, *found([row for chunk in chunks for row in chunk]))
+
+
+def test_of_many_persons_a_sample_is_looked_at_in_which_spellings_stay_together() -> None:
+    names = pa.array([text for number in range(4000) for text in (f"n{number}", f"N{number}")])
+    with patch(SPELLINGS_MOST_PERSONS, 1000):
+        made = merge_spellings([spellings_of([part], len(part)) for part in (names.slice(0, 4001), names.slice(4001))])
+    assert made.bits and len(made.persons) <= 1000
+    assert 2 * len(np.unique(made.folded)) == len(made.persons)
+    assert 3000 < made.alike < 5000
