@@ -61,9 +61,12 @@ def verified_release(job: Job | None, release: str, key: Path | None, original: 
 
 
 def is_about_tables(release: str, job: Path | GivenJob | None, settings: Sequence[str]) -> bool:
-    """Return whether a folder or address holds a release of several tables; raise if its job is of the other kind.
+    """Return whether a folder or address holds a release of several tables.
 
     If there is no release, the job decides, and its verification reports the missing release.
+
+    Raises:
+        StorageError: the job is of the other kind.
     """
     if job is not None and not is_address(release):
         check_same_kind(Path(release), job, settings)
