@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,21 +62,27 @@ class PersonCutTree(NamedTuple):
         """The persons of each class."""
         return np.split(self.members, np.sort(self.cuts[:, 1]))
 
-    def allowed_classes(self, splits: Splits) -> list[Integers]:
-        """Return the persons of each class where only some cuts are made, from the first one on.
 
-        Args:
-            splits: Says of the cuts of persons that are not yet cut which ones are made.
-        """
-        halves = {(int(first), int(end)): int(middle) for first, middle, end in self.cuts}
-        waiting, made = [(0, len(self.members))], list[int]()
-        while asked := [(first, halves[first, end], end) for first, end in waiting if (first, end) in halves]:
-            waiting = []
-            for (first, middle, end), split in zip(asked, splits(self.members, np.array(asked)), strict=True):
-                if split:
-                    made.append(middle)
-                    waiting += [(first, middle), (middle, end)]
-        return np.split(self.members, sorted(made))
+def allowed_classes(trees: Sequence[PersonCutTree], splits: Splits) -> list[Integers]:
+    """Return the persons of each class where only some cuts are made, from the first one of each tree on.
+
+    Args:
+        trees: Of different persons.
+        splits: Says of the cuts of persons that are not yet cut which ones are made.
+    """
+    begins = np.cumsum([0, *(len(tree.members) for tree in trees)]).tolist()
+    members = np.concatenate([np.zeros(0, np.int64), *(tree.members for tree in trees)])
+    cuts = [(tree.cuts + begin).tolist() for tree, begin in zip(trees, begins, strict=False)]
+    halves = {(first, end): middle for of_tree in cuts for first, middle, end in of_tree}
+    waiting, made = list(pairwise(begins)), begins[1:-1]
+    # The cuts of one depth share no person, so that all trees are asked at once.
+    while asked := [(first, halves[first, end], end) for first, end in waiting if (first, end) in halves]:
+        waiting = []
+        for (first, middle, end), split in zip(asked, splits(members, np.array(asked)), strict=True):
+            if split:
+                made.append(middle)
+                waiting += [(first, middle), (middle, end)]
+    return np.split(members, sorted(made))
 
 
 class PersonCutAxes(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -64,10 +65,13 @@ def spellings_of(columns: Sequence[pa.Array], row_count: int) -> PersonSpellings
 
 
 def merge_spellings(parts: Iterable[PersonSpellings]) -> PersonSpellings:
-    """Merge the persons of records; the order does not matter."""
-    known = [NO_PERSON, *parts]
-    persons, first = np.unique(np.concatenate([part.persons for part in known]), return_index=True)
-    folded, bits = np.concatenate([part.folded for part in known])[first], max(part.bits for part in known)
+    """Merge the persons of records one part at a time; the order does not matter."""
+    return reduce(_merged, parts, NO_PERSON)
+
+
+def _merged(mine: PersonSpellings, other: PersonSpellings) -> PersonSpellings:
+    persons, first = np.unique(np.concatenate([mine.persons, other.persons]), return_index=True)
+    folded, bits = np.concatenate([mine.folded, other.folded])[first], max(mine.bits, other.bits)
     while True:
         # Persons of one spelling are looked at together or not at all; nothing folds those that are not known into one.
         kept = np.where(folded == NOBODY, persons, folded) & np.uint64((1 << bits) - 1) == 0

@@ -1,4 +1,4 @@
-"""Duplicates per identifier where no person is named, and spellings of one person, for warnings."""
+"""Duplicates per identifier where no person is named, for warnings."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.columns.column_types import is_text, spelling_words, working_type
+from core.columns.column_types import working_type
 from core.units.digests import digests_of
 from core.units.repeats import NOTHING, ValueCounts, merge_value_counts
-from core.units.spellings import PersonSpellings, merge_spellings, spellings_of
-from schemas.errors.base import listed
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.figures import RepeatedColumn
-from tasks.engine.progress import notify
+from tasks.counting.person_spellings import report_spellings
 from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, merge_on_cluster, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
@@ -173,42 +171,6 @@ def repeated_columns(given: RepeatReading, parts: Iterable[Artifact]) -> dict[st
     return {name: RepeatedColumn(mean=one.mean, most=one.most, share=one.share) for name, one in told.items()}
 
 
-def _count_spellings(given: RepeatReading, chunk: Chunk, path: Path) -> int:
-    batches = read_chunk(chunk, given.columns, plain=given.columns)
-    return _write_spellings(path, merge_spellings(spellings_of(batch.columns, batch.num_rows) for batch in batches))
-
-
-def _write_spellings(path: Path, found: PersonSpellings) -> int:
-    table = pa.table({"person": found.persons, "folded": found.folded}).replace_schema_metadata({"bits": str(found.bits)})
-    pq.write_table(table, path, compression="lz4", write_statistics=False, use_dictionary=False)
-    return len(table)
-
-
-def _read_spellings(given: RepeatReading, parts: Iterable[Artifact]) -> PersonSpellings:
-    tables = (pq.read_table(given.store.path(part)) for part in parts)
-    return merge_spellings(
-        PersonSpellings(int(table.schema.metadata[b"bits"]), table["person"].to_numpy(), table["folded"].to_numpy()) for table in tables
-    )
-
-
-SPELLINGS = FileStep("spellings", make=_count_spellings, reads=lambda _given, chunk: chunk.key, settings=lambda given: given.columns)
-"""The persons of a chunk, as they are and without case and blanks."""
-
-
-def _add_spellings(given: RepeatReading, parts: Sequence[Artifact], path: Path) -> int:
-    return _write_spellings(path, _read_spellings(given, parts))
-
-
-BUNDLED_SPELLINGS = FileStep(
-    BUNDLES,
-    make=_add_spellings,
-    reads=lambda _given, parts: [part.sha256 for part in parts],
-    settings=lambda given: given.columns,
-    phase="bundle spellings",
-)
-"""The persons of several chunks, or of bundles of them."""
-
-
 def note_spellings_of_persons(run: Run, source: ChunkedSource, key: Sequence[str] = ()) -> None:
     """Report persons that differ only in spelling, which k counts as different, and those that nobody is.
 
@@ -217,16 +179,4 @@ def note_spellings_of_persons(run: Run, source: ChunkedSource, key: Sequence[str
         source: Its source.
         key: Columns that name a person, where the job of the run does not say so: of a table with a row for each.
     """
-    persons = key or run.job.columns.person
-    # Only texts have spellings, and where nobody is named each record is a person.
-    if not any(is_text(working_type(source.columns.field(name).type)) for name in persons):
-        return
-    given = RepeatReading(tuple(persons), run.store)
-    parts = run_for_items(run, SPELLINGS, given, source.chunks)
-    found = _read_spellings(given, merge_on_cluster(run, BUNDLED_SPELLINGS, given, parts, always_merged=SPELLINGS.name))
-    if words := spelling_words(found.alike, found.unknown, "about " if found.bits else ""):
-        having = f"Columns {listed(persons)} have" if len(persons) > 1 else f"Column '{persons[0]}' has"
-        notify(
-            f"{having} {words}; k counts each spelling as a person of its own, so that fewer than k people may share a "
-            "class. Write each person in one way in the source, and nobody as null."
-        )
+    report_spellings(run, source, key or run.job.columns.person)

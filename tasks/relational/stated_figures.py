@@ -160,7 +160,10 @@ def together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]
     """Return a fault if a manifest does not say truly who stands out by untreated columns together."""
     said = {name: table.passthrough_together for name, table in manifest.tables.items() if table.passthrough_together}
     agree = (said, manifest.passthrough_together) == (dict(found.together), found.persons_together)
-    if agree or not manifest.measured_untreated:
+    if not manifest.measured_untreated:
+        # Versions that did not count them say nothing of any table.
+        return ["the manifest says only in part what is published untreated"] if manifest.states_untreated else []
+    if agree:
         return []
     return [f"the manifest does not say truly how many stand out by the {KINDS['insensitive']} together"]
 

@@ -23,7 +23,7 @@ from core.relational.kernels import NOWHERE
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_classes, search_settings
-from tasks.relational.making.person_classes import LEFT_OUT, WAYS, class_persons, code_ranks
+from tasks.relational.making.person_classes import LEFT_OUT, WAYS, WantedClasses, class_persons, code_ranks
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.relational.making.withholding import write_published
@@ -148,15 +148,17 @@ class MatchedTables(NamedTuple):
     Attributes:
         classes: The class of each person.
         matched: Group and levels of the rows of each table, by name.
+        promised: Whether the classes are to keep what is promised of sensitive values too, and not k alone.
     """
 
     classes: Artifact
     matched: dict[str, Artifact]
+    promised: bool
 
     @property
     def key(self) -> list[object]:
         """The key of the persons' classes and of their matched rows."""
-        return [self.classes.sha256, sorted((table, artifact.sha256) for table, artifact in self.matched.items())]
+        return [self.classes.sha256, sorted((table, artifact.sha256) for table, artifact in self.matched.items()), self.promised]
 
 
 class ClassesOutcome(TablesOutcome):
@@ -212,7 +214,8 @@ def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
     sizes = np.bincount(owners, minlength=count + 1)
     left_out = np.append(np.zeros(count, np.bool_), True)
     fault = None if _within_rows(given, item, (owners, sizes), left_out, most) else "rows"
-    if promises := promises_of_tables(given, withheld_rows(given, item, ~left_out[owners])):
+    promises = promises_of_tables(given, withheld_rows(given, item, ~left_out[owners])) if item.promised else []
+    if promises:
         left_out |= failing_classes(job.privacy.k, promises, owners, sizes)
     failing = int(sizes[left_out].sum())
     fault = fault or (("values" if promises else "rows") if failing > most else "persons" if failing == given.persons else None)
@@ -299,28 +302,39 @@ PUBLISHED_CLASSES = FileStep(
     "published_classes",
     make=_publish_classes,
     reads=lambda given, item: [given.key_of(given.job.tree.tables), item[0].key, item[1]],
+    settings=search_settings,
 )
 """Persons of the classes that are published, and rows that are withheld of them; as many persons as the artefact says it has rows."""
 
 
 def choose_classes(given: HistoryTables) -> ChosenClasses:
-    """Cut persons into classes in several ways and match their rows; choose the least loss, or raise."""
-    found = []
-    for way in WAYS:
-        classes = class_persons(given, way)
-        matched = MatchedTables(classes, match_rows(given, classes))
-        made = run_for_item(given.run, JUDGED, given, matched, f"loss of classes, {way}")
-        found.append((ClassesOutcome.model_validate_json(given.store.path(made).read_text()), matched))
+    """Cut persons into classes in several ways and match their rows; choose the least loss, or raise.
+
+    The way is chosen by k alone: which one is taken, or that none but it was, must say nothing of sensitive values.
+    """
+    found = [(*_judged(given, WantedClasses(way, promised=False)), way) for way in WAYS]
     passing = [one_way for one_way in found if one_way[0].fault is None]
     if not passing:
-        raise _refusal(given, [outcome.fault for outcome, _ in found])
-    outcome, matched = min(passing, key=lambda one_way: (one_way[0].loss, one_way[0].failing))
+        raise _refusal(given, [outcome.fault for outcome, *_ in found])
+    outcome, matched, way = min(passing, key=lambda one_way: (one_way[0].loss, one_way[0].failing))
+    if any(table.table.job.privacy.columns for table in given.tables.values()):
+        outcome, matched = _judged(given, WantedClasses(way, promised=True))
+        if outcome.fault:
+            raise _refusal(given, [outcome.fault])
     published = run_for_item(given.run, PUBLISHED_CLASSES, given, (matched, outcome.left_out), "persons of the chosen classes")
     if given.persons - published.rows > (most := floor(Fraction(given.job.suppression.limit) * given.persons)):
         raise HistoryError.values_fail_classes(most)
     if not published.rows:
         raise HistoryError.nobody_left(given.persons)
     return ChosenClasses(outcome, published, matched.matched)
+
+
+def _judged(given: HistoryTables, wanted: WantedClasses) -> tuple[ClassesOutcome, MatchedTables]:
+    """Cut persons in one way and match their rows; return what publishing them comes to."""
+    classes = class_persons(given, wanted)
+    matched = MatchedTables(classes, match_rows(given, classes), wanted.promised)
+    made = run_for_item(given.run, JUDGED, given, matched, f"loss of classes, {wanted.way}")
+    return ClassesOutcome.model_validate_json(given.store.path(made).read_text()), matched
 
 
 def _refusal(given: HistoryTables, faults: list[str | None]) -> HistoryError:

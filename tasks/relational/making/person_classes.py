@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import floor
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.relational.histories import class_of_each
 from core.relational.kernels import NOWHERE
 from core.relational.person_axes import leaf_ranks, rank_profiles, row_count_axis, value_axis
-from core.relational.person_cuts import PersonAxis, Splits, cut_persons
+from core.relational.person_cuts import PersonAxis, Splits, allowed_classes, cut_persons
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
@@ -91,14 +91,26 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
     return [*alike, others]
 
 
-def _cut(given: HistoryTables, way: Way, path: Path) -> int:
+class WantedClasses(NamedTuple):
+    """How persons are to be cut.
+
+    Attributes:
+        way: By what.
+        promised: Whether classes keep what is promised of sensitive values too, and not k alone.
+    """
+
+    way: Way
+    promised: bool
+
+
+def _cut(given: HistoryTables, wanted: WantedClasses, path: Path) -> int:
     """Write the class of each person, from 0; -1 for suppressed persons."""
+    way = wanted.way
     k, most = given.job.privacy.k, floor(given.job.suppression.limit * given.persons)
     roots = [np.arange(given.persons)] if way == "together" else shape_classes(given, k, most)
     axes = person_axes(given, of_rows=way != "own")
-    trees, promises = [cut_persons(axes, root, k) for root in roots], promises_of_tables(given)
-    splits = _splits(promises, k, given.persons)
-    classes = [members for tree in trees for members in (tree.allowed_classes(splits) if promises else tree.classes)]
+    trees, promises = [cut_persons(axes, root, k) for root in roots], promises_of_tables(given) if wanted.promised else []
+    classes = allowed_classes(trees, _splits(promises, k, given.persons))
     found = numbered_classes(classes, given.persons)
     with path.open("wb") as file:
         np.save(file, found)
@@ -138,7 +150,7 @@ def numbered_classes(classes: list[NDArray[np.int64]], person_count: int) -> NDA
 PERSON_CLASSES = FileStep(
     "person_classes",
     make=_cut,
-    reads=lambda given, way: [given.key_of(given.job.tree.tables), way],
+    reads=lambda given, wanted: [given.key_of(given.job.tree.tables), *wanted],
     settings=lambda given: [search_settings(given), str(given.job.suppression.limit)],
     phase="search",
     suffix=".npy",
@@ -146,8 +158,8 @@ PERSON_CLASSES = FileStep(
 """The class of each person; as many classes as the artefact says it has rows."""
 
 
-def class_persons(given: HistoryTables, way: Way) -> Artifact:
-    """Cut persons into classes of k by a ``Way``; return their artefact, or raise ``HistoryError``."""
+def class_persons(given: HistoryTables, wanted: WantedClasses) -> Artifact:
+    """Cut persons into classes of k; return their artefact, or raise ``HistoryError``."""
     if given.persons < given.job.privacy.k:
         raise HistoryError.too_few(given.job.privacy.k, given.persons)
     axes = [len(given.tables[table].qids) for table in given.job.tree.tables]
@@ -156,4 +168,4 @@ def class_persons(given: HistoryTables, way: Way) -> Artifact:
     needed += BYTES_OF_AXIS * max((many * (1 + qids) for many, qids in zip(rows[1:], axes[1:], strict=True)), default=0)
     if needed > given.job.memory:
         raise HistoryError.memory_too_small_for_persons(given.persons, needed)
-    return run_for_item(given.run, PERSON_CLASSES, given, way, f"classes of persons, {way}")
+    return run_for_item(given.run, PERSON_CLASSES, given, wanted, f"classes of persons, {wanted.way}")

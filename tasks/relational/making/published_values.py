@@ -109,6 +109,9 @@ WAYS = FileStep(
     make=_decide,
     reads=lambda given, column: [
         given.linked[column.table].sha256 if column.table in given.linked else given.key,
+        # The unit's key draws at which of their values persons count.
+        given.key,
+        given.job.tables[given.job.tree.unit].key,
         *column,
         canonical_way(published_ways(given, column.table)[column.column]),
     ],
@@ -167,5 +170,6 @@ def privacy_ways(given: Linking) -> list[object]:
     for name, table in given.tables.items():
         if asked := table.table.job.privacy.columns:
             ways = {column: canonical_way(way) for column, way in published_ways(given, name).items() if column in asked}
-            found.append([name, given.linked[name].sha256 if name in given.linked else given.key, ways])
+            decided = [WAYS.result(given, WayColumn(name, column)).sha256 for column in sorted(ways)]
+            found.append([name, given.linked[name].sha256 if name in given.linked else given.key, ways, decided])
     return found

@@ -15,8 +15,8 @@ from flows.tables import tables
 from flows.terminal.tables import coarse_tables_advice, plan_lines
 from schemas.errors.base import JobError, StorageError
 from schemas.relational.tables_job import load_tables_job
-from tasks.relational.draft import draft_tables, drafted_table_sentences
-from tasks.relational.draft_text import draft_content
+from tasks.relational.draft import draft_tables
+from tasks.relational.draft_text import draft_content, drafted_table_sentences
 from tasks.relational.plan import plan_tables
 from tests.flows.relational.hospital import JOB, hospital_tables
 
