@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from copy import deepcopy
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import skald
@@ -181,3 +183,67 @@ def test_a_class_says_nothing_of_who_made_it_one(table: str) -> None:
         labels.append(sorted(made["person"]["age"].to_pylist()))
         assert proved.manifest["search"] == {}
     assert labels[0] == labels[1]
+
+
+def test_a_promise_that_changes_makes_other_classes_in_the_same_folder(tmp_path: Path) -> None:
+    # Few persons have each value, so that values become the rest, which may break a promise again.
+    person = pa.table({"id": range(24), "age": [30 + row // 12 for row in range(24)]})
+    visit = pa.table({"id": range(24), "row": range(24), "ill": [*"aaabbbcccddd", *"aaabbbeeefff"]})
+    tables_of = {
+        "person": {"source": {"path": "person/*.parquet"}, "key": "id",
+                   "columns": {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [1, 100]}}]}},
+        "visit": {"source": {"path": "visit/*.parquet"}, "key": "row", "references": {"id": "person"},
+                  "columns": {"sensitive": [{"name": "ill", "publish": "shared"}]}},
+    }  # fmt: skip
+    parts: dict[str, Any] = {"tables": tables_of, "method": MONDRIAN, "suppression": {"limit": 1}}
+    job = hospital_job(tmp_path, {"person": person, "visit": visit}, **parts, privacy={"k": 4, "l": {"visit": {"ill": {"distinct": 2}}}})
+    first = tables(job, ()).manifest
+    assert first.persons.released == 24
+    for least in (3, 2):
+        again = tables(job, (f"privacy.l={{visit: {{ill: {{distinct: {least}}}}}}}",)).manifest
+        assert again.min_class >= 4
+
+
+def test_values_of_a_far_table_are_decided_anew_where_the_persons_have_other_keys(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    costs = random.lognormal(8, 1, 120).round(0).astype(np.int64)
+    tables_of = {
+        "person": {"source": {"path": "person/*.parquet"}, "key": "id",
+                   "columns": {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [1, 100]}}]}},
+        "visit": {"source": {"path": "visit/*.parquet"}, "key": "row", "references": {"id": "person"}, "columns": {}},
+        "bill": {"source": {"path": "bill/*.parquet"}, "references": {"row": "visit"},
+                 "columns": {"insensitive": [{"name": "cost", "publish": "shared"}]}},
+    }  # fmt: skip
+    for keys in (np.arange(40) * 7, np.arange(40) * 7 + 1000):
+        source = {
+            "person": pa.table({"id": keys, "age": [40] * 40}), "visit": pa.table({"id": keys, "row": range(40)}),
+            "bill": pa.table({"row": np.repeat(np.arange(40), 3), "cost": costs}),
+        }  # fmt: skip
+        for name, table in source.items():
+            (tmp_path / name).mkdir(exist_ok=True)
+            pq.write_table(table, tmp_path / name / "rows.parquet")
+        path = hospital_job(tmp_path, {}, tables=tables_of, method=MONDRIAN, privacy={"k": 4})
+        assert tables(path, ()).manifest.persons.released == 40
+
+
+@pytest.mark.slow
+def test_whoever_knows_how_classes_are_cut_leaves_everybody_two_values() -> None:
+    # Three ways of cutting are compared: that all of them are refused would say more than each refusal.
+    ages, starts = [0, 1, 2, 10, 11, 12, 1000, 1001, 1002], [0, 1, 50, 2, 51, 52, 0, 25, 50]
+    spans = {"age": [1, 10, 100, 1000, 10000], "start": [1, 10, 100]}
+    axes = {name: [{"name": name, "hierarchy": {"widths": widths}}] for name, widths in spans.items()}
+    job = {
+        "tables": {"person": {"key": "id", "columns": {"quasi_identifiers": axes["age"], "sensitive": ["ill"]}},
+                   "visit": {"references": {"id": "person"}, "columns": {"quasi_identifiers": axes["start"]}}},
+        "privacy": {"k": 3, "l": {"person": {"ill": {"distinct": 2}}}}, "method": MONDRIAN,
+    }  # fmt: skip
+    worlds: dict[Any, list[list[str]]] = {}
+    for pair in combinations(range(6), 2):
+        ill = ["b" if person in pair else "a" for person in range(6)] + ["b", "b", "a"]
+        source = {"person": pa.table({"id": range(9), "age": ages, "ill": ill}), "visit": pa.table({"id": range(9), "start": starts})}
+        made, _ = skald.anonymise(source, job)
+        seen = made["person"].join(made["visit"], "id").select(["age", "start", "ill"]).to_pylist()
+        worlds.setdefault(str(sorted(map(str, seen))), []).append(ill)
+    for possible in worlds.values():
+        assert all(len({ill[person] for ill in possible}) == 2 for person in range(6))
+    assert len(worlds) > 1

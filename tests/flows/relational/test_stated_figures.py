@@ -16,7 +16,7 @@ from schemas.errors.base import SkaldError, VerificationError
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tasks.relational.report import report_texts
-from tasks.relational.stated_figures import count_faults, promise_faults, source_faults, tables_stated_faults
+from tasks.relational.stated_figures import count_faults, promise_faults, source_faults, tables_stated_faults, together_faults
 from tasks.relational.verified import VerifiedTables, figures_of_tables, verify_tables
 from tests.flows.relational.hospital import hospital_job, hospital_tables
 from tests.flows.relational.test_few_left_out import PERSONS, K, job_of
@@ -176,3 +176,21 @@ def test_a_newer_release_is_named_and_what_nothing_tells_is_on_trust_without_a_s
     assert "attacks" in unsealed.on_trust
     assert "nothing at hand tells them" in verified_summary(unsealed)
     assert figures_of_tables(unsealed)["newer"] == [new.folder.name]
+
+
+@pytest.mark.parametrize("table", ["person", "visit"])
+def test_a_manifest_says_of_all_tables_what_is_published_untreated_or_of_none(
+    released: tuple[Path, TablesJob, Path, VerifiedTables], table: str
+) -> None:
+    *_, verified = released
+    assert verified.recount is not None
+    assert together_faults(verified.manifest, verified.recount) == []
+    partly = replaced(verified.manifest, f"tables.{table}.passthrough", None)
+    assert any("only in part" in one for one in together_faults(partly, verified.recount))
+    older = verified.manifest.model_copy(update={"passthrough_together": None, "tables": {
+        name: one.model_copy(update={"passthrough": None, "passthrough_together": None}) for name, one in verified.manifest.tables.items()
+    }})  # fmt: skip
+    assert together_faults(older, verified.recount) == []
+    assert any("only in part" in one for one in together_faults(
+        older.model_copy(update={"passthrough_together": verified.manifest.passthrough_together}), verified.recount
+    )) == (verified.manifest.passthrough_together is not None)  # fmt: skip
