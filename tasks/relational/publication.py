@@ -137,10 +137,12 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
             compared.record_publication(entry)
             return whole
 
+        # Before it is published and artefacts go.
+        bounded = rows_beyond_bounds(given)
         whole = step_here("publish", "publish", finish)
     run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
     columns = _published_columns({name: table.table for name, table in given.tables.items()})
-    return PublishedTables(whole, run.job.target_path / whole.release, columns, new=True, bounded=rows_beyond_bounds(given))
+    return PublishedTables(whole, run.job.target_path / whole.release, columns, new=True, bounded=bounded)
 
 
 def _published_columns(tables: Mapping[str, TableSource]) -> dict[str, tuple[str, ...]]:
