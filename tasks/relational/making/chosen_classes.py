@@ -6,7 +6,7 @@ Classes are cut in several ways; limits and sensitive values decide which classe
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -23,7 +23,7 @@ from core.relational.kernels import NOWHERE
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_classes, search_settings
-from tasks.relational.making.person_classes import LEFT_OUT, WAYS, WantedClasses, class_persons, code_ranks
+from tasks.relational.making.person_classes import LEFT_OUT, WAYS, WantedClasses, Way, class_persons, code_ranks
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.relational.making.withholding import write_published
@@ -310,23 +310,34 @@ PUBLISHED_CLASSES = FileStep(
 def choose_classes(given: HistoryTables) -> ChosenClasses:
     """Cut persons into classes in several ways and match their rows; choose the least loss, or raise.
 
-    The way is chosen by k alone: which one is taken, or that none but it was, must say nothing of sensitive values.
+    Ways are put in order by k alone: that one was taken and no other must say nothing of the values of a class. The first is taken that
+    leaves no more persons out than may be, which is a sum over all of them.
     """
     found = [(*_judged(given, WantedClasses(way, promised=False)), way) for way in WAYS]
     passing = [one_way for one_way in found if one_way[0].fault is None]
     if not passing:
         raise _refusal(given, [outcome.fault for outcome, *_ in found])
-    outcome, matched, way = min(passing, key=lambda one_way: (one_way[0].loss, one_way[0].failing))
+    passing.sort(key=lambda one_way: (one_way[0].loss, one_way[0].failing))
+    outcome, matched, _ = passing[0]
     if any(table.table.job.privacy.columns for table in given.tables.values()):
-        outcome, matched = _judged(given, WantedClasses(way, promised=True))
-        if outcome.fault:
-            raise _refusal(given, [outcome.fault])
+        outcome, matched = _keeping_promises(given, [way for *_, way in passing])
     published = run_for_item(given.run, PUBLISHED_CLASSES, given, (matched, outcome.left_out), "persons of the chosen classes")
     if given.persons - published.rows > (most := floor(Fraction(given.job.suppression.limit) * given.persons)):
         raise HistoryError.values_fail_classes(most)
     if not published.rows:
         raise HistoryError.nobody_left(given.persons)
     return ChosenClasses(outcome, published, matched.matched)
+
+
+def _keeping_promises(given: HistoryTables, ways: Sequence[Way]) -> tuple[ClassesOutcome, MatchedTables]:
+    """Return the first way of cutting that keeps all promises and leaves out few enough persons, or raise."""
+    faults = list[str | None]()
+    for way in ways:
+        outcome, matched = _judged(given, WantedClasses(way, promised=True))
+        if outcome.fault is None:
+            return outcome, matched
+        faults.append(outcome.fault)
+    raise _refusal(given, faults)
 
 
 def _judged(given: HistoryTables, wanted: WantedClasses) -> tuple[ClassesOutcome, MatchedTables]:
