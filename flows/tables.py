@@ -3,8 +3,8 @@
 from schemas.relational.tables_job import TablesJob
 from tasks.counting.repeats import note_spellings_of_persons
 from tasks.engine.flows import as_tables_flow
-from tasks.relational.forecast import choose_release
 from tasks.relational.making.checks import TableSet, check_types
+from tasks.relational.making.chosen_release import choose_release
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import align_rows
 from tasks.relational.making.reading import encode_rows, open_tables, read_tables

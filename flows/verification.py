@@ -20,11 +20,11 @@ from schemas.release.increments import joint_warnings
 from tasks.composition.release_history import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.recount.original import Original
-from tasks.release.manifest import check_same_kind
+from tasks.release.manifest import is_of_tables_as_its_job
 from tasks.release.signatures import read_public_key
 from tasks.store.store import Store
 from tasks.store.work import read_only_store
-from tasks.verification.published_releases import is_of_several_tables, newer_releases, release_folder
+from tasks.verification.published_releases import is_address_of_tables, newer_releases, release_folder
 from tasks.verification.release import VerificationContext, Verified, verify_published
 
 if TYPE_CHECKING:
@@ -68,9 +68,7 @@ def is_about_tables(release: str, job: Path | GivenJob | None, settings: Sequenc
     Raises:
         StorageError: the job is of the other kind.
     """
-    if job is not None and not is_address(release):
-        check_same_kind(Path(release), job, settings)
-    if is_of_several_tables(release):
+    if is_address_of_tables(release) if is_address(release) else is_of_tables_as_its_job(Path(release), job, settings):
         return True
     return job is not None and (is_address(release) or not Path(release).is_dir()) and is_of_tables(job, settings)
 

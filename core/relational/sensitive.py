@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.privacy.kernels import demands_of, is_compiled
 from core.privacy.models import Spread
 from core.privacy.person_refusals import disclosing_refusals_of_persons
 from core.privacy.promise import Promise
+from core.units.digests import digests_of
 
 
 @dataclass(frozen=True)
@@ -59,24 +61,13 @@ def sets_of_values(column: PersonValues, person_count: int) -> PersonValueSets:
     persons, codes = column.persons[order].astype(np.int64), column.values[order].astype(np.int64)
     # The number of a set follows from what it holds alone, whoever has it.
     digests = np.zeros(person_count, np.uint64)
-    np.add.at(digests, persons, _spread_bits(codes.astype(np.uint64) + np.uint64(1)))
+    np.add.at(digests, persons, digests_of([pa.array(codes)], len(codes)))
     _, first, of_person = np.unique(digests, return_index=True, return_inverse=True)
     begins, ends = (np.searchsorted(persons, first, side=side) for side in ("left", "right"))
     lengths = ends - begins
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     places = np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])
     return PersonValueSets(of_person.astype(np.int64), starts, codes[places])
-
-
-def _spread_bits(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers of 64 bits whose sums are alike for alike sets only, but with a chance of 2^-64.
-
-    The finaliser is that of SplitMix64.
-    """
-    mixed = numbers * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 @dataclass(frozen=True)

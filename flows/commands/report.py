@@ -31,16 +31,14 @@ def report(
     """
     from schemas.job.job import load_job
     from tasks.publication.staging import restore_report, write_report
-    from tasks.release.manifest import check_same_kind, is_release_of_tables
+    from tasks.release.manifest import is_of_tables_as_its_job
     from tasks.report.report import rebuild_report
     from tasks.store.files import check_takes_files, open_folder
     from tasks.store.work import read_only_store
 
     if to:
         check_takes_files(to)
-    if job:
-        check_same_kind(release, job, settings or ())
-    if is_release_of_tables(release):
+    if is_of_tables_as_its_job(release, job, settings or ()):
         from flows.commands.tables import report_of_tables
 
         return report_of_tables(release, to, as_json=as_json)

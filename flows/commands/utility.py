@@ -36,10 +36,10 @@ def utility(
     """
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
-    from tasks.release.manifest import check_same_kind
+    from tasks.release.manifest import is_of_tables_as_its_job
     from tasks.utility.utility import measure_utility
 
-    check_same_kind(release, job, settings or ())
+    is_of_tables_as_its_job(release, job, settings or ())
     with progress_bars(Console(stderr=True)):
         measured = measure_utility(load_job(job, settings or ()), release, queries, seed, target)
     if as_json:

@@ -22,14 +22,14 @@ from tasks.store.store import Artifact, Store
 
 
 @dataclass(frozen=True)
-class SpellingReading:
-    """The columns that name a person, and the artefact store."""
+class ColumnsReading:
+    """The columns that are read of each chunk, and the artefact store."""
 
     columns: tuple[str, ...]
     store: Store
 
 
-def _count_spellings(given: SpellingReading, chunk: Chunk, path: Path) -> int:
+def _count_spellings(given: ColumnsReading, chunk: Chunk, path: Path) -> int:
     batches = read_chunk(chunk, given.columns, plain=given.columns)
     return _write_spellings(path, merge_spellings(spellings_of(batch.columns, batch.num_rows) for batch in batches))
 
@@ -40,7 +40,7 @@ def _write_spellings(path: Path, found: PersonSpellings) -> int:
     return len(table)
 
 
-def _read_spellings(given: SpellingReading, parts: Iterable[Artifact]) -> PersonSpellings:
+def _read_spellings(given: ColumnsReading, parts: Iterable[Artifact]) -> PersonSpellings:
     tables = (pq.read_table(given.store.path(part)) for part in parts)
     return merge_spellings(
         PersonSpellings(int(table.schema.metadata[b"bits"]), table["person"].to_numpy(), table["folded"].to_numpy()) for table in tables
@@ -51,7 +51,7 @@ SPELLINGS = FileStep("spellings", make=_count_spellings, reads=lambda _given, ch
 """The persons of a chunk, as they are and without case and blanks."""
 
 
-def _add_spellings(given: SpellingReading, parts: Sequence[Artifact], path: Path) -> int:
+def _add_spellings(given: ColumnsReading, parts: Sequence[Artifact], path: Path) -> int:
     return _write_spellings(path, _read_spellings(given, parts))
 
 
@@ -76,7 +76,7 @@ def report_spellings(run: Run, source: ChunkedSource, persons: Sequence[str]) ->
     # Only texts have spellings, and where nobody is named each record is a person.
     if not any(is_text(working_type(source.columns.field(name).type)) for name in persons):
         return
-    given = SpellingReading(tuple(persons), run.store)
+    given = ColumnsReading(tuple(persons), run.store)
     parts = run_for_items(run, SPELLINGS, given, source.chunks)
     found = _read_spellings(given, merge_on_cluster(run, BUNDLED_SPELLINGS, given, parts, always_merged=SPELLINGS.name))
     if words := spelling_words(found.alike, found.unknown, "about " if found.bits else ""):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +18,13 @@ from core.units.repeats import NOTHING, ValueCounts, merge_value_counts
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.figures import RepeatedColumn
-from tasks.counting.person_spellings import report_spellings
+from tasks.counting.person_spellings import ColumnsReading, report_spellings
 from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, merge_on_cluster, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import footer_of, open_source_file, read_chunk
 from tasks.store.step import FileStep
-from tasks.store.store import Artifact, Store
+from tasks.store.store import Artifact
 
 
 def countable_identifiers(job: Job, source: ChunkedSource) -> list[str]:
@@ -45,15 +44,7 @@ def _has_digests(dtype: pa.DataType) -> bool:
     return not (pt.is_duration(dtype) or pt.is_interval(dtype) or pt.is_union(dtype))
 
 
-@dataclass(frozen=True)
-class RepeatReading:
-    """Settings for counting duplicate values: columns and store."""
-
-    columns: tuple[str, ...]
-    store: Store
-
-
-def _count(given: RepeatReading, chunk: Chunk, path: Path) -> int:
+def _count(given: ColumnsReading, chunk: Chunk, path: Path) -> int:
     return _write(path, _counted(given.columns, chunk))
 
 
@@ -118,7 +109,7 @@ def _read(table: pa.Table) -> list[ValueCounts]:
     ]
 
 
-def _add(given: RepeatReading, parts: Sequence[Artifact], path: Path) -> int:
+def _add(given: ColumnsReading, parts: Sequence[Artifact], path: Path) -> int:
     return _write(path, _together(given, parts))
 
 
@@ -143,21 +134,21 @@ def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, Rep
 
     There are none where persons are named, or the job says that every record is one.
     """
-    given = RepeatReading(tuple(countable_identifiers(run.job, source)), run.store)
+    given = ColumnsReading(tuple(countable_identifiers(run.job, source)), run.store)
     if not given.columns:
         return {}
     parts = run_for_items(run, REPEATED_VALUES, given, source.chunks)
     return repeated_columns(given, merge_on_cluster(run, BUNDLED, given, parts, always_merged=REPEATED_VALUES.name))
 
 
-def _together(given: RepeatReading, parts: Iterable[Artifact]) -> list[ValueCounts]:
+def _together(given: ColumnsReading, parts: Iterable[Artifact]) -> list[ValueCounts]:
     found = [NOTHING] * len(given.columns)
     for part in parts:
         found = [merge_value_counts(pair) for pair in zip(found, _read(pq.read_table(given.store.path(part))), strict=True)]
     return found
 
 
-def repeated_columns(given: RepeatReading, parts: Iterable[Artifact]) -> dict[str, RepeatedColumn]:
+def repeated_columns(given: ColumnsReading, parts: Iterable[Artifact]) -> dict[str, RepeatedColumn]:
     """Return the columns with repeated values, except measurements, with mean and largest count.
 
     No fraction is the number of a person.

@@ -111,6 +111,15 @@ class PersonRows:
             gone[table] = mine
         return gone
 
+    @cached_property
+    def published(self) -> NDArray[np.bool_]:
+        """Who is published, shape (persons + 1,); the last place is nobody's, at which rows of nobody look."""
+        return np.isin(np.arange(self.given.persons + 1), self.given.persons_kept())
+
+    def persons_of_rows(self, table: str) -> NDArray[np.int64]:
+        """Return the person of each row of a table, -1 for orphans, shape (rows,)."""
+        return np.concatenate([np.zeros(0, np.int64), *(batch.whose for batch in self.rows_of(table, []))])
+
     def count_beyond_bounds(self, table: str, rows: NDArray[np.bool_]) -> int:
         """Count which of some rows, a mask of no orphan, ``rows: {most: n}`` withholds."""
         return int((rows & (self.given.numbers(table)[1] == NOWHERE)).sum()) if self.given.chain(table) else 0
@@ -211,8 +220,7 @@ class KeptPersons:
 
     def sets(self) -> pa.Table:
         """Return ``column``, ``digest`` and ``value`` of each set of several values that persons have."""
-        nothing = np.empty(0, np.uint64)
-        parts = [(np.empty(0, np.int64), nothing, nothing)]
+        parts = [(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64))]
         for number, held in self._sets.items():
             digests, values = held.members()
             parts.append((np.full(len(digests), number, np.int64), digests, values))
@@ -237,8 +245,7 @@ class KeptPersons:
             sums = RowSums(given.persons)
             for batch in self.rows.rows_of(table, by_table[table], published=published, folded=linking.get(table, ())):
                 known = batch.released_rows(gone.get(table))
-                digests = row_digests(batch.digests, len(batch.whose))
-                sums.add(batch.whose[known], digests[known])
+                sums.add(batch.whose[known], row_digests(batch.digests, len(batch.whose))[known])
             total = sums.of(total)
         return total
 
@@ -373,8 +380,8 @@ def _classes(given: PersonRows, item: NumberedHistories, path: Path) -> int:
     # Of both sides in order, so that each is looked up near the one before.
     mine, theirs = (digests_of([side[key].combine_chunks() for key in keys], len(side)) for side in (known, found))
     by_mine, by_theirs = np.argsort(mine), np.argsort(theirs)
-    rows = known["row"].to_numpy()[by_mine[np.searchsorted(mine[by_mine], theirs[by_theirs])]]
-    texts = np.full(tables.persons, NOBODY_HERE, np.int64)
+    texts, rows = np.full(tables.persons, NOBODY_HERE, np.int64), known["row"].to_numpy()
+    rows = rows[by_mine[np.searchsorted(mine[by_mine], theirs[by_theirs])]]
     texts[rows] = found["text"].to_numpy()[by_theirs]
     there = np.flatnonzero(texts != NOBODY_HERE)
     _, first, inverse = np.unique(texts[there], return_index=True, return_inverse=True)

@@ -34,9 +34,8 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     may all have equally many. Nor does one that withholds rows of fewer than k persons: whoever sees that one row more was there than
     the job allows knows that one person had so many. Nor does one of which fewer than k rows find nobody.
     """
-    found, published, k = {}, np.zeros(given.persons, np.bool_), given.job.privacy.k
-    people, gone = PersonRows(given), dict[str, NDArray[np.bool_]]()
-    published[given.persons_kept()] = True
+    found, people, k = {}, PersonRows(given), given.job.privacy.k
+    published, gone = people.published[:-1], dict[str, NDArray[np.bool_]]()
     few = not may_publish_count(int((~published).sum()), k)
     for table in given.job.tables:
         levels = given.published_levels(table)
@@ -94,13 +93,9 @@ def rows_beyond_bounds(given: ReleasedTables) -> dict[str, int]:
 
     No release states them: they are for whoever runs the job.
     """
-    people, published = PersonRows(given), np.zeros(given.persons + 1, np.bool_)
-    published[given.persons_kept()] = True
-    found = {}
+    people, found = PersonRows(given), {}
     for table in given.job.tables if any(most_rows_of(given.job).values()) else ():
-        # Rows of nobody look at the last place, which is nobody's.
-        whose = np.concatenate([np.zeros(0, np.int64), *(batch.whose for batch in people.rows_of(table, []))])
-        found[table] = people.count_beyond_bounds(table, published[whose])
+        found[table] = people.count_beyond_bounds(table, people.published[people.persons_of_rows(table)])
     return {table: rows for table, rows in found.items() if rows}
 
 

@@ -77,11 +77,14 @@ def is_manifest_of_tables(content: bytes) -> bool:
     return isinstance(read, dict) and {"unit", "tables", "histories"} <= read.keys()
 
 
-def check_same_kind(release: Path, job: Path | GivenJob, overrides: Sequence[str]) -> None:
-    """Raise ``StorageError`` if one of job and release is of several tables and the other is not."""
+def is_of_tables_as_its_job(release: Path, job: Path | GivenJob | None, overrides: Sequence[str]) -> bool:
+    """Return whether a release is of several tables; raise if its job is of the other kind."""
     of_tables = is_release_of_tables(release)
+    if job is None:
+        return of_tables
     if is_of_one_table(job, overrides) if of_tables else (release / MANIFEST).is_file() and is_of_tables(job, overrides):
         raise StorageError.other_kind(str(release), of_tables=of_tables)
+    return of_tables
 
 
 def manifest_content(release: Path) -> bytes:

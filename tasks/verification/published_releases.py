@@ -17,7 +17,7 @@ from schemas.job.source import address_faults, is_address
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.manifest import Manifest
-from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, is_manifest_of_tables, is_release_of_tables
+from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, is_manifest_of_tables
 from tasks.store.files import random_temporary_folder
 from tasks.store.place import Bucket, Place, place_of
 
@@ -52,13 +52,8 @@ def release_folder(release: str) -> Iterator[Path]:
         yield temporary / name
 
 
-def is_of_several_tables(release: str) -> bool:
-    """Return whether a folder or an address holds a release of several tables.
-
-    Of an address the manifest alone is read.
-    """
-    if not is_address(release):
-        return is_release_of_tables(Path(release))
+def is_address_of_tables(release: str) -> bool:
+    """Return whether an address holds a release of several tables; the manifest alone is read."""
     return not address_faults(release) and is_manifest_of_tables(Bucket(release.rstrip("/")).read(MANIFEST, MOST_BYTES) or b"")
 
 

@@ -269,14 +269,21 @@ def _loss(given: HistoryTables, item: MatchedTables, kept: Flags) -> float:
     """Return the loss of all values: published rows by their labels, all others 1 each."""
     total = 0.0
     for table in given.codings:
-        numbers, ladders = given.numbers(table), level_tables_of_table(given, table)
-        matched = pq.read_table(given.store.path(item.matched[table]))
-        lost = (read_groups(given, item.matched[table]) == NOBODY) | ~kept[numbers[2]]
+        numbers, matched = given.numbers(table), item.matched[table]
+        lost = (read_groups(given, matched) == NOBODY) | ~kept[numbers[2]]
         there = numbers[1] != NOWHERE
-        for place in range(len(numbers) - 3):
-            level = matched[f"level_{place}"].to_numpy().astype(np.int64)
-            costs = ladders.penalties[ladders.starts[place] + level * ladders.sizes[place] + numbers[3 + place]]
-            total += float(costs[there & ~lost].sum()) + int((there & lost).sum())
+        costs = penalties_of_aligned_rows(given, table, matched)
+        total += float(costs[there & ~lost].sum()) + (len(numbers) - 3) * int((there & lost).sum())
+    return total
+
+
+def penalties_of_aligned_rows(given: HistoryTables, table: str, matched: Artifact) -> NDArray[np.float64]:
+    """Return the sum of the penalties of each row's values at the levels of its group, shape (rows,)."""
+    numbers, ladders = given.numbers(table), level_tables_of_table(given, table)
+    levels, total = pq.read_table(given.store.path(matched)), np.zeros(numbers.shape[1])
+    for place in range(len(numbers) - 3):
+        level = levels[f"level_{place}"].to_numpy().astype(np.int64)
+        total += ladders.penalties[ladders.starts[place] + level * ladders.sizes[place] + numbers[3 + place]]
     return total
 
 

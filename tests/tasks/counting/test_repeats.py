@@ -10,7 +10,8 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.counting.repeats import REPEATED_VALUES, RepeatReading, repeated_columns
+from tasks.counting.person_spellings import ColumnsReading
+from tasks.counting.repeats import REPEATED_VALUES, repeated_columns
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tests.jobs import people, people_job
@@ -30,7 +31,7 @@ def test_what_a_file_lacks_repeats_nowhere(tmp_path: Path) -> None:
     job = load_job(evolving(tmp_path))
     with open_run(job) as run:
         chunks = read_source(run).chunks
-        given = RepeatReading(("person",), run.store)
+        given = ColumnsReading(("person",), run.store)
         parts = REPEATED_VALUES(given, chunks)
         assert sorted(part.rows for part in parts) == [0, 20]
         found = repeated_columns(given, parts)
@@ -46,5 +47,5 @@ def test_a_file_that_lacks_the_column_only_since_it_changed_is_noticed(tmp_path:
             for piece in chunk.pieces:
                 pq.write_table(TABLE.slice(1), piece.file.path)
             with pytest.raises(SourceError, match="changed"):
-                REPEATED_VALUES.result(RepeatReading(("person",), run.store), chunk)
+                REPEATED_VALUES.result(ColumnsReading(("person",), run.store), chunk)
         assert not list((run.store.folder / "repeats").glob("*.record"))

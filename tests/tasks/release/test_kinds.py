@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors.base import StorageError
-from tasks.release.manifest import check_same_kind
+from tasks.release.manifest import is_of_tables_as_its_job
 from tests.conftest import CommandLine
 
 ONE, SEVERAL, BROKEN = "version: 1\nsource: {path: a.csv}\n", "version: 2\ntables: {}\n", "version: ["
@@ -34,11 +34,11 @@ def test_a_job_of_the_other_kind_is_called_so(direct: CommandLine, kind: str, te
 
 @pytest.mark.parametrize(("kind", "text"), [("one table", ONE), ("several tables", SEVERAL), *((kind, BROKEN) for kind in MANIFESTS)])
 def test_a_job_of_the_same_kind_or_of_none_is_left_to_its_own_reader(tmp_path: Path, kind: str, text: str) -> None:
-    check_same_kind(*written(tmp_path, kind, text), ())
+    is_of_tables_as_its_job(*written(tmp_path, kind, text), ())
 
 
 def test_settings_decide_over_the_kind_as_the_file_does(tmp_path: Path) -> None:
     release, job = written(tmp_path, "one table", "version: 1\n")
-    check_same_kind(release, job, ())
+    is_of_tables_as_its_job(release, job, ())
     with pytest.raises(StorageError):
-        check_same_kind(release, job, ("version=2", "tables={}"))
+        is_of_tables_as_its_job(release, job, ("version=2", "tables={}"))
