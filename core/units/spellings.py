@@ -3,6 +3,8 @@
 A person is two digests: of its values as they are, by which k counts it, and of the same without case and extra blanks. Two persons with
 one digest of the second kind are likely one. Few persons are counted exactly, many on a sample of the second digest, as in
 ``core.units.repeats``.
+
+Most keys are codes, in which no two can be alike. Which characters occur shows that, at a fraction of the cost.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from functools import reduce
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
-from core.columns.column_types import ALL, normalised
+from core.columns.column_types import ALL, MISSING, is_text, normalised
 from core.units.digests import NOBODY, Digests, digests_of
 
 MOST_PERSONS = 1 << 18
@@ -49,6 +53,38 @@ class PersonSpellings:
 
 NO_PERSON = PersonSpellings(0, np.empty(0, np.uint64), np.empty(0, np.uint64))
 """Of no record."""
+
+
+LOWER, UPPER, OTHER = 1, 2, 4
+"""Marks of texts: small letters, capitals, and anything that case or blanks may change in another way or that may mean a missing value."""
+
+
+def character_marks(column: pa.Array) -> int:
+    """Return the marks of a column's texts, added up; 0 for a column of anything else.
+
+    Args:
+        column: Shape (n,), of a working type or a dictionary of it.
+    """
+    texts = column.dictionary if isinstance(column, pa.DictionaryArray) else column
+    if not is_text(texts.type) or texts.null_count == len(texts):
+        return 0
+    offsets = np.frombuffer(texts.buffers()[1], np.int64 if pt.is_large_string(texts.type) else np.int32)
+    first, end = offsets[texts.offset], offsets[texts.offset + len(texts)]
+    if first == end:
+        return OTHER
+    characters = np.frombuffer(texts.buffers()[2], np.uint8)[first:end]
+    lower, upper = bool(((characters - ord("a")) < 26).any()), bool(((characters - ord("A")) < 26).any())
+    # Blanks and control characters come first; from 127 on there is one more, and all that is no ASCII.
+    other = int(characters.min()) <= ord(" ") or int(characters.max()) >= 127
+    if not other and pc.min(pc.binary_length(texts)).as_py() <= max(map(len, MISSING)):
+        words = [word for one in MISSING for word in {one, one.upper()}]
+        other = pc.any(pc.is_in(texts, pa.array(words, texts.type))).as_py()
+    return LOWER * lower + UPPER * upper + OTHER * other
+
+
+def may_be_alike(marks: int) -> bool:
+    """Return whether texts of the given marks may differ only in case and blanks, or mean a missing value."""
+    return bool(marks & OTHER) or marks == LOWER | UPPER
 
 
 def spellings_of(columns: Sequence[pa.Array], row_count: int) -> PersonSpellings:

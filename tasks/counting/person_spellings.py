@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.columns.column_types import is_text, spelling_words, working_type
-from core.units.spellings import PersonSpellings, merge_spellings, spellings_of
+from core.units.spellings import PersonSpellings, character_marks, may_be_alike, merge_spellings, spellings_of
 from schemas.errors.base import listed
 from tasks.engine.progress import notify
 from tasks.engine.runs import Run
@@ -27,6 +28,21 @@ class ColumnsReading:
 
     columns: tuple[str, ...]
     store: Store
+
+
+def _mark_characters(given: ColumnsReading, chunk: Chunk, path: Path) -> int:
+    marks = np.zeros(len(given.columns), np.uint8)
+    for batch in read_chunk(chunk, given.columns, plain=given.columns):
+        marks |= np.array([character_marks(column) for column in batch.columns], np.uint8)
+    with path.open("wb") as file:
+        np.save(file, marks)
+    return len(marks)
+
+
+CHARACTERS = FileStep(
+    "characters", make=_mark_characters, reads=lambda _given, chunk: chunk.key, settings=lambda given: given.columns, suffix=".npy"
+)
+"""The marks of the texts of each column of a chunk."""
 
 
 def _count_spellings(given: ColumnsReading, chunk: Chunk, path: Path) -> int:
@@ -77,6 +93,10 @@ def report_spellings(run: Run, source: ChunkedSource, persons: Sequence[str]) ->
     if not any(is_text(working_type(source.columns.field(name).type)) for name in persons):
         return
     given = ColumnsReading(tuple(persons), run.store)
+    # Codes, which most keys are, need not be compared.
+    marked = [np.load(run.store.path(one)) for one in run_for_items(run, CHARACTERS, given, source.chunks)]
+    if not any(map(may_be_alike, np.bitwise_or.reduce(marked, axis=0).tolist())):
+        return
     parts = run_for_items(run, SPELLINGS, given, source.chunks)
     found = _read_spellings(given, merge_on_cluster(run, BUNDLED_SPELLINGS, given, parts, always_merged=SPELLINGS.name))
     if words := spelling_words(found.alike, found.unknown, "about " if found.bits else ""):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.column_types import MISSING
-from core.units.spellings import merge_spellings, spellings_of
+from core.units.spellings import LOWER, OTHER, UPPER, character_marks, may_be_alike, merge_spellings, spellings_of
 from tests.house.replaced import SPELLINGS_MOST_PERSONS
 
 TEXTS = ["a", "A", " a", "b", "B ", "c  d", "c d", "e", "", " ", "N/A", None]
@@ -33,6 +33,27 @@ def test_chunks_add_up_to_a_plain_count(chunks: list[list[tuple[str | None, int 
     ]
     made = merge_spellings(parts)
     assert (made.bits, made.alike, made.unknown) == (0, *found([row for chunk in chunks for row in chunk]))
+
+
+WORDS = st.lists(st.sampled_from([*TEXTS, "P1", "p1", "P-2", "NA", "na", "NaN", ".", "é", "x\x7f", "7", "É"]), max_size=6)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=4), st.sampled_from([pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())]))
+def test_texts_whose_characters_exclude_it_are_not_alike(chunks: list[list[str | None]], kind: pa.DataType) -> None:
+    columns = [pa.array(["a B", *chunk, "C d"], pa.string()).slice(1, len(chunk)) for chunk in chunks]
+    marks = 0
+    for column in columns:
+        marks |= character_marks(column.dictionary_encode() if pa.types.is_dictionary(kind) else column.cast(kind))
+    if not may_be_alike(marks):
+        assert found([(text, 1) for chunk in chunks for text in chunk]) == (0, 0)
+
+
+def test_marks_say_which_characters_occur() -> None:
+    cases = {"p-1": LOWER, "P-1": UPPER, "p-1 ": LOWER | OTHER, "12": 0, "Ab": LOWER | UPPER, "NA": UPPER | OTHER, "": OTHER, "é": OTHER}
+    assert {text: character_marks(pa.array([text, None])) for text in cases} == cases
+    assert [character_marks(pa.array(column)) for column in ([None, None], [1, 2])] == [0, 0]
+    assert [may_be_alike(marks) for marks in (0, LOWER, UPPER, LOWER | UPPER, OTHER)] == [False, False, False, True, True]
+    assert character_marks(pa.array(["A", "b", "C"]).slice(1, 1)) == LOWER
 
 
 def test_of_many_persons_a_sample_is_looked_at_in_which_spellings_stay_together() -> None:
