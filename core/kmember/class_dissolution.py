@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.columns.order import ascending_order
 from core.kmember.classes import Classes, add_to_class, costs_with, remove_from_class, reprice_class
 from core.kmember.growing import grow_classes
 from core.kmember.set_labels import (
@@ -17,7 +18,7 @@ from core.kmember.set_labels import (
     set_label_arrays,
     set_label_price,
 )
-from core.recoding.price_kernels import Numbers, Prices, RankPositions, ascending_order, whole
+from core.recoding.price_kernels import Numbers, Prices, RankPositions, whole
 
 
 @kernel

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.columns.order import ascending_order
 from core.mondrian.halves import is_allowed_cut, keeps_without_disclosure
 from core.mondrian.rows import (  # fmt: skip
     ALL_TIES,
@@ -27,7 +28,6 @@ from core.mondrian.rows import (  # fmt: skip
 )
 from core.mondrian.scores import cheapest_cut, score_of
 from core.privacy.kernels import Demands, kernel
-from core.recoding.price_kernels import ascending_order
 
 STRICT, MEDIAN, RELAXED = range(3)
 

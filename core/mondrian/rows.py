@@ -13,8 +13,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from core.columns.order import ascending_order
 from core.privacy.kernels import kernel
-from core.recoding.price_kernels import RankPositions, ascending_order
+from core.recoding.price_kernels import RankPositions
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.order import ascending_order
 from core.compiling.compiled import compiler
 from core.privacy.holders import HolderBounds, Holders, demand_of_holders, held_by_few_persons, no_holder_bounds
 from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 
 MODULES = (
-    "recoding.price_kernels", "privacy.holders", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves",
+    "columns.order", "recoding.price_kernels", "privacy.holders", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves",
     "mondrian.scores", "mondrian.cuts",
 )  # fmt: skip
 """The modules of the kernels that cut, which call each other."""
@@ -167,10 +168,11 @@ def class_keeps(
             if present[index] != null:
                 ordered[index] = counts[present[index]]
         # The null, if there is one, is a 0 now, which comes first and adds nothing to the tail.
-        ordered.sort()
-        tail = ordered[: max(size - demands.recursive[column, 2] + 1, 0)].sum()
+        order, tail = ascending_order(ordered), np.int64(0)
+        for index in range(size - demands.recursive[column, 2] + 1):
+            tail += ordered[order[index]]
         # Both sides whole: c is a fraction, and a float product could let a class through that is just at the limit.
-        if ordered[size - 1] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
+        if ordered[order[size - 1]] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
             return False
     return is_close(weight, counts, column, demands) and held_by_few_persons(
         person_count, counts, present, size, column, demands.nulls[column], demands.holder_bounds
@@ -187,20 +189,29 @@ def is_close(weight: int, counts: NDArray[np.int64], column: int, demands: Deman
     if equal < 0 and ordered < 0 and hierarchical < 0:
         return True
     values = demands.sizes[column]
-    extra = counts[:values] / weight - demands.source_counts[column, :values]
-    if equal >= 0 and np.abs(extra).sum() / 2 > equal:
+    extra, apart, behind, carried = np.empty(values), 0.0, 0.0, 0.0
+    for value in range(values):
+        extra[value] = counts[value] / weight - demands.source_counts[column, value]
+        apart += abs(extra[value])
+    if equal >= 0 and apart / 2 > equal:
         return False
-    if ordered >= 0 and np.abs(np.cumsum(extra[demands.orders[column, :values]])).sum() / max(values - 1, 1) > ordered:
-        return False
+    if ordered >= 0:
+        for rank in range(values):
+            behind += extra[demands.orders[column, rank]]
+            carried += abs(behind)
+        if carried / max(values - 1, 1) > ordered:
+            return False
     if hierarchical < 0:
         return True
     height, total = demands.heights[column], 0.0
     for level in range(height):
-        spare, wanted = np.zeros(values), np.zeros(values)
+        spare, wanted, moved = np.zeros(values), np.zeros(values), 0.0
         for child in range(values):
             parent = demands.parents[column, level, child]
             spare[parent] += max(extra[child], 0.0)
             wanted[parent] += max(-extra[child], 0.0)
-        total += np.minimum(spare, wanted).sum() * (level + 1) / height
-        extra = spare - wanted
+        for parent in range(values):
+            moved += min(spare[parent], wanted[parent])
+            extra[parent] = spare[parent] - wanted[parent]
+        total += moved * (level + 1) / height
     return bool(total <= hierarchical)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.order import ascending_order
 from core.compiling.compiled import compiler
 from core.privacy.holders import fewest_too_many
 from core.privacy.kernels import Demands, class_keeps
 from core.privacy.refusals import TRIED, has_enough_values, least_values
 
-kernel = compiler("privacy.holders", "privacy.kernels", "privacy.refusals", "privacy.person_refusals")
+kernel = compiler("columns.order", "privacy.holders", "privacy.kernels", "privacy.refusals", "privacy.person_refusals")
 
 Integers = NDArray[np.int64]
 
@@ -68,26 +69,22 @@ def _discloses(
             values += codes[place] != null
         if not values:
             blank += many[entry]
-    there = np.flatnonzero(totals)
+    there, falling = _codes_by_frequency(totals, null)
     if not there.shape[0]:
         # Nobody has a row, so that no half is asked.
         return False
-    # The null is no value that somebody may have, and comes last.
-    falling = there[np.argsort(np.where(there == null, 1, -totals[there]), kind="mergesort")]
-    valued = falling.shape[0] - (1 if null >= 0 and totals[null] > 0 else 0)
-    if not _may_fail(totals, falling[:valued], int(blank), sizes, column, demands, room, present):
+    valued = falling.shape[0]
+    if not _may_fail(totals, falling, int(blank), sizes, column, demands, room, present):
         return False
     positions = np.full(totals.shape[0], -1, np.int64)
-    positions[falling[:valued]] = np.arange(valued)
-    possible, lacked = np.zeros((2, there.shape[0]), np.bool_), np.zeros((2, there.shape[0]), np.bool_)
+    for place in range(valued):
+        positions[falling[place]] = place
     bounded = demands.holder_bounds.columns_bounded[column]
-    if not bounded:
-        lacked[:] = True
+    possible, lacked = np.zeros((2, there.shape[0]), np.bool_), np.full((2, there.shape[0]), not bounded, np.bool_)
     least = least_values(column, demands)
     for place in range(min(valued, TRIED)):
         for mode in range(2 if bounded else 1):
-            keys = _keys(sets, starts, codes, positions, falling[place], null, mode == 0)
-            order = np.argsort(keys, kind="mergesort")
+            order = ascending_order(_keys(sets, starts, codes, positions, falling[place], null, mode == 0))
             for half in range(2):
                 held = _filled(sets, many, order, sizes[half], starts, codes, totals.shape[0])
                 if not (_fails(held, sizes[half], column, demands, room[0], present)
@@ -103,6 +100,31 @@ def _discloses(
                 if has_enough_values(possible, lacked, there, least, null):
                     return False
     return True
+
+
+@kernel
+def _codes_by_frequency(totals: Integers, null: int) -> tuple[Integers, Integers]:
+    """Return the codes that somebody has, ascending, and those of them that are values, most frequent first.
+
+    Args:
+        totals: Shape (codes,), the persons of each value.
+        null: The code of the null, which is no value that somebody may have, or -1.
+    """
+    there, largest, size = np.empty(totals.shape[0], np.int64), np.int64(0), 0
+    for code in range(totals.shape[0]):
+        if totals[code] > 0:
+            there[size] = code
+            largest = max(largest, totals[code])
+            size += 1
+    there, keys, values = there[:size], np.empty(size, np.int64), size
+    for place in range(size):
+        # The null comes last, and is left out.
+        keys[place] = largest if there[place] == null else largest - totals[there[place]]
+        values -= there[place] == null
+    falling, order = np.empty(values, np.int64), ascending_order(keys)
+    for place in range(values):
+        falling[place] = there[order[place]]
+    return there, falling
 
 
 @kernel
@@ -124,8 +146,9 @@ def _may_fail(
         room: Scratch, all 0 before and after.
         present: Scratch.
     """
-    if demands.distances[column].max() >= 0:
-        return True
+    for distance in demands.distances[column]:
+        if distance >= 0:
+            return True
     for half in range(2):
         for code in falling:
             if demands.holder_bounds.columns_bounded[column]:

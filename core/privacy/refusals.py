@@ -24,12 +24,13 @@ from math import ceil, exp
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.order import ascending_order
 from core.compiling.compiled import compiler
 from core.privacy.holders import fewest_too_many
 from core.privacy.kernels import Demands, class_keeps
 from core.privacy.models import SLACK
 
-kernel = compiler("privacy.holders", "privacy.kernels", "privacy.refusals")
+kernel = compiler("columns.order", "privacy.holders", "privacy.kernels", "privacy.refusals")
 TRIED = 8
 """Values that are tried first, besides those that a half could have alone."""
 
@@ -67,12 +68,12 @@ def refusal_discloses(
         present: Likewise, what is in it does not matter.
     """
     values, null, least = codes.shape[0], demands.nulls[column], least_values(column, demands)
-    falling = np.argsort(-np.where(codes == null, totals.sum(), totals), kind="mergesort")
-    possible, lacked = np.zeros((2, values), np.bool_), np.zeros((2, values), np.bool_)
-    failed = False
-    if not demands.holder_bounds.columns_bounded[column]:
-        # Somebody with one value lacks all others.
-        lacked[:] = True
+    keys, every = np.empty(values, np.int64), totals.sum()
+    for place in range(values):
+        keys[place] = 0 if codes[place] == null else every - totals[place]
+    falling, failed, possible = ascending_order(keys), False, np.zeros((2, values), np.bool_)
+    # Without bounds on persons, somebody with one value lacks all others.
+    lacked = np.full((2, values), not demands.holder_bounds.columns_bounded[column], np.bool_)
     for place in range(values):
         if place > TRIED and totals[falling[place]] < sizes.min():
             break
