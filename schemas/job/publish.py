@@ -78,7 +78,7 @@ class ColumnPublication(FrozenModel):
 
     @property
     def nulls_text(self) -> str:
-        """How many values are null, as a clause; empty where that is not stated. How many were null before is nobody's business."""
+        """Return how many values are null as a clause, not of what; empty where that is not stated."""
         if self.null is None:
             return ""
         share = "less than 0.1%" if 0 < self.null < SMALLEST_SHARE else f"{self.null:.1%}"

@@ -66,6 +66,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
             levels=levels,
             passthrough=reported_columns(given.tables[table].table.run.passthrough, counted.passed[table], k),
             passthrough_together=counted.together.get(table),
+            sensitive_together=counted.sensitive_together.get(table),
         )
     return found
 
@@ -152,6 +153,24 @@ def _untreated_faults(manifest: TablesManifest, found: TablesRecount, k: int) ->
 
 
 def together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
+    """Return a fault if a manifest does not say truly who stands out by untreated or sensitive columns."""
+    return _untreated_together_faults(manifest, found) + _sensitive_together_faults(manifest, found)
+
+
+def _sensitive_together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
+    """Return a fault if a manifest does not say truly who stands out by sensitive columns together.
+
+    Versions that did not count them say nothing of any table.
+    """
+    said = {name: table.sensitive_together for name, table in manifest.tables.items() if table.sensitive_together}
+    if not said and manifest.sensitive_together is None:
+        return []
+    if (said, manifest.sensitive_together) == (dict(found.sensitive_together), found.persons_sensitive_together):
+        return []
+    return [f"the manifest does not say truly how many stand out by the {KINDS['sensitive']} together"]
+
+
+def _untreated_together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
     """Return a fault if a manifest does not say truly who stands out by untreated columns together."""
     said = {name: table.passthrough_together for name, table in manifest.tables.items() if table.passthrough_together}
     agree = (said, manifest.passthrough_together) == (dict(found.together), found.persons_together)
