@@ -184,7 +184,7 @@ def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, s
 
 
 def exposure_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield rows on population risk, classes of one sensitive value, and nulls of columns with ``publish``."""
+    """Yield rows on population risk, classes of one value, and nulls of columns with ``publish``."""
     for sentence in population_sentences(manifest.population):
         yield "population", sentence
     for name, one in manifest.one_value.items():

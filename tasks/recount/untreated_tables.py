@@ -123,7 +123,10 @@ def _together(
     k: int,
     known_rows: int | None,
 ) -> TogetherOfTables:
-    """Count who stands out by columns together, of each table and of all; arguments as ``count_untreated``."""
+    """Count who stands out by columns together, of each table and of all.
+
+    Arguments as for ``count_untreated``.
+    """
     unit = tables[tree.unit]
     together = {name: list(map(quote, names)) for name, names in columns.items() if names}
     if not together:

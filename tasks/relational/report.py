@@ -157,7 +157,7 @@ def _untreated_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def _together_sentences(counted_in: ReleasedTable | TablesManifest, k: int, *, without_untreated: bool = False) -> list[str]:
-    """Return sentences on who stands out by the untreated columns of a table or release, and by the sensitive ones."""
+    """Return sentences on who stands out by untreated columns and by sensitive ones."""
     untreated, sensitive = None if without_untreated else counted_in.passthrough_together, counted_in.sensitive_together
     return [*([untreated.sentence("insensitive", k)] if untreated else []), *([sensitive.sentence("sensitive", k)] if sensitive else [])]
 
