@@ -67,7 +67,10 @@ def with_key_fingerprints(job: Job, source: ChunkedSource) -> ChunkedSource:
 
 
 def lacks_vault(source: ChunkedSource) -> bool:
-    """Return whether a vault of the job is not made yet: a run makes it, and the release's id follows from its own."""
+    """Return whether a vault of the job does not exist yet.
+
+    A run makes it, and the release's id follows from that of the vault.
+    """
     return MISSING in source.keys.values()
 
 
