@@ -28,7 +28,7 @@ from schemas.relational.tables_job import jobs_json_schema
 from schemas.release.figures import Together
 from schemas.release.increments import Increment, Joined, Overlap, PersonsOverlap
 from schemas.release.manifest import Manifest
-from schemas.release.terms import LatticeFigures, QidTerms, Terms
+from schemas.release.terms import Band, LatticeFigures, QidTerms, Terms
 
 Schema = Mapping[str, Any]
 BOUNDS = {"minimum": "{} or more", "maximum": "{} or less", "exclusiveMinimum": "more than {}", "minItems": "{} at least", "pattern": ""}
@@ -250,6 +250,7 @@ def manifest_page() -> str:
         Terms,
         QidTerms,
         LatticeFigures,
+        Band,
         Increment,
         Overlap,
         Joined,

@@ -17,7 +17,7 @@ from core.recount.risk import population_risk_of_files, unmasked_class_sizes
 from core.recount.together import TogetherCount, combination_claims
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication
+from schemas.job.publish import ColumnPublication, publications_agree
 from schemas.release.claimed_levels import RANGED, endpoints_of
 from schemas.release.figures import Kind
 from schemas.release.manifest import Manifest, pseudonym_sentence, published_payload, published_qids
@@ -215,7 +215,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
     if manifest.endpoints != endpoints_of(job, ranged, manifest.node, recount.fully_suppressed_columns):
         faults.append("the manifest does not say truly where ranges end")
-    if recount.published and manifest.published != dict(recount.published):
+    if recount.published and not publications_agree(manifest.published, recount.published):
         faults.append("the manifest does not say truly what columns lost that are published otherwise than they are")
     if manifest.pseudonyms != pseudonym_sentence(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")

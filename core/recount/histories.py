@@ -67,6 +67,8 @@ class TablesRecount:
             persons alone with one of theirs.
         together: Who stands out by the untreated columns of a table together, by table.
         persons_together: Who stands out by those of all tables together; None where there are none, or they were not counted.
+        sensitive_together: The same of the sensitive columns of a table, and ``persons_sensitive_together`` of all tables.
+        persons_sensitive_together: See ``sensitive_together``.
     """
 
     persons: int
@@ -80,6 +82,8 @@ class TablesRecount:
     passed: Mapping[str, Mapping[str, tuple[int, int, int, int]]] = field(default_factory=dict)
     together: Mapping[str, Together] = field(default_factory=dict)
     persons_together: Together | None = None
+    sensitive_together: Mapping[str, Together] = field(default_factory=dict)
+    persons_sensitive_together: Together | None = None
 
 
 def row_text(table: ReadTable, alias: str) -> str:

@@ -19,6 +19,8 @@ from tasks.planning.plan import Plan
 from tasks.report.terms import UnitWording
 
 MOST_SPELT = 10**15
+NO_ID = "has no id yet: a run makes the vault, and the id follows from it"
+"""What is said of a release whose job names a vault that does not exist."""
 SHARE_TO_NAME = 0.05
 """Share of the records in small classes that a column must account for to be called a driver."""
 
@@ -26,7 +28,7 @@ SHARE_TO_NAME = 0.05
 def plan_summary(plan: Plan) -> RenderableType:
     """Return a plan as two tables, with a sentence about the columns that cause the risk."""
     table = fact_table()
-    table.add_row("release", plan.release + (" (published already: a run would do nothing)" if plan.exists else ""))
+    table.add_row("release", (plan.release or NO_ID) + (" (published already: a run would do nothing)" if plan.exists else ""))
     table.add_row(
         "records", f"{plan.records:,} in {counted(plan.files, 'file')}, {counted(plan.chunks, 'chunk')}, {plan.source_bytes / 1e6:,.1f} MB"
     )

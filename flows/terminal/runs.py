@@ -184,11 +184,14 @@ def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, s
 
 
 def exposure_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield the rows about population risk, and about classes with only one sensitive value."""
+    """Yield rows on population risk, classes of one value, and nulls of columns with ``publish``."""
     for sentence in population_sentences(manifest.population):
         yield "population", sentence
     for name, one in manifest.one_value.items():
         yield "one value", f"'{name}' in {one.classes:,} classes ({one.share:.1%})"
+    for name, column in manifest.published.items():
+        if column.null:
+            yield "null", f"'{name}': {column.nulls_text}"
 
 
 def _masked(manifest: Manifest) -> str:

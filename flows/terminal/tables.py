@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from flows.terminal.plans import NO_ID
 from flows.terminal.runs import names_by_words, untreated_columns_sentence
 from schemas.errors.base import counted, listed
 from schemas.relational.manifest import TablesManifest
@@ -69,7 +70,7 @@ def coarse_tables_advice(losses: Mapping[str, float], method: str, bounds: Mappi
 
 def plan_lines(plan: TablesPlan) -> str:
     """Return the plan of a job of several tables as lines of text."""
-    head = f"Release {plan.release}{', published already' if plan.exists else ''}."
+    head = f"Release {plan.release}{', published already' if plan.exists else ''}." if plan.release else f"The release {NO_ID}."
     lines = [head, f"The unit is '{plan.unit}': {counted(plan.persons, 'person')}, of whom {plan.most_suppressed:,} may be left out."]
     for name, table in plan.tables.items():
         hangs = f", hangs from '{table.hangs_from}'" if table.hangs_from else ""

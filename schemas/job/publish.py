@@ -18,6 +18,8 @@ EXACT: Word = "exact"
 SHARED: Word = "shared"
 OTHER = "other"
 """What rare texts become, unless k people have this text."""
+SMALLEST_SHARE = 0.001
+"""The smallest share that one decimal of a percentage shows."""
 
 
 class Publishing(StrictModel):
@@ -65,11 +67,33 @@ class ColumnPublication(FrozenModel):
         changed: Share of the released records whose value stands for others too: a place of the grid, ``other``, an end, a mean.
         error: Mean absolute error where values lie evenly between those that are published, 0 in the outermost steps; null where there is
             none, or it would tell of the greatest or least values.
+        null: Share of the released records whose value is null, in the source already or because too few people have it; null itself
+            where an earlier version did not count it.
     """
 
     publish: Any
     changed: float
     error: float | None
+    null: float | None = None
+
+    @property
+    def nulls_text(self) -> str:
+        """Return how many values are null as a clause, not of what; empty where that is not stated."""
+        if self.null is None:
+            return ""
+        share = "less than 0.1%" if 0 < self.null < SMALLEST_SHARE else f"{self.null:.1%}"
+        why = ", those of the source and those that too few people have counted together" if counts_people(self.publish) else ""
+        return f"{share} of its values are null{why}"
+
+
+def publications_agree(said: Mapping[Any, ColumnPublication], found: Mapping[Any, ColumnPublication]) -> bool:
+    """Return whether the stated figures of columns are the given ones.
+
+    Earlier versions state of no column how many of its values are null. A manifest states it of all columns or of none.
+    """
+    if all(one.null is None for one in said.values()):
+        found = {name: one.model_copy(update={"null": None}) for name, one in found.items()}
+    return dict(said) == dict(found)
 
 
 def publish_entry(value: object) -> object:

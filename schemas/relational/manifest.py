@@ -51,6 +51,7 @@ class ReleasedTable(FrozenModel):
         levels: Level by quasi-identifier; null where rows have labels of several levels.
         passthrough: What was found of each column that is published as it is; null where a version made it that did not look.
         passthrough_together: Who stands out by the untreated columns of the table together; null where it has none.
+        sensitive_together: The same of its sensitive columns.
     """
 
     records: int | None
@@ -61,6 +62,7 @@ class ReleasedTable(FrozenModel):
     levels: dict[str, int | None]
     passthrough: dict[str, PassedColumnOfPersons] | None = None
     passthrough_together: Together | None = None
+    sensitive_together: Together | None = None
 
     @property
     def stated_records(self) -> int:
@@ -112,6 +114,7 @@ class TablesManifest(FrozenModel):
         joined: What releases with the same pseudonyms reveal together; None where none was looked for.
         published: How columns are published that say so and what that lost, by table and column.
         passthrough_together: Who stands out by the untreated columns of all tables together; null where there are none.
+        sensitive_together: The same of the sensitive columns; null too where an earlier version did not count them.
         attacks: What attacks by joins came to, and ``attacked`` what they were played with; null where the job turned them off.
         attacked: See ``attacks``.
         files: The data files.
@@ -153,6 +156,7 @@ class TablesManifest(FrozenModel):
     joined: tuple[Joined, ...] | None = None
     published: dict[str, dict[str, ColumnPublication]] = Field(default_factory=dict)
     passthrough_together: Together | None = None
+    sensitive_together: Together | None = None
     attacks: tuple[AttackFigures, ...] = ()
     attacked: AttackBasis | None = None
     policy: str | None = None

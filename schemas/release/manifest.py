@@ -126,7 +126,8 @@ class Manifest(FrozenModel):
         evolved: By column that files of the source write differently, what was made of it.
         remainder: What became of the records that fail at ``node``, with rounds or ``treatment: cell``; else null: they are suppressed.
         persons: Of jobs that name them; null where every record counts as a person of its own.
-        person_sizes: Classes of the data files by persons, as recounted, without that of masked records; empty where none are named.
+        person_sizes: Classes of the data files by persons, as recounted, without that of masked records; ``records`` of a band counts
+            persons too. Empty where none are named.
         repeats: Identifiers whose values repeat although the job names no person, so that classes of k records may be of fewer than k
             persons and no maximum risk is claimed; empty where none does, persons are named, or the job says that every record is one.
         linked: What pseudonyms show that link records, by column; null where it was not counted yet.

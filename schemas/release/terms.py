@@ -19,9 +19,13 @@ NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
 
 
 class Band(FrozenModel):
-    """Number of classes of ``least`` to ``most`` records, and of their records.
+    """Classes of similar size, in the unit of k.
 
-    ``most`` is None in the last band. Where persons are named, all of these are persons, who count once in each of their classes.
+    Attributes:
+        least: Records of such a class at least, or persons where the job names them.
+        most: Records or persons at most; None in the last band.
+        classes: How many classes there are.
+        records: Their records, or their persons, who count once in each of their classes. The name is older than the counting of persons.
     """
 
     least: int

@@ -313,8 +313,10 @@ def published_numbers(front: OpenSource, proposal: Proposal, k: int) -> pa.Array
 
 def _shared(front: OpenSource, values: pa.Array, owners: Integers, k: int) -> pa.Array:
     """Return values as they are published, rare ones as one; ``owners`` numbers whose each is, shape (n,)."""
-    make_value_table(front.connection, [([values], owners.astype(np.uint64))], 1)
-    make_number_table(front.connection, [(owners.astype(np.uint64), [pa.array(owners)])], [pa.int64()])
+    # As a digest 0 is that of nobody, so that the first person would have no value.
+    persons = owners.astype(np.uint64) + np.uint64(1)
+    make_value_table(front.connection, [([values], persons)], 1)
+    make_number_table(front.connection, [(persons, [pa.array(owners)])], [pa.int64()])
     counted = count_values(front.connection, 0, values.type, k, SHARED, count_persons=True)
     return published_values(counted, SHARED, k).apply(values)
 

@@ -40,7 +40,7 @@ from tasks.source.locations import find_names
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
-from tasks.writing.pseudonyms import prefect_stores_secrets, with_key_fingerprints
+from tasks.writing.pseudonyms import lacks_vault, prefect_stores_secrets, with_key_fingerprints
 
 
 class Uniqueness(NamedTuple):
@@ -101,7 +101,7 @@ class Plan(FrozenModel):
     """The plan of a run.
 
     Attributes:
-        release: The id that the release would have.
+        release: The id that the release would have; null where a run makes the vault that the id follows from.
         exists: Whether it is published already.
         method: Name of the algorithm, and its ``aim``: what it makes as small as can be, or how it works.
         files: Number of files, and ``chunks`` they are cut into.
@@ -132,7 +132,7 @@ class Plan(FrozenModel):
 
     model_config = ConfigDict(serialize_by_alias=True)
 
-    release: str
+    release: str | None
     exists: bool
     method: str
     aim: str
@@ -212,7 +212,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
         if not quick:
             note_spellings_of_persons(run, source)
         return Plan(
-            release=release,
+            release=None if lacks_vault(source) else release,
             exists=job_target(job).is_published(release),
             method=job.method.name,
             aim=aim_of(job),

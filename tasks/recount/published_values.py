@@ -152,7 +152,7 @@ def _worked_out(
 
 
 def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.DataType) -> ColumnPublication:
-    """Return the change and error of a column's publication, from published values alone."""
+    """Return what a column's publication changed and lost, from published values alone."""
     records, values = sum(present.values()), sum(count for value, count in present.items() if value is not None)
     error_of = {value: error for value, error in zip(made.published, made.error, strict=True) if value is not None}
     standing = {value for value, changed in zip(made.published, made.changed, strict=True) if changed and value is not None}
@@ -167,7 +167,9 @@ def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.D
         told = False
     lost = sum(error_of.get(value, 0.0) * count for value, count in present.items())
     error = round(lost / values, DIGITS) if told and values else 0.0 if told else None
-    return ColumnPublication(publish=canonical_way(way), changed=round(share, DIGITS), error=error)
+    # Nulls of the source and values that became null are one figure, so that none of the two follows.
+    null = round(present[None] / records, DIGITS) if records else 0.0
+    return ColumnPublication(publish=canonical_way(way), changed=round(share, DIGITS), error=error, null=null)
 
 
 def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: str, people: PeopleFiles | None) -> list[str]:

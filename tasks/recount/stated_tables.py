@@ -27,7 +27,7 @@ NO_JOB = (
     "Hidden values, the form of pseudonyms, bounds of rows and limits of suppression were not looked at."
 )
 NO_PUBLICATIONS = "How many people have each value of a column that says publish was not counted."
-NO_ROLES = "Who stands out by the untreated columns together was not counted: the manifest does not state which columns are sensitive."
+NO_ROLES = "Who stands out by untreated or sensitive columns together was not counted: the manifest does not state which are sensitive."
 MODELS = {"l": "l-diversity", "t": "t-closeness"}
 
 
@@ -127,4 +127,4 @@ def _uncounted(manifest: TablesManifest) -> list[str]:
         for table, columns in by_table.items() if isinstance(by_table, Mapping) else ():
             told += [f"{model} of '{column}' of '{table}' was not counted: that takes the job." for column in columns]
     told += [NO_PUBLICATIONS] if manifest.published else []
-    return [*told, *([NO_ROLES] if manifest.passthrough_together else [])]
+    return [*told, *([NO_ROLES] if manifest.passthrough_together or manifest.sensitive_together else [])]

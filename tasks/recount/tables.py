@@ -178,7 +178,8 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
     if faults := [*faults, *wrong]:
         raise VerificationError(release_name, faults)
     found = replace(found, penalties=penalties, published={name: one for name, one in figures.items() if one})
-    return replace(found, passed=told.columns, together=told.tables, persons_together=told.persons)
+    found = replace(found, sensitive_together=told.sensitive.tables, persons_sensitive_together=told.sensitive.persons)
+    return replace(found, passed=told.columns, together=told.insensitive.tables, persons_together=told.insensitive.persons)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import duckdb
 
-from core.recount.histories import ReadTable, items_sql, row_texts_sql
+from core.recount.histories import ReadTable, items_sql, row_text_table, row_texts_sql
 from core.recount.together import TogetherCount, person_combination_counts_sql
 from core.recount.untreated_tables import (
     choice_persons_sql,
@@ -34,45 +34,62 @@ class UntreatedTables:
 
     Attributes:
         passed: Those that are published as they are.
-        together: Those that are not sensitive, whose values are counted together.
+        insensitive: Those that are not sensitive, whose values are counted together.
+        sensitive: The sensitive ones, whose values are counted together.
     """
 
     passed: Mapping[str, Sequence[str]]
-    together: Mapping[str, Sequence[str]]
+    insensitive: Mapping[str, Sequence[str]]
+    sensitive: Mapping[str, Sequence[str]]
 
     @classmethod
     def of_job(cls, job: TablesJob, columns: Mapping[str, Sequence[str]]) -> UntreatedTables:
         """Return the untreated columns of a job's tables; ``columns`` are those of the files."""
-        passed, together = {}, {}
+        passed, insensitive, sensitive = {}, {}, {}
         for name, table in job.tables.items():
             linking = {*table.key, *(column for referred in table.referring.values() for column in referred)}
             known = linking | {qid.name for qid in table.columns.quasi_identifiers}
             others = [column for column in columns[name] if column not in known]
             passed[name] = [column for column in others if column not in table.columns.ways]
-            together[name] = [column for column in others if column not in table.columns.sensitive]
-        return cls(passed, together)
+            insensitive[name] = [column for column in others if column not in table.columns.sensitive]
+            sensitive[name] = [column for column in others if column in table.columns.sensitive]
+        return cls(passed, insensitive, sensitive)
 
     def carried(self, read: ReadTable, *, is_unit: bool) -> ReadTable:
         """Return a table with the columns that must be known beside the person of each row."""
-        names = dict.fromkeys(map(quote, (*self.passed.get(read.name, ()), *self.together.get(read.name, ()))))
+        together = (*self.insensitive.get(read.name, ()), *self.sensitive.get(read.name, ()))
+        names = dict.fromkeys(map(quote, (*self.passed.get(read.name, ()), *together)))
         # Who knows what a row publishes may know labels too, and those of its person.
-        labels = read.qids if self.together.get(read.name) or (is_unit and any(self.together.values())) else ()
+        labels = read.qids if together or (is_unit and any((*self.insensitive.values(), *self.sensitive.values()))) else ()
         return replace(read, sensitive=tuple(dict.fromkeys([*read.sensitive, *names, *labels])))
 
 
 @dataclass(frozen=True)
-class UntreatedCounts:
-    """What was counted of untreated columns.
+class TogetherOfTables:
+    """Who stands out by columns of one kind together.
 
     Attributes:
-        columns: Of each column, by table.
-        tables: Who stands out by the columns of a table together, by table that has any.
-        persons: Who stands out by those of all tables together; None where there are none.
+        tables: By those of a table, for each table that has any.
+        persons: By those of all tables; None where there are none.
+    """
+
+    tables: Mapping[str, Together] = field(default_factory=dict)
+    persons: Together | None = None
+
+
+@dataclass(frozen=True)
+class UntreatedCounts:
+    """What was counted of the columns beside the quasi-identifiers.
+
+    Attributes:
+        columns: Of each untreated column, by table.
+        insensitive: Who stands out by the columns that are not sensitive, and ``sensitive`` by those that are.
+        sensitive: See ``insensitive``.
     """
 
     columns: Mapping[str, Mapping[str, Counts]]
-    tables: Mapping[str, Together]
-    persons: Together | None
+    insensitive: TogetherOfTables
+    sensitive: TogetherOfTables
 
 
 def count_untreated(
@@ -93,11 +110,27 @@ def count_untreated(
         k: What a history must reach.
         known_rows: Rows of each table that an intruder knows; None for all.
     """
-    unit = tables[tree.unit]
     columns = {name: column_counts(connection, tables[name], names) for name, names in untreated.passed.items()}
-    together = {name: list(map(quote, names)) for name, names in untreated.together.items() if names}
+    kinds = (_together(connection, tables, names, tree, k, known_rows) for names in (untreated.insensitive, untreated.sensitive))
+    return UntreatedCounts(columns, *kinds)
+
+
+def _together(
+    connection: duckdb.DuckDBPyConnection,
+    tables: Mapping[str, ReadTable],
+    columns: Mapping[str, Sequence[str]],
+    tree: TableTree,
+    k: int,
+    known_rows: int | None,
+) -> TogetherOfTables:
+    """Count who stands out by columns together, of each table and of all.
+
+    Arguments as for ``count_untreated``.
+    """
+    unit = tables[tree.unit]
+    together = {name: list(map(quote, names)) for name, names in columns.items() if names}
     if not together:
-        return UntreatedCounts(columns, {}, None)
+        return TogetherOfTables()
     [(persons,)] = connection.execute(f"SELECT count(*) FROM {unit.relation}").fetchall()
     of_tables = {}
     for name, names in together.items():
@@ -110,7 +143,7 @@ def count_untreated(
     labelled = {name: renamed_table(read, "all", [*read.qids, *together.get(name, ())]) for name, read in tables.items()}
     unique, below = _persons_by_rows(connection, alone, unit, k, known_rows)
     _, with_classes = _persons_by_rows(connection, labelled, unit, k, known_rows)
-    return UntreatedCounts(columns, of_tables, Together.from_counts((unique, below, with_classes), k, "person", persons))
+    return TogetherOfTables(of_tables, Together.from_counts((unique, below, with_classes), k, "person", persons))
 
 
 def column_counts(connection: duckdb.DuckDBPyConnection, table: ReadTable, names: Collection[str]) -> dict[str, Counts]:
@@ -146,4 +179,6 @@ def _persons_by_rows(
             connection.execute(items_sql(first, children))
         statement = choice_persons_sql(first, len(children), known_rows, k)
     [(unique, below)] = connection.execute(statement).fetchall()
+    for read in tables.values():
+        connection.execute(f"DROP TABLE {row_text_table(read)}")
     return int(unique), int(below)

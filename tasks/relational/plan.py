@@ -20,6 +20,7 @@ from tasks.relational.making.profiles import HistoryTables, align_rows
 from tasks.relational.making.reading import encode_rows, open_tables, read_tables
 from tasks.relational.making.untreated import measure_untreated_tables
 from tasks.relational.publication import tables_release_id
+from tasks.writing.pseudonyms import lacks_vault
 
 
 class PlannedTable(FrozenModel):
@@ -48,7 +49,8 @@ class TablesPlan(FrozenModel):
     """The plan of a run of several tables.
 
     Attributes:
-        release: The id that the release would have, and whether it ``exists``.
+        release: The id that the release would have; null where a run makes the vault that the id follows from.
+        exists: Whether the release is published already.
         exists: See ``release``.
         unit: The table with a row for each person, and how many ``persons`` it has.
         persons: See ``unit``.
@@ -64,7 +66,7 @@ class TablesPlan(FrozenModel):
         pseudonyms: What the unit's key would be published as, in words, where its pseudonyms are those of other releases too.
     """
 
-    release: str
+    release: str | None
     exists: bool
     unit: str
     persons: int
@@ -123,7 +125,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
             for name, table in histories.tables.items()
         }
         return TablesPlan(
-            release=release,
+            release=None if lacks_vault(sources[tree.unit].source) else release,
             exists=job_target(run.job).is_published(release),
             unit=tree.unit,
             persons=histories.persons,

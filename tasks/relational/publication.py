@@ -208,6 +208,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         pseudonyms=unit_key_words(job),
         published={name: dict(columns) for name, columns in counted.published.items()},
         passthrough_together=counted.persons_together,
+        sensitive_together=counted.persons_sensitive_together,
         optimal=NOT_FOR_NODES if job.is_local else "certified",
         search={} if job.is_local else {"nodes": outcome.nodes},
         files=tuple(staged),

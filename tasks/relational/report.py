@@ -66,6 +66,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         "tables": {name: table.model_dump() for name, table in manifest.tables.items()},
         "loss": manifest.loss.model_dump(),
         "passthrough_together": manifest.passthrough_together and manifest.passthrough_together.model_dump(),
+        "sensitive_together": manifest.sensitive_together and manifest.sensitive_together.model_dump(),
         "published": {
             table: {name: one.model_dump(mode="json") for name, one in columns.items()} for table, columns in manifest.published.items()
         },
@@ -149,10 +150,16 @@ def _untreated_sentences(manifest: TablesManifest) -> list[str]:
                 f"{counted(column.unique_records, 'record')} and {reported_sentence(column.unique_persons, k)} persons alone with theirs."
             )
         told += [f"Warning of '{table}': {sentence}" for sentence in passthrough_warnings(one.passthrough or {})]
-        if one.passthrough_together:
-            told.append(f"'{table}': {one.passthrough_together.sentence('insensitive', k)}")
-    whole = manifest.passthrough_together
-    return [*told, *([f"All tables: {whole.sentence('insensitive', k)}"] if whole and not whole.below_k else [])]
+        told += [f"'{table}': {sentence}" for sentence in _together_sentences(one, k)]
+    # Who stands out by untreated columns of all tables is warned of, and not said again.
+    warned = manifest.passthrough_together is not None and bool(manifest.passthrough_together.below_k)
+    return [*told, *(f"All tables: {sentence}" for sentence in _together_sentences(manifest, k, without_untreated=warned))]
+
+
+def _together_sentences(counted_in: ReleasedTable | TablesManifest, k: int, *, without_untreated: bool = False) -> list[str]:
+    """Return sentences on who stands out by untreated columns and by sensitive ones."""
+    untreated, sensitive = None if without_untreated else counted_in.passthrough_together, counted_in.sensitive_together
+    return [*([untreated.sentence("insensitive", k)] if untreated else []), *([sensitive.sentence("sensitive", k)] if sensitive else [])]
 
 
 def _orphans_text(orphans: int | None, k: int) -> str:
@@ -177,7 +184,8 @@ def _rows_sentence(name: str, table: ReleasedTable, k: int) -> str:
 def _published_sentence(table: str, name: str, one: ColumnPublication, k: int) -> str:
     error = "" if one.error is None else f", with a mean absolute error of {one.error:,g}"
     way = treatment_sentence(one.publish, k)
-    return f"'{name}' of '{table}' is published {way}. {one.changed:.1%} of its values stand for others too{error}."
+    nulls = f" {one.nulls_text}." if one.nulls_text else ""
+    return f"'{name}' of '{table}' is published {way}. {one.changed:.1%} of its values stand for others too{error}.{nulls}"
 
 
 def _key_sentences(manifest: TablesManifest) -> list[str]:

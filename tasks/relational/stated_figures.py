@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
 from core.recount.histories import TablesRecount
-from schemas.job.publish import canonical_way
+from schemas.job.publish import ColumnPublication, canonical_way, publications_agree
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import most_rows_of, table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
@@ -66,6 +66,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
             levels=levels,
             passthrough=reported_columns(given.tables[table].table.run.passthrough, counted.passed[table], k),
             passthrough_together=counted.together.get(table),
+            sensitive_together=counted.sensitive_together.get(table),
         )
     return found
 
@@ -152,6 +153,24 @@ def _untreated_faults(manifest: TablesManifest, found: TablesRecount, k: int) ->
 
 
 def together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
+    """Return a fault if a manifest does not say truly who stands out by untreated or sensitive columns."""
+    return _untreated_together_faults(manifest, found) + _sensitive_together_faults(manifest, found)
+
+
+def _sensitive_together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
+    """Return a fault if a manifest does not say truly who stands out by sensitive columns together.
+
+    Versions that did not count them say nothing of any table.
+    """
+    said = {name: table.sensitive_together for name, table in manifest.tables.items() if table.sensitive_together}
+    if not said and manifest.sensitive_together is None:
+        return []
+    if (said, manifest.sensitive_together) == (dict(found.sensitive_together), found.persons_sensitive_together):
+        return []
+    return [f"the manifest does not say truly how many stand out by the {KINDS['sensitive']} together"]
+
+
+def _untreated_together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
     """Return a fault if a manifest does not say truly who stands out by untreated columns together."""
     said = {name: table.passthrough_together for name, table in manifest.tables.items() if table.passthrough_together}
     agree = (said, manifest.passthrough_together) == (dict(found.together), found.persons_together)
@@ -223,9 +242,14 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
         faults.append("the manifest's loss is not that of the labels in the files")
     counted_there = sources_were_read or bool(found.published)
-    if counted_there and {name: dict(columns) for name, columns in found.published.items()} != manifest.published:
+    if counted_there and not publications_agree(_by_table_and_column(manifest.published), _by_table_and_column(found.published)):
         faults.append("the manifest's figures of published columns are not those of the files")
     return faults + together_faults(manifest, found) + promise_faults(manifest, job)
+
+
+def _by_table_and_column(published: Mapping[str, Mapping[str, ColumnPublication]]) -> dict[tuple[str, str], ColumnPublication]:
+    """Return the figures of all tables' columns by table and column."""
+    return {(table, name): one for table, columns in published.items() for name, one in columns.items()}
 
 
 def _withheld_faults(

@@ -125,18 +125,26 @@ def verify_tables(
     faults += _file_faults(release, manifest) + _signature_faults(release, manifest, key)
     wrong, reported = tables_report_faults(release, manifest) if report else ([], [])
     faults += wrong
-    on_trust = () if kept_seal or key else tuple(name for name in ON_TRUST if getattr(manifest, name))
-    if any(table.passthrough for table in manifest.tables.values()) and not (kept_seal or key):
-        on_trust += (LOOKS,)
     if job is None:
         found = _verified_by_manifest(manifest, release, faults)
-        return found._replace(notes=(*found.notes, *reported), on_trust=on_trust)
+        return found._replace(notes=(*found.notes, *reported), on_trust=() if kept_seal or key else _on_trust(found))
     note = other_tables_job_note(job, manifest)
     try:
         found = _verified_by_job(job, manifest, release, faults)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", error.faults, note) from None
-    return found._replace(notes=(*found.notes, *reported, *([note] if note else [])), on_trust=on_trust)
+    notes = (*found.notes, *reported, *([note] if note else []))
+    return found._replace(notes=notes, on_trust=() if kept_seal or key else _on_trust(found))
+
+
+def _on_trust(found: VerifiedTables) -> tuple[str, ...]:
+    """Return the fields of a manifest that nothing at hand tells, where neither key nor seal does."""
+    manifest = found.manifest
+    looks = any(table.passthrough for table in manifest.tables.values())
+    # What columns lost by their publication is recounted where the sources are at hand.
+    uncounted = bool(manifest.published) and not (found.recount and found.recount.published)
+    named = tuple(name for name in ON_TRUST if getattr(manifest, name))
+    return (*named, *((LOOKS,) if looks else ()), *(("published",) if uncounted else ()))
 
 
 def _verified_by_job(job: TablesJob, manifest: TablesManifest, release: Path, faults: Sequence[str]) -> VerifiedTables:

@@ -130,6 +130,7 @@ def _columns(first: Report, second: Report) -> list[Compared]:
     for name, changed in first.published.items():
         after = second.published.get(name)
         rows.append(_shares(f"{name}: values changed", changed.changed, after.changed if after else None))
+        rows.append(_shares(f"{name}: values null", changed.null, after.null if after else None))
     return rows
 
 

@@ -192,6 +192,7 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
     elif manifest.persons is not None:
         # Persons of classes of the source as it is are not counted.
         told += ["source_sizes", "risk.before"]
+    told += ["published"] if manifest.published and not recount.published else []
     told += [] if is_its_job else ["asked", "hierarchies", "node"]
     told += TOGETHER if manifest.persons is not None and not recount.together else []
     told += ["persons"] if manifest.persons is not None and recount.persons is None else []

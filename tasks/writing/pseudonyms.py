@@ -66,6 +66,14 @@ def with_key_fingerprints(job: Job, source: ChunkedSource) -> ChunkedSource:
     return source.model_copy(update={"keys": key_fingerprints(job)}) if job.columns.pseudonyms else source
 
 
+def lacks_vault(source: ChunkedSource) -> bool:
+    """Return whether a vault of the job does not exist yet.
+
+    A run makes it, and the release's id follows from that of the vault.
+    """
+    return MISSING in source.keys.values()
+
+
 def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
     """Give tokens in vaults to values without one; return the source with vault ids; raise for bad keys."""
     if not job.columns.pseudonyms:

@@ -32,6 +32,7 @@ from core.recount.people import PersonCount, records_of_k
 from core.recount.shares import ShareClasses, merge_share_counts
 from core.recount.together import TogetherCount
 from schemas.job.job import Job
+from schemas.job.publish import ColumnPublication
 from schemas.release.figures import Remainder, Round
 from schemas.release.manifest import Manifest
 from tests.jobs import JOB, PAYLOAD, QIDS, job_of
@@ -208,6 +209,24 @@ def test_what_columns_tell_together_is_held_against_the_files_in_the_unit_that_w
     assert manifest_faults(job(), manifest(passthrough_together=said), found) == []
     [fault] = manifest_faults(job(), manifest(passthrough_together=said | {"below_k": 8}), found)
     assert "untreated columns together" in fault
+
+
+def test_figures_of_published_columns_are_those_of_the_files_and_of_earlier_versions_without_nulls() -> None:
+    figures = {"publish": "shared", "changed": 0.25, "error": None, "null": 0.5}
+    columns = {"income": figures, "rent": figures | {"null": 0.0}}
+    found = replace(recount(), published={name: ColumnPublication.model_validate(one) for name, one in columns.items()})
+
+    def faults(**wrong: Any) -> list[str]:
+        return manifest_faults(job(), manifest(published=columns | {"income": figures | wrong}), found)
+
+    assert faults() == []
+    older = {name: {key: one[key] for key in ("publish", "changed", "error")} for name, one in columns.items()}
+    assert manifest_faults(job(), manifest(published=older), found) == []
+    for wrong in ({"null": 0.0}, {"null": 0.500001}, {"null": None}, {"changed": 0.0}):
+        [fault] = faults(**wrong)
+        assert "what columns lost" in fault
+    assert manifest_faults(job(), manifest(published={"rent": older["rent"]}), found)
+    assert manifest_faults(job(), manifest(published={name: one | {"changed": 0.0} for name, one in older.items()}), found)
 
 
 def test_of_records_that_fail_at_the_levels_of_a_local_job_the_manifest_says_what_became() -> None:

@@ -20,8 +20,10 @@ from tasks.recount.original import original_of
 from tasks.recount.recount import recount
 from tasks.release.files import data_files
 from tasks.report.sentences import empty_column_warnings, warning_sentences
+from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import people_job
+from tests.tampering.kinds import anew
 
 K, ROWS = 6, 600
 SHARED = ["income", "town", "born", "group"]
@@ -96,12 +98,27 @@ def test_every_published_value_is_that_of_k_who_are_released(direct: CommandLine
     figures = manifest["published"]
     assert figures.keys() == {"income", "group", "town", "born", "hours", "near"}
     assert figures["income"]["publish"] == "shared"
-    assert figures["near"] == {"publish": {"round": "100"}, "changed": 0.99, "error": 25.0}
+    assert figures["near"] == {"publish": {"round": "100"}, "changed": 0.99, "error": 25.0, "null": 0.0}
+    for name, one in figures.items():
+        assert one["null"] == pytest.approx(rows[name].null_count() / len(rows), abs=1e-6)
+    assert figures["income"]["null"] > 0
     # How far the highest lie above the top is told of nobody, and texts have no error.
     assert figures["hours"]["error"] is None
     assert figures["town"]["error"] is None
-    verified = direct("verify", str(release_in(direct.folder)), "--job", "job.yaml")
+    release = release_in(direct.folder)
+    verified = direct("verify", str(release), "--job", "job.yaml")
     assert verified.returncode == 0, verified.stderr
+    assert "Values null" in (release / "report.html").read_text()
+    # A manifest that is made anew, as if by this program, is seen by its figures.
+    loaded = load_job(direct.folder / "job.yaml")
+    anew(release, lambda said: said["published"]["income"].update(null=0.0))
+    with pytest.raises(VerificationError, match="what columns lost") as refused:
+        verify_published(loaded, release, VerificationContext(str(release)))
+    assert refused.value.exit_code == 4
+    anew(release, lambda said: [one.update(null=None) for one in said["published"].values()])
+    found = verify_published(loaded, release, VerificationContext(str(release)))
+    assert found.manifest is not None
+    assert {one.null for one in found.manifest.published.values()} == {None}
 
 
 @pytest.mark.ci

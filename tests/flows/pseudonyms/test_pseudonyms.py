@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections import Counter
 from datetime import date, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ import pytest
 import yaml
 from ffx import FF1
 from pyarrow import ipc
+from rich.console import Console
 
+from flows.terminal.plans import plan_summary
 from schemas.errors.base import SkaldError, SourceError, VerificationError
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
+from tasks.planning.plan import make_plan
 from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
 from tasks.writing.pseudonyms import reveal, write_originals
@@ -206,6 +210,28 @@ def test_manifest_report_and_summary_say_that_a_release_is_pseudonymous(original
     page = (release_of(original) / "report.html").read_text()
     assert "pseudonymous, not anonymous" in page
     assert "no identifier is among them" not in page
+
+
+@pytest.mark.ci
+def test_a_release_has_no_id_in_a_plan_before_its_vault_is_made(tmp_path: Path) -> None:
+    path = job_at(tmp_path, identifiers={"email": IDENTIFIERS["email"]})
+
+    def planned() -> tuple[str | None, bool, str]:
+        plan = make_plan(load_job(path), quick=True)
+        screen = Console(width=200, file=StringIO())
+        screen.print(plan_summary(plan))
+        assert isinstance(screen.file, StringIO)
+        lines = map(str.strip, screen.file.getvalue().splitlines())
+        return plan.release, plan.exists, next(line for line in lines if line.startswith("release"))
+
+    release, exists, line = planned()
+    assert (release, exists) == (None, False)
+    assert "has no id yet: a run makes the vault, and the id follows from it" in line
+    assert not [one for one in (tmp_path / "vaults").iterdir() if not one.name.startswith(".")]
+    made = run(path).manifest.release
+    release, exists, line = planned()
+    assert (release, exists) == (made, True)
+    assert made in line
 
 
 @pytest.mark.ci

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,10 @@ from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tasks.recount.original import original_of
 from tasks.recount.tables import WrittenTables, recount_tables
-from tasks.relational.verified import verify_tables
+from tasks.relational.verified import VerifiedTables, verify_tables
 from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables, read_release
 from tests.flows.relational.test_tables import check_release
+from tests.flows.relational.test_untreated_tables import rewrite
 
 pytestmark = pytest.mark.ci
 
@@ -67,7 +70,9 @@ def test_every_shared_value_is_that_of_k_persons(tmp_path: Path, seed: int, meth
     rows = check_release(made, K)
     for table, column in (("person", "income"), ("visit", "nights"), ("condition", "icd")):
         assert min(map(len, persons_of(rows[table], column).values())) >= K
-        assert made.manifest.published[table][column].publish in ("shared", {"microaggregate": 5}, {"microaggregate": 2})
+        figures, values = made.manifest.published[table][column], [row[column] for row in rows[table]]
+        assert figures.publish in ("shared", {"microaggregate": 5}, {"microaggregate": 2})
+        assert figures.null == pytest.approx(values.count(None) / len(values), abs=1e-6)
     # A value that no k persons of the source have is not published.
     shared = {one for one, whose in persons_of(source["condition"].to_pylist(), "icd").items() if len(whose) >= K}
     assert {row["icd"] for row in rows["condition"]} <= {*shared, "other"}
@@ -108,6 +113,32 @@ def test_numbers_are_rounded_and_cut_and_files_that_say_otherwise_are_refused(tm
         with pytest.raises(VerificationError):
             recounted(load_tables_job(path, (asked_otherwise,)), made.folder, tmp_path)
     assert recounted(job, made.folder, tmp_path).published == made.manifest.published
+    refuses_other_figures_of_nulls(job, made.folder)
+
+
+def refuses_other_figures_of_nulls(job: TablesJob, folder: Path) -> None:
+    """Verify a release whose manifest an earlier version wrote, and refuse one that states other nulls than the files have."""
+    said = json.loads((folder / "manifest.json").read_text())
+
+    def verified(change: Callable[[dict[str, Any]], object]) -> VerifiedTables:
+        published = deepcopy(said["published"])
+        change(published["visit"]["nights"])
+        change(published["person"]["income"])
+        rewrite(folder, said | {"published": published})
+        return verify_tables(job, folder)
+
+    assert said["published"]["visit"]["nights"]["null"] > 0
+    assert verified(lambda one: one.pop("null")).manifest.published["visit"]["nights"].null is None
+    assert "published" not in verified(lambda one: None).on_trust
+    assert "published" in verify_tables(None, folder).on_trust
+    for change in (lambda one: one.update(null=0.0), lambda one: one.update(null=one["null"] + 0.01)):
+        with pytest.raises(VerificationError, match="figures of published columns") as refused:
+            verified(change)
+        assert refused.value.exit_code == 4
+    # Of all columns or of none.
+    rewrite(folder, said | {"published": {**said["published"], "visit": {"nights": said["published"]["visit"]["nights"] | {"null": None}}}})
+    with pytest.raises(VerificationError, match="figures of published columns"):
+        verify_tables(job, folder)
 
 
 def recounted(job: TablesJob, release: Path, folder: Path) -> Any:

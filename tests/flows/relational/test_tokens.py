@@ -12,9 +12,11 @@ import pytest
 
 import skald
 from flows.tables import tables
+from flows.terminal.tables import plan_lines
 from flows.verification import verified_tables
 from schemas.errors.tables import RelationError
 from schemas.relational.tables_job import load_tables_job
+from tasks.relational.plan import plan_tables
 from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables, read_release
 
 pytestmark = pytest.mark.ci
@@ -40,7 +42,12 @@ def pseudonyms_in(folder: Path) -> set[str]:
 def test_a_new_vault_serves_the_first_run_and_every_later_release(tmp_path: Path) -> None:
     vault = tmp_path / "vaults" / "persons.parquet"
     path = hospital_job(tmp_path, hospital_tables(60, 3), tables=tables_with_vault(vault), attacks="off")
+    before = plan_tables(load_tables_job(path), quick=True)
+    assert (before.release, before.exists, vault.exists()) == (None, False, False)
+    assert plan_lines(before).startswith("The release has no id yet: a run makes the vault, and the id follows from it.")
     made = tables(path, ())
+    after = plan_tables(load_tables_job(path), quick=True)
+    assert (after.release, after.exists) == (made.manifest.release, True)
     given = tokens_in(vault)
     assert set(given) == {str(number) for number in range(60)}
     assert pseudonyms_in(made.folder) <= set(given.values())

@@ -155,6 +155,16 @@ def test_each_column_is_counted_as_a_reader_would_count_it(made: PublishedTables
             assert one.unique_persons == told(len(sharing(whose, 1)))
 
 
+def failing_by(made: PublishedTables, names: Mapping[str, Sequence[str]], conditions: Sequence[Any], k: int) -> set[Any]:
+    """Return the persons whose rows, with only some columns, are those of fewer than k."""
+    rows = read_release(made.folder)
+    histories = hospital_histories(rows["person"], rows["visit"], conditions, of_labels(names))
+    if made.manifest.privacy["knows"] == "all":
+        return failing(histories, k)
+    items = {person: [[*Counter(dict(part)).elements()] for part in parts] for person, (_, *parts) in histories.items()}
+    return rare_choices({person: label for person, (label, *_) in histories.items()}, items, 1, k)
+
+
 def test_persons_who_stand_out_are_counted_of_each_table_and_of_all(made: PublishedTables) -> None:
     rows = read_release(made.folder)
     unit = {row["person_id"]: (row["age"],) for row in rows["person"]}
@@ -173,20 +183,44 @@ def test_persons_who_stand_out_are_counted_of_each_table_and_of_all(made: Publis
         assert said.with_classes == told(len(sharing(with_labels, K - 1)))
     assert made.manifest.tables["condition"].passthrough_together is None
 
-    def failing_by(names: Mapping[str, Sequence[str]], conditions: Sequence[Any], k: int) -> set[Any]:
-        histories = hospital_histories(rows["person"], rows["visit"], conditions, of_labels(names))
-        if made.manifest.privacy["knows"] == "all":
-            return failing(histories, k)
-        items = {person: [[*Counter(dict(part)).elements()] for part in parts] for person, (_, *parts) in histories.items()}
-        return rare_choices({person: label for person, (label, *_) in histories.items()}, items, 1, k)
-
     whole = made.manifest.passthrough_together
     assert whole is not None
     # Conditions have no untreated column, so that nothing of them is known to whoever knows these.
-    assert whole.unique_records == told(len(failing_by(UNTREATED, [], 2)))
-    assert whole.below_k == told(len(failing_by(UNTREATED, [], K)))
-    assert whole.with_classes == told(len(failing_by(LABELLED, rows["condition"], K)))
+    assert whole.unique_records == told(len(failing_by(made, UNTREATED, [], 2)))
+    assert whole.below_k == told(len(failing_by(made, UNTREATED, [], K)))
+    assert whole.with_classes == told(len(failing_by(made, LABELLED, rows["condition"], K)))
     assert whole.with_classes >= whole.below_k > 0
+
+
+def test_persons_who_stand_out_by_sensitive_columns_are_counted_as_by_untreated_ones(made: PublishedTables) -> None:
+    rows, tables = read_release(made.folder), made.manifest.tables
+    age = {row["person_id"]: row["age"] for row in rows["person"]}
+    visits = {row["visit_id"]: row["person_id"] for row in rows["visit"]}
+    incomes = {row["person_id"]: {row["income"]} for row in rows["person"]}
+    icds: dict[Any, set[Any]] = {}
+    labelled: dict[Any, set[Any]] = {}
+    for row in rows["condition"]:
+        person = row["person_id"] or visits[row["visit_id"]]
+        icds.setdefault(person, set()).add(row["icd"])
+        labelled.setdefault(person, set()).add((age[person], row["chronic"], row["icd"]))
+    incomes_and_ages = {person: {(age[person], *values)} for person, values in incomes.items()}
+    for table, alone, with_labels in (("person", incomes, incomes_and_ages), ("condition", icds, labelled)):
+        said = tables[table].sensitive_together
+        assert said is not None
+        assert (said.unit, said.all) == ("person", len(age))
+        assert (said.unique_records, said.below_k) == (told(len(sharing(alone, 1))), told(len(sharing(alone, K - 1))))
+        assert said.with_classes == told(len(sharing(with_labels, K - 1)))
+    assert tables["visit"].sensitive_together is None
+    whole = made.manifest.sensitive_together
+    assert whole is not None
+    sensitive = {"person": ["income"], "visit": [], "condition": ["icd"]}
+    with_labels = {name: [*QIDS[name], *columns] for name, columns in sensitive.items()}
+    assert whole.unique_records == told(len(failing_by(made, sensitive, rows["condition"], 2)))
+    assert whole.below_k == told(len(failing_by(made, sensitive, rows["condition"], K)))
+    assert whole.with_classes == told(len(failing_by(made, with_labels, rows["condition"], K)))
+    assert whole.with_classes >= whole.below_k > 0
+    sentences = [one for one in report_content(made.manifest)["sentences"] if "By the sensitive columns together" in one]
+    assert [one.split(":")[0] for one in sentences] == ["'person'", "'condition'", "All tables"]
 
 
 def test_no_maximum_risk_is_claimed_where_untreated_columns_tell_more(made: PublishedTables, tmp_path: Path) -> None:
@@ -233,6 +267,11 @@ STATED = {
     "tables.person.passthrough_together": None,
     "passthrough_together.with_classes": 0,
     "passthrough_together": None,
+    "tables.condition.sensitive_together.unique_records": 50,
+    "tables.person.sensitive_together": None,
+    "tables.visit.sensitive_together": {"unique_records": 0, "below_k": 0, "with_classes": 0, "unit": "person", "all": 1},
+    "sensitive_together.below_k": 0,
+    "sensitive_together": None,
 }
 
 
@@ -242,7 +281,7 @@ def test_the_recount_holds_what_a_manifest_says_of_untreated_columns_against_the
     recount = made_recount(job, made.folder)
     assert tables_stated_faults(made.manifest, recount, job, sources_were_read=True) == []
     faults = tables_stated_faults(replaced(made.manifest, place, STATED[place]), recount, job, sources_were_read=True)
-    assert [one for one in faults if "untreated columns" in one]
+    assert [one for one in faults if ("sensitive columns" if "sensitive" in place else "untreated columns") in one]
 
 
 @cache
@@ -263,16 +302,19 @@ def test_without_a_job_columns_are_counted_and_older_manifests_verify(made: Publ
     found = verify_tables(None, made.folder)
     assert found.recount is not None
     assert {name: list(columns) for name, columns in found.recount.passed.items()}["visit"] == ["nights"]
-    assert [one for one in found.unverified if "untreated columns together was not counted" in one]
+    assert [one for one in found.unverified if "untreated or sensitive columns together was not counted" in one]
     older = tmp_path / made.folder.name
     shutil.copytree(made.folder, older)
     said = json.loads((older / "manifest.json").read_text())
-    said.pop("passthrough_together")
-    for table in said["tables"].values():
-        table.pop("passthrough")
-        table.pop("passthrough_together")
-    rewrite(older, said)
-    assert verify_tables(None, older).manifest.measured_untreated is False
+    job = load_tables_job(made.folder.parents[1] / "job.yaml", [f"privacy.knows={json.dumps(made.manifest.privacy['knows'])}"])
+    # Versions that counted untreated columns alone, and such that counted none.
+    for lacking in (["sensitive_together"], ["passthrough_together", "passthrough"]):
+        for key in lacking:
+            for part in (said, *said["tables"].values()):
+                part.pop(key, None)
+        rewrite(older, said)
+        for known in (None, job):
+            assert verify_tables(known, older).manifest.measured_untreated is ("passthrough" not in lacking)
 
 
 def rewrite(folder: Path, said: dict[str, Any]) -> None:

@@ -21,7 +21,11 @@ VERIFIED = "records classes min_class failing exposed masked measured withheld s
     [
         (LinkCount, "columns known people sets smallest below_k failing unexpected"),
         (PersonCount, "released most_records masked smallest failing exposed unexpected sizes largest_share records_of_one"),
-        (TablesRecount, "persons histories smallest failing records most_rows penalties published passed together persons_together"),
+        (
+            TablesRecount,
+            "persons histories smallest failing records most_rows penalties published passed together persons_together "
+            "sensitive_together persons_sensitive_together",
+        ),
         (LatticeMap, "name qids levels node heights drawn whole"),
         (DrawnNode, "node status"),
     ],

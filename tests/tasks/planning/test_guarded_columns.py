@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,9 +17,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.recount.labels.published_values import ValueCount, publication_of
 from schemas.job.job import load_job
-from tasks.planning.draft import count_values_kept, draft_job
+from tasks.planning.draft import count_values_kept, draft_job, published_holders, published_numbers
 from tasks.planning.open_sources import SourceOptions
+from tests.laws import tried
 
 ROWS = 240
 RARE = [f"code {number}" for number in range(ROWS)]
@@ -72,3 +78,48 @@ def test_values_are_kept_as_long_as_a_quarter_of_the_people_have_none_of_the_mor
     others = [{one for one, _ in pairs} - {one for one, value in pairs if value in frequent[:more]} for more in range(3)]
     able = [distinct for distinct in (2, 3) if distinct <= len(frequent) + 1 and all(len(others[n]) >= 2.5 for n in range(1, distinct))]
     assert kept == max(able, default=1)
+
+
+WORDS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from("abcd") | st.none()), min_size=1, max_size=14)
+
+
+def sizes_as_published(rows: list[tuple[int, Any]], k: int) -> list[int]:
+    """Return how many persons have each published value, as the recount publishes words."""
+    holders: dict[Any, set[int]] = {}
+    for person, value in rows:
+        holders.setdefault(value, set()).add(person)
+    nulls = len(holders.pop(None, set()))
+    counts = [ValueCount(value, len(whose), 0, 0) for value, whose in sorted(holders.items())]
+    rare = {person for whose in holders.values() if len(whose) < k for person in whose}
+    published = publication_of(counts, nulls, len(rare), pa.string(), "shared", k).published
+    shown = dict(zip([*(one.value for one in counts), None], published, strict=True))
+    pairs = {(person, shown[value]) for person, value in rows if shown[value] is not None}
+    return sorted(Counter(value for _, value in pairs).values())
+
+
+@pytest.fixture(scope="module")
+def front() -> Iterator[Any]:
+    with duckdb.connect() as connection:
+        yield SimpleNamespace(connection=connection, texts=False)
+
+
+def column(kind: str) -> Any:
+    return SimpleNamespace(profile=SimpleNamespace(name="v", kind=kind))
+
+
+@given(rows=WORDS, k=st.integers(2, 4))
+@tried(30)
+def test_every_person_of_a_sample_has_the_values_that_the_recount_would_publish(front: Any, rows: list[tuple[int, Any]], k: int) -> None:
+    front.connection.register("rows", pa.table({"who": [who for who, _ in rows], "v": pa.array([v for _, v in rows], pa.string())}))
+    front.connection.execute("CREATE OR REPLACE TABLE source AS FROM rows")
+    front.connection.execute("CREATE OR REPLACE TABLE sample AS SELECT who, min(v) AS v FROM source GROUP BY who ORDER BY who")
+    _, values, persons = published_holders(front, column("text"), "who", k)
+    assert persons == len({person for person, _ in rows})
+    assert sorted(Counter(values.tolist()).values()) == sizes_as_published(rows, k)
+
+
+@pytest.mark.parametrize("values", [[7, 7, 7, 1, 9, 4], [1, 9, 4, 7, 7, 7]])
+def test_the_first_record_is_one_of_those_that_share_a_value(front: Any, values: list[int]) -> None:
+    """Each record is a person of its own; those of rare numbers are together just enough."""
+    front.connection.execute(f"CREATE OR REPLACE TABLE sample AS SELECT unnest({values}) AS v")
+    assert sorted(Counter(published_numbers(front, column("integer"), 3).to_pylist()).values()) == [3, 3]

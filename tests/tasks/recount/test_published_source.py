@@ -317,6 +317,25 @@ def test_where_nothing_is_published_or_all_numbers_are_multiples_nothing_is_chan
     assert (found.changed, found.error) == (0.0, 0.125 if released else 0.0)
 
 
+@pytest.mark.parametrize("way", ["shared", {"round": 2}, {"top": 3}, {"microaggregate": 2}])
+@pytest.mark.parametrize("nulls", [0, 1, 3, 6])
+def test_nulls_are_counted_as_a_reader_of_the_files_would(connection: duckdb.DuckDBPyConnection, way: Any, nulls: int) -> None:
+    released = [3.0] * (6 - nulls) + [None] * nulls
+    found = figures_of(connection, way, "DOUBLE", [3.0, 3.0, 3.0, 3.0, None, None, float("nan")], released)
+    assert found.null == pytest.approx(nulls / 6, abs=1e-6)
+
+
+def test_how_many_nulls_were_null_in_the_source_follows_from_no_figure(connection: duckdb.DuckDBPyConnection) -> None:
+    """Truth values of one person become null. Whoever has a null already is told apart from them by nothing."""
+    made = []
+    for source in ([True, True, True, False, None, None], [True, True, True, None, None, None]):
+        made.append(figures_of(connection, "shared", "BOOLEAN", source, [True, True, True, None, None, None]))
+        connection.execute("DROP TABLE source; DROP TABLE release")
+    assert made[0] == made[1]
+    assert made[0].null == 0.5
+    assert figures_of(connection, "shared", "BOOLEAN", [True, False], []).null == 0.0
+
+
 @pytest.mark.parametrize("drift", ["freeze", "evolve"])
 def test_a_column_of_another_type_than_in_the_source_is_named_but_for_text_that_labels_are(drift: str) -> None:
     """Of columns that are published under other names, such as bounds, nothing is compared."""

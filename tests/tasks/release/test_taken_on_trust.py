@@ -10,6 +10,7 @@ import pytest
 
 from core.recount.people import PersonCount
 from core.recount.together import TogetherCount
+from schemas.job.publish import ColumnPublication
 from tasks.store.place import place_of
 from tasks.verification.entries import is_target, manifest_text_faults
 from tasks.verification.manifest_claims import TOGETHER, unverified_claims, unverified_without_job
@@ -34,6 +35,14 @@ def test_what_the_source_tells_is_trusted_only_without_it() -> None:
     assert not {"records", "suppressed", "asked"} & trusted()
     assert {"records", "suppressed"} <= trusted(source=None)
     assert {"records", "suppressed", "asked", "hierarchies", "node"} <= trusted(with_job=False)
+
+
+def test_what_columns_lost_is_trusted_where_it_was_not_counted_again() -> None:
+    figures = {"income": ColumnPublication(publish="shared", changed=0.0, error=None, null=0.5)}
+    found, said = replace(recount(), source=100), manifest(published=figures)
+    assert "published" in unverified_claims(None, said, found, is_its_job=False)
+    assert "published" not in unverified_claims(job(), said, replace(found, published=figures), is_its_job=True)
+    assert "published" not in unverified_claims(job(), manifest(), found, is_its_job=True)
 
 
 @pytest.mark.parametrize(

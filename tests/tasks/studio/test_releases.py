@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tasks.studio.releases import _figures, _shares
+from schemas.job.publish import ColumnPublication
+from schemas.release.report import Report
+from tasks.studio.releases import _columns, _figures, _shares
 
 
 @pytest.mark.parametrize(
@@ -18,3 +20,14 @@ def test_the_better_figure_is_said(first: float | None, second: float | None, mo
 def test_a_lower_share_is_better() -> None:
     assert _shares("x", 0.5, 0.25) == ("x", "50 %", "25 %", "second")
     assert _shares("x", 0.250001, 0.25).better == ""
+
+
+def test_a_release_with_fewer_nulls_is_better_and_one_that_states_none_is_not_compared() -> None:
+    def report(null: float | None) -> Report:
+        return Report.model_construct(
+            qids=(), published={"income": ColumnPublication(publish="shared", changed=0.0, error=None, null=null)}
+        )
+
+    changed, nulls = _columns(report(0.25), report(0.5))
+    assert (changed.better, tuple(nulls)) == ("", ("income: values null", "25 %", "50 %", "first"))
+    assert tuple(_columns(report(0.25), report(None))[1]) == ("income: values null", "25 %", "–", "")
