@@ -104,11 +104,14 @@ def _discloses(
 
 @kernel
 def _codes_by_frequency(totals: Integers, null: int) -> tuple[Integers, Integers]:
-    """Return the codes that somebody has, ascending, and those of them that are values, most frequent first.
+    """Return the codes that somebody has, and those of values with the most frequent first.
 
     Args:
         totals: Shape (codes,), the persons of each value.
         null: The code of the null, which is no value that somebody may have, or -1.
+
+    Returns:
+        The codes that somebody has, ascending, and the same without the null, most frequent first.
     """
     there, largest, size = np.empty(totals.shape[0], np.int64), np.int64(0), 0
     for code in range(totals.shape[0]):
