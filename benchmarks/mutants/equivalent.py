@@ -201,7 +201,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/kernels.py:is_close: < -> <= #1": "A distance that is asked for is t and a slack, so that it is never 0.",
     "core/privacy/kernels.py:is_close: < -> <= #2": "A distance that is asked for is t and a slack, so that it is never 0.",
     "core/privacy/kernels.py:is_close: < -> <= #3": "A distance that is asked for is t and a slack, so that it is never 0.",
-    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #1": "Both rows of scratch are as good.",
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #5": "Both rows of scratch are as good.",
     "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #2": "Both rows of scratch are as good.",
     "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #3": "Both rows of scratch are as good.",
     "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #4": "Both rows of scratch are as good.",
