@@ -175,7 +175,7 @@ class Likeness:
 
 
 def _exceeds(found: int, records: float, share: float) -> bool:
-    """Return whether more of some records are alike than chance explains, of which each is with a probability."""
+    """Return whether more records are alike than chance explains, where each one is by a share."""
     return found > records * share + _DEVIATIONS * sqrt(records * share * (1 - share))
 
 
