@@ -169,13 +169,14 @@ class Likeness:
             return False
         if max(self.mine_doubled, self.theirs_doubled) > _MOSTLY:
             return True
-        return _exceeds(self.common_of_first, self.mine * self.theirs_doubled) or _exceeds(
-            self.common_of_second, self.theirs * self.mine_doubled
+        return _exceeds(self.common_of_first, self.mine, self.theirs_doubled) or _exceeds(
+            self.common_of_second, self.theirs, self.mine_doubled
         )
 
 
-def _exceeds(found: int, expected: float) -> bool:
-    return found > expected + _DEVIATIONS * sqrt(expected)
+def _exceeds(found: int, records: float, share: float) -> bool:
+    """Return whether more records are alike than chance explains, where each one is by a share."""
+    return found > records * share + _DEVIATIONS * sqrt(records * share * (1 - share))
 
 
 class RowSums:

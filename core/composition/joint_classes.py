@@ -83,7 +83,8 @@ class RecordMatching(NamedTuple):
 
     Attributes:
         contents: Whether records are the same ones that are alike in all that they are linked by.
-        persons: Whether, of what is then left, two records of one person are: its other values may have changed.
+        persons: Whether, of what is then left, two records of one person are: its other values may have changed. Of a person who is in
+            both, no record is that of anybody else either, however alike.
         untreated: Whether it is compared what both publish as it is.
         values: How many sensitive columns there are; of those among ``same`` both releases have the values.
         same: Which of them.
@@ -108,7 +109,8 @@ def joined_records_sql(identity: RecordMatching) -> str:
 
     It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
-    which of them, no attacker can find out who knows no more than what they hold.
+    which of them, no attacker can find out who knows no more than what they hold. Two who change places are alike in all, and everybody who
+    knows them knows that each has left a class and come to another. So a person who is in both is paired with no other one.
 
     Args:
         identity: Which records are the same ones.
@@ -132,19 +134,24 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     """
     untreated = ("untreated",) if identity.untreated else ()
     values = tuple(f"value_{number}" for number in identity.same)
-    levels = [("content", "kept", *untreated, *identity.arranged[-1:]), ("content", "kept", *untreated), ("content", "kept")]
+    alike = ("content", "kept", "whose") if identity.persons else ("content", "kept")
+    levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), alike]
     if identity.persons:
         levels += [("person", *values, *untreated), ("person", *values), ("person",)]
     return list(dict.fromkeys(levels))
 
 
 def _kept(identity: RecordMatching) -> str:
-    """Return SQL of both tables with ``kept``, equal for records that may be paired.
+    """Return SQL of both tables with ``kept`` and ``whose``, equal for records that may be paired.
 
-    Records of shared files are compared with those alone: elsewhere an equal record is another one.
+    Records of shared files are compared with those alone: elsewhere an equal record is another one. ``whose`` is the person where the
+    other release has records of it, else 0; it is there only where records are paired by persons.
     """
-    kept = {MINE: "1", THEIRS: "1" if identity.contents else "2"}
-    return ", ".join(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept FROM {name})" for name, one in kept.items())
+    steps = []
+    for name, other, one in ((MINE, THEIRS, 1), (THEIRS, MINE, 1 if identity.contents else 2)):
+        whose = f", CASE WHEN person IN (SELECT person FROM {other}) THEN person ELSE 0 END AS whose" if identity.persons else ""
+        steps.append(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept{whose} FROM {name})")
+    return ", ".join(steps)
 
 
 def _numbered(side: str, by: Sequence[str]) -> str:
@@ -156,6 +163,7 @@ def _carried(identity: RecordMatching) -> list[str]:
         "class",
         "content",
         "kept",
+        *["whose"] * identity.persons,
         "person",
         "untreated",
         *identity.arranged,

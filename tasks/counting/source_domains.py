@@ -179,7 +179,9 @@ def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[n
     whose = {f"person_{place}": dtype for place, dtype in enumerate(types.values())}
     named = ", ".join(f"{quote(person)} AS {own}" for person, own in zip(types, whose, strict=True))
     there = f"{person_condition_sql(types)} AND {quote(name)} IS NOT NULL"
-    rows = f"SELECT {quote(name)} AS value, {named} FROM {source.relation} WHERE {there}"
+    # Zero has two signs and is one value, which the domain writes without any.
+    value = f"{quote(name)} + 0" if pa.types.is_floating(values.type) else quote(name)
+    rows = f"SELECT {value} AS value, {named} FROM {source.relation} WHERE {there}"
     drawn = drawn_values_sql(rows, whose, person_number_sql(whose))
     with connect(job, given.spill) as connection:
         register_objects(connection, source.relation)

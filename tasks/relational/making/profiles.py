@@ -144,7 +144,8 @@ def _profile(given: HistoryTables, node: BranchNode, path: Path) -> int:
 PROFILES = FileStep(
     "profiles",
     make=_profile,
-    reads=lambda given, node: [given.key_of(given.job.tree.branch_tables(node.branch)), node.branch, node.levels],
+    # Persons may come who have no row in the branch.
+    reads=lambda given, node: [given.persons, given.key_of(given.job.tree.branch_tables(node.branch)), node.branch, node.levels],
     settings=lambda given: given.run.secret.keyed("profiles"),
     suffix=".npy",
 )

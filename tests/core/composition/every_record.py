@@ -66,10 +66,17 @@ def without_values(mine: Iterable[Seen], theirs: Iterable[Seen], least: int, *, 
 def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -> Mapping[tuple[Hashable, Hashable], list[Seen]]:
     """Return records by their two classes; those of whom another value is published in the second by either class alone too."""
     here, there = dict[Hashable, Seen](), dict[Hashable, Seen]()
-    left = [_numbered_by(side, lambda one: (one.identity, one.untreated)) for side in (mine, theirs)]
+    mine, theirs = list(mine), list(theirs)
+    # Who is in both is nobody else there.
+    both = {one.person for one in mine} & {one.person for one in theirs} if again else set()
+
+    def whose(one: Seen) -> Hashable:
+        return one.identity, one.person if one.person in both else None
+
+    left = [_numbered_by(side, lambda one: (whose(one), one.untreated)) for side in (mine, theirs)]
     # Those first that also publish the same untreated values, then those that are alike in what they are linked by, then persons.
     left = _taken(left, here, there, "published")
-    left = [_numbered(side.values()) for side in left]
+    left = [_numbered_by(side.values(), whose) for side in left]
     left = _taken(left, here, there, "alike")
     if again:
         nobody = [{one: seen for one, seen in side.items() if seen.person is None} for side in left]
@@ -105,11 +112,6 @@ def _taken(
     here.update({(how, one): left[0][one] for one in both})
     there.update({(how, one): left[1][one] for one in both})
     return [{one: seen for one, seen in side.items() if one not in both} for side in left]
-
-
-def _numbered(records: Iterable[Seen]) -> dict[tuple[Hashable, int], Seen]:
-    """Return records by identity and number among those of the same one."""
-    return _numbered_by(records, lambda one: one.identity)
 
 
 def _numbered_by(records: Iterable[Seen], by: Callable[[Seen], Hashable]) -> dict[tuple[Hashable, int], Seen]:

@@ -148,7 +148,12 @@ def test_where_most_records_of_either_have_doubles_whatever_is_alike_is_the_same
     assert not Likeness(1000, 1000, 0, 0, *doubled).is_shared
 
 
-@pytest.mark.parametrize(("first", "second", "shared"), [(130, 10, False), (131, 10, True), (10, 130, False), (10, 131, True)])
+@pytest.mark.parametrize(("first", "second", "shared"), [(128, 10, False), (129, 10, True), (10, 126, False), (10, 127, True)])
 def test_three_deviations_more_than_chance_explains_on_either_side_are_the_same(first: int, second: int, shared: bool) -> None:
-    """Chance explains a hundred on both sides, give or take ten."""
+    """Chance explains a hundred on both sides, give or take the roots of 90 and of 80."""
     assert Likeness(1000, 500, first, second, 0.2, 0.1).is_shared is shared
+
+
+def test_of_thirty_records_of_which_half_have_doubles_no_chance_explains_twenty_six() -> None:
+    assert Likeness(30, 30, 26, 26, 0.5, 0.5).is_shared
+    assert not Likeness(30, 30, 22, 22, 0.5, 0.5).is_shared

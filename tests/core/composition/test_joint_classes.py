@@ -159,6 +159,16 @@ def test_one_person_of_whom_another_value_is_published_left_and_came(untreated: 
     assert sorted(found) == [("added", 1, 1, 1), ("removed", 1, 1, 1), ("shared", 100, 0 if untreated else 10, 0)]
 
 
+@pytest.mark.parametrize(("persons", "at_risk"), [(True, 2), (False, 0)])
+def test_two_who_change_places_are_each_alone_in_the_classes_of_both(persons: bool, at_risk: int) -> None:
+    """The files are the same. Whoever knows who moved looks for one in the class left and in the other one."""
+    before = [Row(content, group, False, person) for content, group, person in ((1, 0, 1), (2, 0, 2), (3, 1, 3), (4, 1, 4))]
+    after = [before[0]._replace(person=3), before[1], before[2]._replace(person=1), before[3]]
+    found = asked(joint_classes_sql(2, count_persons=persons), after, before, RecordMatching(True, persons, False, 1, (0,)))
+    # Of two of each class one has gone, so that who stays is alone, too.
+    assert found == [("shared", 4, 2 * at_risk, 0)]
+
+
 def test_records_of_which_each_side_has_several_are_alike_as_often_as_the_side_with_fewer_has_them() -> None:
     """Those of nobody have no equal where only their person would name them."""
     drawn = Random(3)

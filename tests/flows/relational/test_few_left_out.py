@@ -66,6 +66,17 @@ def published(folder: Path, left: int, nobodys: int = 0) -> PublishedTables:
 
 
 @pytest.mark.ci
+def test_persons_who_came_and_have_no_rows_are_counted_beside_those_who_were_there(tmp_path: Path) -> None:
+    """The rows are the same ones, and what was counted of them is of fewer persons."""
+    assert published(tmp_path, 0).manifest.persons.released == PERSONS
+    source = tmp_path / "person" / "rows.parquet"
+    came = pa.table({"id": [*range(700, 700 + K)], "kind": ["f"] * K})
+    pq.write_table(pa.concat_tables([pq.read_table(source), came]), source)
+    manifest = tables(tmp_path / "job.yaml", ()).manifest
+    assert (manifest.persons.released, manifest.histories, manifest.min_class) == (PERSONS + K, 3, K)
+
+
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("left", "stated"), [(2, None), (4, None), (0, PERSONS), (7, PERSONS + 7)])
 def test_how_few_persons_are_left_out_is_not_stated(tmp_path: Path, left: int, stated: int | None) -> None:

@@ -141,6 +141,19 @@ def test_where_persons_count_hangs_on_no_order_or_file_and_no_name_of_a_column(t
     assert found == [{one: expected[one] for _, one in held if one is not None}] * 4
 
 
+def test_zero_of_either_sign_is_one_value_at_which_persons_count(tmp_path: Path) -> None:
+    held = [(person, value) for person in range(8) for value in (-0.0, (0.0, 1.0)[person % 2])]
+    expected = counted_at(((str(person),), one + 0) for person, one in held)
+    for number, rows in enumerate((held, held[::-1])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        columns = {"who": (pa.int64(), [person for person, _ in rows]), "q": (pa.float64(), [one for _, one in rows])}
+        source, original = written(folder, columns)
+        reading = PersonsReading(job_about(), source, Store(folder), folder)
+        assert source_domains._persons_at(reading, "q", pa.array([0.0, 1.0])).tolist() == [expected[0.0], expected[1.0]]
+        assert counted_by_recount(job_about(), original)[1] == [expected[0.0], expected[1.0]]
+
+
 @given(held=HELD, above=st.integers(0, 60), more=st.lists(st.integers(0, 10**6), min_size=60, max_size=60))
 def test_how_high_the_highest_are_changes_nobody_who_counts_below(held: Held, above: int, more: list[int]) -> None:
     """Whatever values above a line become above it, even where several become one."""
