@@ -68,5 +68,5 @@ def _children(tables: Mapping[str, JoinedTable], parent: str, among: Sequence[st
 
 
 def basis_of_tables(settings: AttackSettings) -> AttackBasis:
-    """Return seed and code version of the attacks on several tables, which sample no persons."""
+    """Return seed and code version of attacks on several tables; persons are not sampled, joins alone run."""
     return AttackBasis(sample=None, seed=settings.seed, code=code_of(__name__), unplayed=(JOINS_ALONE,))

@@ -59,7 +59,7 @@ class CodedRelease:
 
 
 def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job, seed: int) -> CodedRelease:
-    """Read a release as codes, a sample of classes if large; make the connection keep the row order.
+    """Read a release, or a sample of its classes if large, as codes; make the connection keep row order.
 
     Args:
         connection: The database; from here on it keeps the order of rows.
@@ -279,7 +279,7 @@ class MatchedPeople:
 
 
 def matched_people(release: AttackedRelease, source: SourcePeople, chosen: Codes) -> MatchedPeople:
-    """Divide chosen source people by whether the release has their record, and find that record.
+    """Divide chosen source people by whether the release has a matching record; return both groups.
 
     Where classes were left unread, a person who fits no read class is in neither group.
     """

@@ -171,7 +171,7 @@ def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 @returning_reason
 def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, theirs: Store, spill: Path) -> Figures | None:
-    """Count shared, added and removed records of two releases, and those at risk; None if disjoint.
+    """Return ``[figures, reason]``: records shared, added, removed and at risk in two releases.
 
     Args:
         job: Names persons, and gives memory and threads.

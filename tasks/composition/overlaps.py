@@ -28,7 +28,7 @@ MOST_RECORDS = 100_000_000
 
 
 def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
-    """Measure overlaps with earlier releases; raise ``OverlapError`` if the job refuses unsafe ones.
+    """Return manifest fields on overlaps with earlier releases; raise ``OverlapError`` if the job refuses.
 
     Raises ``OverlapError`` if the job refuses overlaps and one is unsafe, or no registry is open to find them.
 

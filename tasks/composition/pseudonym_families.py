@@ -118,7 +118,7 @@ def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry:
 
 
 def join_releases(run: Run, source: ChunkedSource, release: str, registry: ReleaseRegistry, disclosed: Sequence[Disclosed]) -> Joining:
-    """Count people linked to earlier releases, and write new family indexes that await publication.
+    """Count people linked to earlier releases by pseudonym; write new indexes, pending until publication.
 
     Args:
         run: The run.

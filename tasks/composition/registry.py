@@ -103,7 +103,7 @@ class Registered(FrozenModel):
 
     @property
     def is_there(self) -> bool:
-        """Return whether the release is in its target; True for a target in an object store."""
+        """Return whether the release's folder still exists; True for a target in an object store."""
         return not self.place or Path(self.place, self.release).is_dir()
 
 
@@ -174,7 +174,7 @@ class ReleaseRegistry:
         return Sketches(*found)
 
     def enter(self, entry: Registered, sketches: Sketches) -> Registered:
-        """Write entry and already keyed sketches of a release about to be published; return the whole entry.
+        """Write a release's entry and keyed sketches before publication; return the entry with key and time.
 
         The entry counts only once the release is published.
         """

@@ -142,7 +142,7 @@ def write_entry(
 
 
 def save_entry(entry: Entry, store: Store) -> None:
-    """Save a release's entry of the run folder's history beside the artefacts of its store."""
+    """Write a release's history entry into the run folder of the store, replacing an earlier one."""
     path = private_folder(store.folder / FOLDER) / f"{entry.release}.record"
     write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 

@@ -37,7 +37,7 @@ Loaded = TypeVar("Loaded")
 
 @dataclass(frozen=True)
 class Coding:
-    """Domains and hierarchies of all quasi-identifiers, in job order.
+    """Domains and hierarchies of the QIDs in job order, and domains of sensitive columns under a model.
 
     Attributes:
         domains: One per QID.
@@ -137,7 +137,7 @@ CODING, MEMORY_PART = "coding", 32
 
 
 def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
-    """Return the domains and hierarchies of a run, built once for all steps and chunks."""
+    """Return the domains and hierarchies of a run, built on the first call and cached by the store."""
     key = (domain.sha256, fingerprint_of(quasi_identifiers_digest(job), job.privacy.columns))
 
     def read() -> Coding:
@@ -161,7 +161,7 @@ class DomainTable:
 
     @classmethod
     def of(cls, run: Run, domain: Artifact) -> DomainTable:
-        """Build the domain table of a run from its counted domains."""
+        """Return the domain table of a run from its artefact; the coding is loaded on first use."""
         return DomainTable(run.job, domain, run.store, run.spill)
 
     @cached_property
@@ -220,7 +220,7 @@ def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tupl
 
 
 def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
-    """Yield the unpacked cell codes and counts of each finest-node histogram.
+    """Yield bundles, bundled cell codes and counts of each finest-node histogram; the next is read ahead.
 
     Histograms that are coded alike have the same bundles.
     """

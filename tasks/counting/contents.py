@@ -80,7 +80,7 @@ class DigestedColumns(NamedTuple):
         return {*self.values} & {*self.untreated}
 
     def arranged(self) -> DigestedColumns:
-        """Return the columns with ``shown`` and ``labels`` set, as several tables publish them."""
+        """Return a copy with ``shown`` and ``labels`` set, as several tables publish these columns."""
         shown = {*self.untreated, *self.values}
         return self._replace(shown=tuple(sorted(shown)), labels=tuple(sorted({*self.names} - shown)))
 
@@ -138,7 +138,7 @@ CONTENTS = FileStep(
 
 
 def contents_of_chunks(run: Run, source: ChunkedSource, columns: DigestedColumns) -> list[Artifact]:
-    """Return the record digests of all chunks in some columns, and the digests of their persons."""
+    """Return each chunk's artefact of record and person digests in some columns; make missing ones."""
     return run_for_items(run, CONTENTS, ContentReading(run.job, source.columns, run.store, columns), source.chunks)
 
 
@@ -223,7 +223,7 @@ def sketch_contents(run: Run, digests: Sequence[Artifact]) -> Sequence[Artifact]
 
 
 def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
-    """Read the sketches of a chunk's records and persons, or make them from digests.
+    """Return sketches of an artefact's records and persons, read from it or computed from its digests.
 
     Args:
         part: What is read.

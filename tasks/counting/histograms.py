@@ -38,7 +38,7 @@ ROOM = 2
 
 
 class CellAccumulator(Protocol):
-    """An accumulator of cells."""
+    """Interface of accumulators that sum the counts of cells over chunks."""
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
         """Add finer cells, as codes of shape (cells, bundles), and their counts, shape (cells,)."""
@@ -52,12 +52,12 @@ class RootTable(DomainTable):
 
     @classmethod
     def at(cls, table: DomainTable, root: Node) -> RootTable:
-        """Attach a root node of the lattice to the domain table of a run."""
+        """Return a domain table extended by a root node of the lattice."""
         return cls(table.job, table.domain, table.store, table.spill, root)
 
 
 def write_root_histogram(given: RootTable, merge: Merge, path: Path, beside: Sequence[CellAccumulator] = ()) -> int:
-    """Sum the chunks' histograms into the root histogram at ``path``, ascending by cell; count its cells.
+    """Sum chunk histograms at the root and write them to ``path``, sorted by cell; return the cell count.
 
     Args:
         given: Has the root.
@@ -119,7 +119,7 @@ BUNDLED = FileStep(
 
 
 def bundled_histograms(run: Run, given: RootTable, chunk_histograms: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Merge chunk histograms at a root on cluster workers until few are left.
+    """Merge chunk histograms at a root on cluster workers until few are left; unchanged without a cluster.
 
     Without a cluster they are returned unchanged.
     """
@@ -132,7 +132,7 @@ def has_given_node(job: Job) -> bool:
 
 
 def fingerprints(artifacts: Sequence[Artifact]) -> list[tuple[str, str]]:
-    """Return sorted keys and digests of histograms, which identify their sum in any order."""
+    """Return the sorted (key, SHA-256) pairs of histograms, which identify their sum in any order."""
     return sorted((part.key, part.sha256) for part in artifacts)
 
 
@@ -252,7 +252,7 @@ class ChunkSums:
     parts: Sequence[Artifact]
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Sum the chunks' finest-node histograms to histograms at the given coarser nodes, in one pass."""
+        """Return the artefact of each root's histogram; sum missing ones over the chunks in one pass."""
         return root_histograms(self.table, roots, self.parts, most_cells)
 
     def nodes_with_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
@@ -270,7 +270,7 @@ class ChunkSumsInTasks(ChunkSums):
     run: Run
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Sum the chunks' finest-node histograms to histograms at coarser nodes, by cluster workers.
+        """Return the artefact of each root's histogram; cluster workers sum the missing ones.
 
         Histograms that exist are not made again.
         """
@@ -311,6 +311,6 @@ def check_cell_counts_in_task(
 
 
 def sums_of_chunks(run: Run, domain: Artifact, chunk_histograms: Sequence[Artifact]) -> ChunkSums:
-    """Return the sums of chunk histograms for a search, in tasks if a cluster has workers."""
+    """Return the object that sums chunk histograms for a search, on cluster workers if there are any."""
     table = DomainTable.of(run, domain)
     return ChunkSumsInTasks(table, chunk_histograms, run) if count_remote_workers() else ChunkSums(table, chunk_histograms)

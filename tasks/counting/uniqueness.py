@@ -58,7 +58,7 @@ MOST_CELLS = 20_000_000
 
 
 class Exposed(FrozenModel):
-    """Numbers of unique records, and of records in classes smaller than k.
+    """Numbers of unique records or persons, and of those in classes smaller than k.
 
     Where persons are named, these are persons who have such a record.
 
@@ -81,7 +81,7 @@ class CountedPersons(FrozenModel):
 
 
 class Contributors(FrozenModel):
-    """Exposed records with all quasi-identifiers, and without each of them.
+    """Numbers of exposed records or persons with all quasi-identifiers, and without each of them.
 
     Attributes:
         whole: Records exposed by all quasi-identifiers.
@@ -95,7 +95,7 @@ class Contributors(FrozenModel):
 
 
 def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
-    """Count exposed records or persons with all QIDs and, if few cells, without each; return the risk too.
+    """Return counts of exposed records or persons, also without each QID if cells are few, and the risk.
 
     Args:
         table: Of the run.
@@ -176,7 +176,7 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 
 
 def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool = False) -> str:
-    """Return the SQL that makes the table ``cells``: packed combinations of QID values with records.
+    """Return SQL that creates temporary table ``cells``: packed combinations of QID values with records.
 
     Args:
         files: Quoted paths of histograms at the finest node, or of pairs of person and cell.

@@ -47,7 +47,7 @@ MOST_SHARES = 64
 
 
 def sum_in_shares(run: Run, column_count: int, parts: Sequence[Artifact]) -> Summed:
-    """Sum up the values of all chunks by tasks, a share of the digests each.
+    """Return value sums by column and samples over all chunks; tasks sum up a share of the digests each.
 
     Args:
         run: The run.
@@ -80,7 +80,7 @@ def sum_in_shares(run: Run, column_count: int, parts: Sequence[Artifact]) -> Sum
 def divide_values_by_share(
     job: Job, share_count: int, column_count: int, parts: Sequence[Artifact], key: Key, store: Store
 ) -> list[Artifact]:
-    """Sum the values of some chunks and divide them by share of digests; the last artefact is a sample."""
+    """Sum values of some chunks; return one artefact per share of digests, then one of samples."""
     files = [store.path(part) for part in parts]
     statement = f"""
         CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {share_count:d})::INTEGER AS share
@@ -139,7 +139,7 @@ def check_published(run: Run, source: ChunkedSource) -> None:
 
 
 def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
-    """Measure every untreated column; raise ``PassthroughError`` for identifying ones under ``rest``.
+    """Return untreated columns' figures and the source with text lengths; raise for identifying columns.
 
     Returns:
         Figures by column, in the order of the release; and the source with the lengths of its texts.
@@ -171,7 +171,7 @@ def refused_columns(columns: Columns, found: Passthrough) -> dict[str, tuple[str
 def inspect_columns(
     run: Run, source: ChunkedSource, names: Sequence[str], *, person: str | None = None, people: int | None = None
 ) -> ColumnInspection:
-    """Count the values of columns over the complete source, and look at a sample of each.
+    """Return figures of columns: values counted over the complete source, patterns found in a sample.
 
     Args:
         run: The run.

@@ -271,7 +271,7 @@ def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]]
 
 
 def sum_in_database(job: Job, files: Sequence[str], spill: Path) -> Figures:
-    """Sum up value tables in DuckDB: by column distinct values, those of one record, and all.
+    """Return by column the numbers of distinct, unique and all values, summed over files by DuckDB.
 
     Args:
         job: Gives memory and threads.
@@ -294,7 +294,7 @@ def _read(group: Group, columns: Sequence[str]) -> pa.Table:
 
 
 def merge_samples(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
-    """Merge samples of a column: the smallest digests with their values, both of shape (values,)."""
+    """Return a column's merged sample: its smallest distinct digests and their values, shape (values,)."""
     digests, values = np.empty(0, np.uint64), pa.array([], pa.string())
     for group in groups:
         table = _read(group, ["digest", "value"])

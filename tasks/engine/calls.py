@@ -96,13 +96,13 @@ def tasks_for(workers: int) -> int:
 
 
 def groups(items: Sequence[Any], most: int = FEWEST_TASKS) -> list[Sequence[Any]]:
-    """Cut a list into at most ``most`` runs of neighbours of about equal length."""
+    """Return a sequence cut into at most ``most`` consecutive parts of nearly equal length."""
     count = min(len(items), most)
     return [items[len(items) * number // count : len(items) * (number + 1) // count] for number in range(count)]
 
 
 def artifacts_of(result: Any) -> list[Artifact]:
-    """Return all artefacts that a step's result refers to."""
+    """Return all artefacts in a step's result, also those nested in models and sequences."""
     if isinstance(result, Artifact):
         return [result]
     if isinstance(result, BaseModel):
@@ -118,7 +118,7 @@ _withdrawn: ContextVar[threading.Event | None] = ContextVar("withdrawn", default
 
 @contextmanager
 def withdrawn_by(event: threading.Event) -> Iterator[None]:
-    """Make an event cancel the work of this thread within the block."""
+    """Within the block, let ``raise_if_withdrawn`` raise in this thread once the event is set."""
     before = _withdrawn.set(event)
     try:
         yield

@@ -33,7 +33,7 @@ def without_prefect() -> bool:
 
 
 def as_flow(function: Callable[..., Any]) -> Any:
-    """Make a function a Prefect flow of the same name, or keep it a plain function without Prefect.
+    """Return a function as a Prefect flow, or as a plain one without Prefect; errors are sanitised.
 
     Importing Prefect costs a second.
     """
@@ -86,7 +86,7 @@ def prefect_flow(method: str) -> Any:
 
 
 def with_job_loaded(function: Callable[[Job], Any]) -> Callable[..., Any]:
-    """Wrap a function that runs a job so that it loads the job first; refuse another method's job.
+    """Wrap a function to load its job, refuse another method's, wait for the lock and send lineage events.
 
     A deployment's run that waits for the folder keeps the job that it has read.
     """

@@ -73,7 +73,7 @@ Result = TypeVar("Result")
 
 
 def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Wrap a function so that its errors carry no cell values: ours pass, others become kind and place.
+    """Wrap a function so that errors carry no cell values: ours pass, others become their type and place.
 
     Prefect stores the text of exceptions and of what they were raised from, so the new one is raised where no other is being handled.
     """

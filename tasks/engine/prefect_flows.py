@@ -72,7 +72,7 @@ def run_name() -> str:
 
 
 def run_when_unlocked(call: Callable[[], Any]) -> Any:
-    """Run a function that locks the job's folder; a deployment's run waits until it can.
+    """Call a function and return its result; a deployment's run retries while the job's folder is locked.
 
     Any other run ends with the error that the folder is locked.
     """

@@ -13,7 +13,7 @@ _hearers: list[Hearer] = []
 
 
 class StepWords(NamedTuple):
-    """Description of a step for people: phase, words and part of the run.
+    """Progress words of a step: phase, description, and percent of the run at its begin and end.
 
     Attributes:
         phase: Of the paper's three, and the fourth that verifies and publishes.
@@ -64,7 +64,7 @@ def step_label(step: str, label: str) -> str:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call ``listener(step, done, total)`` at each progress within the block."""
+    """Within the block, call ``listener(step, done, total)`` at each progress of any thread."""
     _listeners.append(listener)
     try:
         yield
@@ -80,7 +80,7 @@ def advance(step: str, done: int, total: int) -> None:
 
 @contextmanager
 def hearing(hearer: Hearer) -> Iterator[None]:
-    """Call ``hearer(sentence)`` once for each different notice within the block."""
+    """Within the block, call ``hearer(sentence)`` once for each different notice of any thread."""
     said = set[str]()
 
     def hear(sentence: str) -> None:

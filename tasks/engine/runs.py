@@ -40,7 +40,7 @@ POLICY = "SKALD_POLICY"
 
 @dataclass
 class Run:
-    """One run of a job, holding the lock of its folder.
+    """State of one run of a job whose folder is locked: job, store, spill folder, and findings so far.
 
     Attributes:
         job: The job.
@@ -77,7 +77,7 @@ class Run:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measure the wall time of a phase, release freed memory, and keep the run folder's lock."""
+        """In the block, measure a phase's wall time into ``seconds``; then release memory and renew the lock."""
         start = time.perf_counter()
         try:
             yield
@@ -88,7 +88,7 @@ class Run:
         self.work.keep()
 
     def remove_unneeded_artifacts(self, needed: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
-        """Remove the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
+        """Remove artefacts that no later run needs; all of them if the job says ``artifacts: delete``.
 
         A run that finds its release published does it too: the one that published it may have been killed before it came to it.
 
@@ -138,7 +138,7 @@ def policy_in_force(job: Job) -> Policy | None:
 
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
-    """Check the policy, lock the run folder, clear leftovers of killed runs, and yield the run."""
+    """Check the policy, lock the run folder, clear killed runs' leftovers, yield a run, clear its spill."""
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
@@ -166,7 +166,7 @@ PACKAGES = ("skald", "prefect", "duckdb", "polars", "pyarrow", "numpy", "pandera
 
 
 def versions() -> dict[str, str]:
-    """Return the version of Python and of each package, by name."""
+    """Return by name the versions of Python and of the packages that SKALD uses."""
     return {"python": sys.version.split()[0]} | {package: _version(package) for package in PACKAGES}
 
 

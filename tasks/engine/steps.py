@@ -33,12 +33,12 @@ Stepped = TypeVar("Stepped")
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
-    """Make one call of a step and return its result."""
+    """Make one call of a step, in this process or on a worker, and return its result."""
     return map_step(run, phase, function, [call])[0]
 
 
 def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int | None = None) -> list[Result]:
-    """Make all calls of a step, a few at a time, and return their results in order.
+    """Make all calls of a step in parallel and return their results in order; the first error ends it.
 
     The first error ends the phase.
 
@@ -58,7 +58,7 @@ def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Seque
 
 
 def step_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None = None) -> Result:
-    """Run a step without artefact in this thread; within Prefect it is a visible task.
+    """Run a function as a step in this thread and return its result; in a flow run it is a Prefect task.
 
     Args:
         step: Names it.
@@ -78,7 +78,7 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
 
 
 def run_for_item(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
-    """Make a step's result for one item, on a cluster worker if ``elsewhere`` allows.
+    """Return a step's result for one item, stored or made; on a cluster worker if ``elsewhere`` allows.
 
     The result depends on all chunks.
     """
@@ -87,7 +87,7 @@ def run_for_item(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, l
 
 
 def run_for_items(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]) -> list[Stepped]:
-    """Make a step's result for each item, several items per call; return the results in order.
+    """Return a step's results for all items in order, stored or made, several items per call.
 
     Neighbours are made in one call, because a task for each would cost more than the item.
     """
@@ -97,7 +97,7 @@ def run_for_items(run: Run, step: Step[G, Item, Stepped], given: G, items: Seque
 def run_for_each_item(
     run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item], label: str = "", workers: int | None = None
 ) -> list[Stepped]:
-    """Make a step's result for each item, one item per call; return the results in order.
+    """Return a step's results for all items in order, stored or made, one item per call.
 
     As many are made at a time as the run has workers, unless ``workers`` says otherwise.
     """
@@ -105,7 +105,7 @@ def run_for_each_item(
 
 
 def results_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[Item]) -> list[Artifact]:
-    """Return the artefacts of a step for all items; cluster tasks rebuild missing ones.
+    """Return a step's artefacts for all items in order; missing ones are made, by cluster tasks if any.
 
     The process of the flow asks for it next; of a source in a bucket it may have nothing, and could not make it.
     """
@@ -155,7 +155,7 @@ def map_groups(
 
 
 def split_for_workers(items: Sequence[Any]) -> list[Sequence[Any]]:
-    """Cut a list into runs of neighbours, as many as suit the current cluster workers.
+    """Return a sequence cut into consecutive parts, as many as suit the current cluster workers.
 
     No result depends on their number.
     """
@@ -230,7 +230,7 @@ class Merge(NamedTuple):
 def merge_on_cluster(
     run: Run, step: FileStep[G, Sequence[Artifact]], given: G, parts: Sequence[Artifact], always_merged: str | None = None
 ) -> Sequence[Artifact]:
-    """Merge chunk tables on cluster workers until at most ``FAN`` are left; without a cluster, do nothing.
+    """Merge chunk tables on cluster workers to at most ``FAN``; return them unchanged without a cluster.
 
     Args:
         run: The run.

@@ -75,7 +75,7 @@ def recode_node(
     members: SourceMembers | None = None,
     linked: LinkedPeople | None = None,
 ) -> CostedRecoding:
-    """Recode all cells to one node; classes that fail are dropped or masked.
+    """Return the recoding of all cells to one node with its losses; failing classes are dropped or masked.
 
     Only classes smaller than k may be masked, so that masks do not depend on sensitive values.
 
@@ -133,7 +133,7 @@ def recode_locally(
     chunk_histograms: Sequence[Artifact],
     store: Store,
 ) -> CostedRecoding:
-    """Recode all cells to one node, and failing records by local transformation and suppression.
+    """Return a recoding to one node whose failing records get local transformation and suppression.
 
     Args:
         job: The job.

@@ -57,7 +57,7 @@ def has_map(store: Store, key: Key) -> bool:
 
 
 def write_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -> Artifact:
-    """Write the lattice map of a search to the store.
+    """Write the lattice map of a search to the store as JSON; return its artefact.
 
     Args:
         job: Gives the names.
@@ -132,7 +132,7 @@ class Outcome(FrozenModel):
 
 
 def check_hierarchies(job: Job) -> None:
-    """Raise ``HierarchyError``, or ``JobError`` for several, if hierarchies are invalid on any data."""
+    """Raise for hierarchies that are invalid on any data: ``HierarchyError``, ``JobError`` if several."""
     qids, faults = list(job.columns.quasi_identifiers), []
     for column, closeness in job.privacy.t.items():
         if closeness.hierarchy is not None:
@@ -150,7 +150,7 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Return the given node, or the finest that fits memory; raise ``PrivacyError`` below k or if none."""
+    """Return the given node, or the finest root that fits memory; raise ``PrivacyError`` below k or if none."""
     check_at_least_k(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
@@ -238,7 +238,7 @@ SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
 def search_lattice(
     run: Run, domain: Artifact, root: Node, histogram: Artifact, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact]
 ) -> RecodingArtifacts:
-    """Find the best node of the lattice and make its recoding (phase 2)."""
+    """Search the best node (phase 2); return the artefacts of its recoding, stored or made."""
     job, cells = run.job, SearchedCells(root, histogram, chunk_histograms, pairs)
     # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
     # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
@@ -249,7 +249,7 @@ def search_lattice(
 
 
 def count_enough_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
-    """Count the persons and the most records of one; raise ``PrivacyError`` if fewer than k.
+    """Return the number of persons and the most records of one; raise if fewer than k, None for records.
 
     None where no person is named.
     """

@@ -73,7 +73,7 @@ class LeafStatistics:
 
     @classmethod
     def of(cls, coding: Coding, leaf_count: int, tables: Sequence[pa.Table]) -> LeafStatistics:
-        """Add up the leaf counts of all chunks to the statistics of a cut tree's leaves."""
+        """Return the statistics of a cut tree's leaves, summed over the leaf tables of all chunks."""
         table = pa.concat_tables(tables)
         column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
         made = []
@@ -129,7 +129,7 @@ class LeafStatistics:
 
 
 def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
-    """Merge thin leaves to fragments that keep the requirements; raise ``FragmentsError`` if they cannot.
+    """Return groups of leaves that make fragments, thin leaves merged; raise ``FragmentsError`` if unsafe.
 
     Args:
         job: Gives the privacy requirements.
@@ -152,7 +152,7 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
 
 
 def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaf_count: int, store: Store) -> PersonsOfCells:
-    """Merge all chunks' person–leaf pairs to the persons of each leaf; raise if they are fewer than k."""
+    """Return the persons of each leaf, merged over chunks; raise ``PrivacyError`` if fewer than k."""
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:

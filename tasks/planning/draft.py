@@ -74,7 +74,7 @@ ALWAYS, MOST_ALWAYS = 13, 16
 
 
 class DraftedJob(NamedTuple):
-    """A drafted job: proposals, questions and the loss on a sample.
+    """What a written draft proposes: roles, questions, loss on a sample, exposure and obstacle.
 
     Attributes:
         proposals: What is proposed for each column, in the order of the source.
@@ -105,7 +105,7 @@ def drafted_k(person_count: int) -> int:
 
 
 def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> DraftedJob:
-    """Draft a first job file from a source; ``accept`` takes the safest answer to each open question.
+    """Write a first job file for a source and return the draft; ``accept`` marks questions as answered.
 
     Args:
         given: What the user names.
@@ -174,7 +174,7 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 def with_guessed_quasi_identifiers(proposals: Sequence[Proposal], least_distinct: int) -> list[Proposal]:
-    """Propose quasi-identifiers among published columns where none is proposed yet.
+    """Return proposals with guessed quasi-identifiers if none is proposed yet, else unchanged.
 
     A job needs a quasi-identifier, and other people may know any of these columns.
 

@@ -63,7 +63,7 @@ def questions_of(proposals: Sequence[proposed.Proposal]) -> tuple[Question, ...]
 
 
 def person_question(choice: PersonChoice) -> tuple[Question, ...]:
-    """Return the question whose each record is, where several columns may say so or one is unsure."""
+    """Return one question on which column names the person, or none if there is no doubt."""
     if choice.person is None or not (choice.rivals or choice.unsure):
         return ()
     name = choice.person.profile.name
@@ -129,7 +129,7 @@ class DraftContents(NamedTuple):
 
 
 def obstacle_sentence(person_count: int, k: int, unit: str, *, coarsened: bool) -> str:
-    """Return why a draft does not run yet; empty if it does.
+    """Return a sentence on why a draft does not run yet (no quasi-identifier, or below k); empty if it does.
 
     Args:
         person_count: How many there are, of the unit that k counts.
@@ -147,7 +147,7 @@ def obstacle_sentence(person_count: int, k: int, unit: str, *, coarsened: bool) 
 
 
 def next_commands_sentence(job: str) -> str:
-    """Return what to type after a draft, with the job file quoted for a shell."""
+    """Return a sentence with the ``plan`` and ``run`` commands after a draft, the file quoted for a shell."""
     return f"Then: skald plan {shlex.quote(job)}, skald run {shlex.quote(job)}"
 
 
@@ -258,7 +258,7 @@ def _spelling_words(steps: Sequence[str]) -> str:
 
 
 def normalise_words(steps: Sequence[str]) -> str:
-    """Return what the entry of a column says further where its texts are normalised, in YAML."""
+    """Return the YAML of an entry's ``normalise`` setting, with a leading comma; empty without steps."""
     return f", normalise: [{', '.join(steps)}]" if steps else ""
 
 
@@ -288,7 +288,7 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: DraftCont
 
 
 def counted_among(exposed: Exposures, unit: str, records: int) -> str:
-    """Return among whom shares of unique people were counted: all that were read, or a sample.
+    """Return a phrase on whom shares of unique people were counted among: all, the first, or a sample.
 
     Args:
         exposed: The shares.

@@ -47,7 +47,7 @@ SAMPLES, MOST_CELLS, EFFORT = 3, 10_000, 500
 
 
 class Expected(FrozenModel):
-    """The expected loss of one method.
+    """Expected GCP of one method, and the largest deviation of a sample from it.
 
     Attributes:
         way: How it chooses.
@@ -86,7 +86,7 @@ def forecast_ways(job: Job) -> tuple[Way, ...]:
 
 
 def forecast_of(job: Job, coding: Coding, chunk_histograms: Sequence[Artifact], store: Store) -> Forecast | None:
-    """Measure the expected loss of one node and of Mondrian, on all combinations or on samples.
+    """Return the expected GCP of each way by k alone, from all records or samples; None where persons count.
 
     The more records, the less every method loses: of all records less than of a sample.
 

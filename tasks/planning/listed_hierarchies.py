@@ -49,7 +49,7 @@ DELIMITER = ";"
 
 
 class DraftedHierarchy(NamedTuple):
-    """A drafted hierarchy and the number of records it was drafted from."""
+    """A drafted hierarchy and the number of source records it was drafted from."""
 
     draft: Draft
     records: int
@@ -68,7 +68,7 @@ class CompletedHierarchy(NamedTuple):
 
 
 def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy:
-    """Write a first hierarchy file for a column, readable by its owner alone.
+    """Write a drafted hierarchy as a CSV file for a source's column; return it; raise if the file exists.
 
     Args:
         given: The source.
@@ -93,7 +93,7 @@ def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELI
 
 
 def complete_file(job: Job, column: str) -> CompletedHierarchy:
-    """Add the source's values that a job's hierarchy file lacks to the file.
+    """Append the source's unlisted values to a job's hierarchy file; return the file and its new rows.
 
     The file becomes readable by its owner alone.
 
@@ -170,7 +170,7 @@ DELIMITERS = (";", ",", "\t", "|")
 
 
 def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], out: Path) -> tuple[list[Proposal], list[Path]]:
-    """Give quasi-identifiers hierarchies from files; return the proposals and the files written.
+    """Give quasi-identifiers existing or drafted CSV hierarchies; return proposals and files written.
 
     Args:
         front: The source.

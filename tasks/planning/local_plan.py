@@ -58,7 +58,7 @@ class LocalPlan(FrozenModel):
 
 
 def forecast_local_run(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
-    """Forecast rows, memory and fragments of a local method's run from samples, which are drawn."""
+    """Draw samples and return the expected rows, memory and fragments of a local method's run."""
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)

@@ -40,7 +40,7 @@ CASTS: dict[str, str] = {
 
 
 def column_values(front: OpenSource, column: str) -> Domain:
-    """Count the distinct values of a column over all records of a source.
+    """Return a column's domain, counted over all records of a source; raise if column or records lack.
 
     Args:
         front: The source.
@@ -62,7 +62,7 @@ def typed_column_sql(column: str, kind: str | None) -> str:
 
 
 def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column: str, kind: str | None) -> Domain:
-    """Count the distinct values of a column of a view or table; return its domain.
+    """Return a column's domain: distinct values in ascending order with counts, and nulls, of a relation.
 
     Args:
         connection: Has it.
@@ -124,7 +124,7 @@ def best_draft(
     guarded: Callable[[str], pa.Array],
     folder: Path,
 ) -> PilotRun:
-    """Try jobs with ever fewer candidate quasi-identifiers; return the pilot run of most at low loss.
+    """Try jobs with ever fewer candidate quasi-identifiers; return the first pilot run of low loss.
 
     Args:
         connection: Has the table ``sample`` and the view ``source``.

@@ -84,7 +84,7 @@ def unfit_columns(schema: pa.Schema) -> dict[str, str]:
 
 
 def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
-    """Return the sample of CSV files, with encoding, delimiter and spelling detected in the first file."""
+    """Return the sample of CSV files, with encoding and delimiter of the first and the detected spelling."""
     encoding = encoding_of(files[0])
     with ExitStack() as opened:
         read = opened.enter_context(files_in_utf8(files, encoding))
@@ -195,7 +195,7 @@ DATES = ("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "dd-mm-yyyy", "mm-dd-yyyy", "
 
 
 def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tuple[Spelling, str]:
-    """Return the spelling of a file's numbers and dates, and a relation in the standard spelling.
+    """Return the spelling of numbers and dates in text columns, and a relation in standard spelling.
 
     A column speaks for a spelling if all its values are spelled so, and at least one of them in no other way. What columns leave open,
     such as dates of which no day is beyond the twelfth or 1,234 alone, stays text.
@@ -223,7 +223,7 @@ def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tup
 
 
 def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, spelling: Spelling) -> tuple[frozenset[str], str]:
-    """Return the columns of moments with an offset, and a relation that has these in UTC, without one.
+    """Return the text columns of moments with an offset, and a relation that has these in UTC without.
 
     Args:
         connection: Reads the file.

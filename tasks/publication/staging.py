@@ -46,7 +46,7 @@ def release_id(job: Job, source: ChunkedSource) -> str:
 def complete(
     job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest, Terms], tuple[Example, ...]]
 ) -> Manifest:
-    """Check the manifest, write it with report and any signature into staging; return it as published.
+    """Check the manifest by the recount, write it, report and signature to staging; return it; raise on faults.
 
     The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 
@@ -109,7 +109,7 @@ def signer_of(job: Job) -> Signer | None:
 
 
 def write_report(folder: Path, report: Report) -> list[Path]:
-    """Write a report as HTML and JSON, each whole or not at all; return the files."""
+    """Write a report as ``report.html`` and ``report.json``, each atomically; return their paths."""
     return write_texts(folder, _texts(report))
 
 
@@ -135,7 +135,7 @@ def _texts(report: Report) -> dict[str, str]:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write named text files of a release, each whole or not at all; return their paths."""
+    """Write named text files into a release folder, each atomically; return their paths."""
     return [_write(folder / name, text) for name, text in texts.items()]
 
 

@@ -9,7 +9,7 @@ from tasks.store.store import Store
 
 
 class LocalOutcome(FrozenModel):
-    """The publishable figures of an algorithm's recoding.
+    """Losses, suppression and the algorithm's counts of a local recoding, source class sizes and persons.
 
     Attributes:
         suppressed: Records in no class.

@@ -42,7 +42,7 @@ pseudonyms as ``link_0`` …. Files of classes have a row for each class with it
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
-    """Count the persons of each class; leave combinations and persons' values in the database.
+    """Count persons of classes; leave tables ``combinations`` and ``held`` (their values) in the database.
 
     The persons' values are then in the database, for ``values_of_people``.
 
@@ -70,7 +70,7 @@ def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
-    """Count, after ``count_people``, classes whose persons share a sensitive value, and their records.
+    """Count by sensitive column classes whose persons share one value, and their records.
 
     Args:
         connection: The database, in which persons were counted.
@@ -88,7 +88,7 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 def count_linked(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], files: PeopleFiles | None
 ) -> tuple[LinkCount, ...]:
-    """Count people who share a set of classes, by linking columns; with files, after ``count_people``.
+    """Return by linking columns how many people share each set of classes, and how many fewer than k share.
 
     A set is that of all records of one person or pseudonym, for each group of pseudonyms that link records.
 
@@ -134,7 +134,7 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
 
 
 def not_counted(columns: Sequence[str], because: str) -> list[str]:
-    """Return sentences on the counts that are missing without the person files.
+    """Return one or two sentences on the counts that are missing without the person files.
 
     Args:
         columns: The sensitive columns whose values are counted by people.
@@ -161,7 +161,7 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
 
 
 def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
-    """Return the relation of persons' values after ``count_people``, its class columns and value column.
+    """Return SQL relation, class columns and value column of persons' values after ``count_people``.
 
     Each value of a person in a class occurs once.
     """
@@ -169,7 +169,7 @@ def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
 
 
 def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
-    """Return SQL that counts persons by a column's value, in the source, else after ``count_people``."""
+    """Return SQL that counts persons by a column's value: in the source, or in table ``held`` without."""
     if original is None:
         return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))
     return source_counts_sql(
@@ -216,7 +216,7 @@ def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
 
 
 def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
-    """Count records that are unique, or share their combination with fewer than k, by kind of columns.
+    """Return, by kind of columns, how many records have a combination that is unique or below k.
 
     Args:
         rows: Of the release.
@@ -235,7 +235,7 @@ def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]],
 
 
 def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
-    """Count persons unique or below k by kind of columns; the table of combinations must be there.
+    """Return, by kind of columns, how many persons are unique or below k; needs table ``combinations``.
 
     Nothing is counted where the job names no persons, or the files lack what their records publish.
 
@@ -261,7 +261,7 @@ def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, fi
 def combined_pairs(
     records: Mapping[Kind, TogetherCount], people: Mapping[Kind, TogetherCount], *, by_people: bool
 ) -> tuple[Mapping[Kind, TogetherCount], list[str]]:
-    """Return the combination counts in the unit of k, and faults where records and persons disagree.
+    """Return records' or persons' combination counts, as k counts, and faults where the two disagree.
 
     Args:
         records: Counted in records.

@@ -53,7 +53,7 @@ class PublishedSource:
     columns: Sequence[str] = ()
 
     def relation_of(self, connection: duckdb.DuckDBPyConnection, relation: str) -> str:
-        """Return a relation with published values in place of its own, as a table if of many columns."""
+        """Return SQL of a relation with published values in place of its own; many columns as a table."""
         return relation_with_values(connection, relation, self.columns, self.joins)
 
 
@@ -75,7 +75,7 @@ class PublishedHolders(NamedTuple):
 
 
 def published_source(job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders | None = None) -> PublishedSource:
-    """Compute the published values of the source, and read the source with them from here on.
+    """Compute the source's published values; make ``rows`` read them, and return source and losses.
 
     Args:
         job: Says how columns are published.
@@ -211,7 +211,7 @@ def _fault(name: str, few: int, k: int, unit: str) -> Sequence[str]:
 
 
 def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, ColumnLoss]:
-    """Return the information loss of each quasi-identifier's labels, by name.
+    """Return by name the information loss of each quasi-identifier that the source has.
 
     Args:
         job: The job.

@@ -34,7 +34,7 @@ class FolderQueue:
         write_atomically(self.folder / name, lambda part: part.write_bytes(content))
 
     def take(self, name: str) -> bytes:
-        """Return the encrypted content of a call by its name; raise if it is withdrawn or not reachable."""
+        """Return a call's encrypted content, leaving it queued; raise if it is withdrawn or not reachable."""
         try:
             return (self.folder / name).read_bytes()
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class BucketQueue:
         self.bucket.write(f"{CALLS}/{name}", content)
 
     def take(self, name: str) -> bytes:
-        """Return the encrypted content of a call by its name; raise ``WithdrawnError`` if it is gone."""
+        """Return a call's encrypted content, leaving it queued; raise ``WithdrawnError`` if it is gone."""
         content = self.bucket.read(f"{CALLS}/{name}")
         if content is None:
             raise WithdrawnError
@@ -103,7 +103,7 @@ class BucketQueue:
         return ["work", path.relative_to(self.folder).as_posix()] if within else ["everywhere", str(path)]
 
     def path(self, name: list[str]) -> Path:
-        """Return this machine's path for a machine-independent name, after fetching an artefact."""
+        """Return this machine's path for a machine-independent name; an artefact is fetched from the bucket."""
         kind, path = name
         if kind == "everywhere":
             return Path(path)
@@ -115,7 +115,7 @@ class BucketQueue:
         return self.bucket.location
 
     def store(self, name: str) -> Store:
-        """Return this machine's store."""
+        """Return this machine's local store for the bucket, the same object for each call."""
         return _at_hand(self)[0]
 
 
