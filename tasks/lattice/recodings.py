@@ -150,7 +150,7 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Return the given node, or the finest root that fits memory; raise ``PrivacyError`` below k or if none."""
+    """Return the given node, or else the finest root that fits memory; raise ``PrivacyError`` if none."""
     check_at_least_k(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)

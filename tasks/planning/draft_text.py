@@ -129,7 +129,7 @@ class DraftContents(NamedTuple):
 
 
 def obstacle_sentence(person_count: int, k: int, unit: str, *, coarsened: bool) -> str:
-    """Return a sentence on why a draft does not run yet (no quasi-identifier, or below k); empty if it does.
+    """Return a sentence on why a draft does not run (no quasi-identifier, or below k); empty if it does.
 
     Args:
         person_count: How many there are, of the unit that k counts.

@@ -126,7 +126,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
 
 
 def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
-    """Return the profile of each column and the number of records; raise for files that a run would refuse.
+    """Return each column's profile and the number of records; raise for files that a run would refuse.
 
     Files that a run would refuse are refused in its words.
     """

@@ -331,7 +331,7 @@ def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store
 
 @contextmanager
 def scratch(store: Store) -> Iterator[Path]:
-    """Yield a private temporary folder in a store's work, with folder ``spill``; remove it after the block."""
+    """Yield a private temporary folder in a store's work, with folder ``spill``; remove it at the end."""
     folder = private_folder(store.folder.parent / "spill" / f"delivery-{secrets.token_hex(8)}")
     try:
         private_folder(folder / "spill")

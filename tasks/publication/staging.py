@@ -46,7 +46,7 @@ def release_id(job: Job, source: ChunkedSource) -> str:
 def complete(
     job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest, Terms], tuple[Example, ...]]
 ) -> Manifest:
-    """Check the manifest by the recount, write it, report and signature to staging; return it; raise on faults.
+    """Check a manifest by the recount, write it, report and signature to staging; return it, or raise.
 
     The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 

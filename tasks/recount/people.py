@@ -88,7 +88,7 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 def count_linked(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], files: PeopleFiles | None
 ) -> tuple[LinkCount, ...]:
-    """Return by linking columns how many people share each set of classes, and how many fewer than k share.
+    """Return by linking columns how many people share each set of classes, and how many are below k.
 
     A set is that of all records of one person or pseudonym, for each group of pseudonyms that link records.
 

@@ -95,7 +95,7 @@ def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Gr
 
 
 def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
-    """Create tables ``values_<number>`` and ``labels_<number>`` of a QID; return its labels and their values.
+    """Create a QID's tables ``values_<number>`` and ``labels_<number>``; return its labels with values.
 
     Args:
         job: The job.

@@ -24,7 +24,7 @@ from tasks.store.secret import FolderSecret
 
 
 def check_names(release: str, names: Iterable[str]) -> None:
-    """Raise ``EscapeError`` if a name leads out of a release or is the folder of another name.
+    """Raise ``EscapeError`` if a file name leads out of a release or is also another file's folder.
 
     Args:
         release: The name of the release.
@@ -131,7 +131,7 @@ def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
 
 
 def read_manifest(release: Path) -> Manifest | None:
-    """Read and check the manifest of a release folder, None if it has none; raise if it is invalid."""
+    """Return the checked manifest of a release folder of one table; None if missing, raise if invalid."""
     # Of a link that leads nowhere, too, it is said that it is one.
     if not (release / MANIFEST).exists() and not (release / MANIFEST).is_symlink():
         return None
@@ -160,23 +160,23 @@ def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
 
 
 def is_of_job(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> bool:
-    """Return whether a manifest is of a job, tried with all known secrets."""
+    """Return whether a manifest has the digest of a job, plain or keyed with any of the secrets."""
     return manifest.job in {job_digest(job), *(keyed_job(job, secret) for secret in secrets)}
 
 
 def hierarchies_as_in(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> Mapping[str, str]:
-    """Return the job's hierarchy digests, keyed with the secret that matches a manifest best."""
+    """Return the job's hierarchy digests by name, keyed with the secret that fits a manifest best."""
     mine = [hierarchies_of(job), *(keyed_hierarchies(job, secret) for secret in secrets)]
     return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
 
 
 def files_in(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> set[str]:
-    """Return the plain digests of files that a release was made of, tried with all known secrets."""
+    """Return those of the plain digests whose files a release was made of, tried with all secrets."""
     theirs, secrets = {file.digest for file in manifest.sources}, list(known)
     return {one for one in digests if not theirs.isdisjoint({one, *(keyed_file(one, secret) for secret in secrets)})}
 
 
 def is_of_files(manifest: Manifest, digests: Iterable[str], secrets: Iterable[FolderSecret]) -> bool:
-    """Return whether a release was made of exactly the files of some digests, by known secrets."""
+    """Return whether a release was made of exactly the files of some plain digests, by known secrets."""
     plain, theirs = list(digests), sorted(file.digest for file in manifest.sources)
     return any(sorted(mine) == theirs for mine in (plain, *([keyed_file(one, secret) for one in plain] for secret in secrets)))

@@ -92,7 +92,7 @@ def check_row_count(path: Path, row_count: int) -> int:
 
 
 def check_values(batch: pa.RecordBatch, name: str) -> None:
-    """Refuse values that are larger than any source may have.
+    """Raise ``ValuesError`` if a batch has a text or binary value larger than a source may have.
 
     Args:
         batch: Of any columns.

@@ -40,7 +40,7 @@ from tasks.store.step import FileStep
 
 
 def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[np.bool_]:
-    """Return who is published if few rows are known, shape (persons,); raise if memory is too small.
+    """Return a mask of persons published if few rows are known, (persons,); raise if memory is short.
 
     Args:
         given: The tables.
@@ -142,7 +142,7 @@ class NodeCosts:
 
 
 def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
-    """Return a number for each person's history at a node, equal for equal ones, shape (persons,)."""
+    """Return a digest of each person's history at a node, equal for equal ones, shape (persons,)."""
     parts, tree = person_profiles(given, node), given.job.tree
     for branch in tree.branches:
         levels = tuple((table, given.levels_of(node, table)) for table in tree.branch_tables(branch))
@@ -253,7 +253,7 @@ def persons_keeping_promises(given: HistoryTables, numbers: NDArray[np.uint64]) 
 
 
 def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
-    """Find the best node of all tables at which at most ``most`` persons fail, or raise.
+    """Return the best node at which at most ``most`` persons fail, stored or searched; raise if none.
 
     Args:
         given: The tables.

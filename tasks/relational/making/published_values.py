@@ -122,7 +122,7 @@ WAYS = FileStep(
 
 
 def decided_values(given: Linking, column: WayColumn) -> PublishedValues:
-    """Return the published value of each value of a column, as decided from all rows."""
+    """Return how a column's values are published, as decided from all rows, stored or decided now."""
     return read_published_values(given.store.path(WAYS.result(given, column)))
 
 
@@ -134,7 +134,7 @@ def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
 def without_values_of_few(
     connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, published_values: PublishedValues, row_relation: str
 ) -> PublishedValues:
-    """Replace published values of fewer than k persons of the rows; also write the table ``released``.
+    """Return published values with those of fewer than k persons replaced; create table ``released``.
 
     Args:
         connection: Has what the rows are joined to.

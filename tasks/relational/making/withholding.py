@@ -178,7 +178,7 @@ TRIES = (1.0, 0.5, 0.25, 0.125, 0.0)
 
 
 def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
-    """Choose levels, and withhold the fewest rows of failing persons; raise ``HistoryError`` for too many.
+    """Return the best levels, and published persons with rows withheld; raise if too many are left out.
 
     The limit is of persons who are left out in the end. Where rows may be withheld more persons may fail before, as many more as rows may
     be; if too many of them are left out then, levels are chosen at which fewer fail. Where few rows are known, none is withheld.
