@@ -69,7 +69,7 @@ def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource
 
 
 def recall_tables(run: Run, release: str, tables: Mapping[str, TableSource]) -> PublishedTables | None:
-    """Return a published release, made current and cleared of unneeded artefacts, or None; raise if altered."""
+    """Return a published release, named current and without unneeded artefacts, or None; raise if altered."""
     manifest = job_target(run.job).recall_by(release, run, written_manifest, read_tables_manifest)
     if manifest is None:
         return None

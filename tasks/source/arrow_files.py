@@ -45,7 +45,7 @@ def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int) -> Artifact:
-    """Return the artefact of an Arrow file as Parquet in row order, converted if missing; raise if damaged.
+    """Return an Arrow file's artefact as Parquet in row order, converted if missing; raise if damaged.
 
     Args:
         path: The file; Arrow's file or stream format, which its first bytes tell.

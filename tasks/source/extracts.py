@@ -77,7 +77,7 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -> Extract:
-    """Return a table's or query's rows of a DuckDB file as Parquet artefact and digest, extracted if missing.
+    """Return the rows of a DuckDB file's table or query as a Parquet artefact, extracted if missing.
 
     Args:
         job: Gives the table or the query.

@@ -31,7 +31,7 @@ _ESCAPED = re.compile(r"\[[*?[]\]")
 
 
 def is_hidden(name: str, pattern: str) -> bool:
-    """Return whether a matched name is hidden by a leading ``_`` or ``.`` that the pattern does not ask for.
+    """Return whether a matched name is hidden by a leading ``_`` or ``.`` that the pattern does not name.
 
     Parts that the pattern spells out do not count.
 

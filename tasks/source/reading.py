@@ -26,13 +26,13 @@ from tasks.source.unpacked import UNIT, Unpacked, rows_of_long
 
 
 class Unreadable:
-    """Counts of the values of some columns that do not fit their types."""
+    """Counter of values that no run can read: text that is not UTF-8, dates beyond the calendar."""
 
     def __init__(self) -> None:
         self._texts, self._moments, self._types = Counter[str](), Counter[str](), dict[str, pa.DataType]()
 
     def check_batch(self, batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
-        """Count misfits in columns of a batch; return whether there are none so far."""
+        """Count unreadable values in columns of a batch; return whether none was found so far."""
         for name in columns:
             column = batch.column(name)
             self._texts[name] += undecodable(column)
@@ -41,7 +41,7 @@ class Unreadable:
         return not self._texts.total() and not self._moments.total()
 
     def check(self, file: str) -> None:
-        """Refuse a file in which misfits were counted."""
+        """Raise ``ValuesError`` if unreadable values were counted in a file."""
         for name, count in (+self._texts).items():
             raise ValuesError.not_utf8(name, file, count)
         for name, count in (+self._moments).items():
@@ -141,7 +141,7 @@ def _read_piece(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, a
 
 @contextmanager
 def open_source_file(file: SourceFile) -> Iterator[Any]:
-    """Open a file of the source, and refuse it if it changed since it was digested."""
+    """Yield a source file opened for reading; raise ``SourceError`` if it changed since digested."""
     if file.path is None:
         assert file.stat is not None
         with open_as_listed(file.name, file.stat) as read:
@@ -296,7 +296,7 @@ def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
 
 
 def footer_of(opened: Any, name: str, found: Unpacked | None = None) -> Footer:
-    """Return the footer of an open Parquet file.
+    """Return the footer of an open Parquet file; raise ``SourceError`` if it cannot be read.
 
     Args:
         opened: The file.

@@ -87,14 +87,14 @@ def write_table(path: Path, table: pa.Table, schema: TableSchema | pa.Schema, st
 
 
 def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) -> pq.ParquetWriter:
-    """Open a file for a table that is written in pieces, in the order that ``write_table`` describes."""
+    """Open a Parquet writer for a table written in pieces, in the form of ``write_table``."""
     plain = [name for name in schema.names if name != ascending]
     encoding = {ascending: "DELTA_BINARY_PACKED"} if ascending else None
     return pq.ParquetWriter(path, schema, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
 
 
 def write_undeclared_table(table: pa.Table, path: Path) -> int:
-    """Write a table as Parquet, not checked by a schema; return its number of rows."""
+    """Write a table as Parquet without a schema check; return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 
@@ -158,12 +158,12 @@ def _goes_on(last: pa.Table, block: pa.Table) -> bool:
 
 
 def load_domains(store: Store, artifact: Artifact, names: Sequence[str]) -> tuple[Domain, ...]:
-    """Read a domain table, one ``Domain`` per column in the order of the job."""
+    """Return the domains in a stored domain table, one per column in the order of ``names``."""
     return tuple(axis.domain(name) for axis, name in zip(load_counted(store, artifact, len(names)), names, strict=True))
 
 
 def load_counted(store: Store, artifact: Artifact, axis_count: int) -> list[Counted]:
-    """Read a domain table column by column, for columns with very many values."""
+    """Return values and counts in a stored domain table, read one column at a time."""
     try:
         with pa.OSFile(str(store.path(artifact))) as opened, pq.ParquetFile(opened) as file:
             if file.num_row_groups <= 1:

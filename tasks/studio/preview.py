@@ -44,7 +44,7 @@ class Preview(NamedTuple):
 
 
 def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) -> Preview:
-    """Build the preview: some classes of at least ``least`` people, with rare labels hidden.
+    """Return a preview: up to ten classes of at least ``least`` people, rare labels hidden, and counts.
 
     Args:
         job: The job.

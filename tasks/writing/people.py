@@ -55,7 +55,7 @@ def people_settings(job: Job) -> list[object]:
 
 
 def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> int:
-    """Write the table of persons of a chunk's records by class, value and pseudonym.
+    """Write the table of a chunk's released records with person, class and values; return its rows.
 
     Records without a person are included.
 
@@ -95,7 +95,7 @@ def people_table(
     values: Sequence[pa.Array] = (),
     additional: AdditionalColumns = MappingProxyType({}),
 ) -> pa.Table:
-    """Return a table of released records by class, person, sensitive values and additional columns.
+    """Return a row per released record: class, person, sensitive values, additional columns, 1.
 
     It has a row of ``records`` = 1 for each released record; readers add them up.
 
@@ -143,7 +143,7 @@ class KeptRecords(FrozenModel):
 
     @classmethod
     def of_chunk(cls, chunk: Chunk, record_classes: Artifact) -> Self:
-        """Keep the records of a chunk, given the table of each record's class."""
+        """Return the kept records of a chunk, given the table of each record's class."""
         return cls(files=tuple((piece.file.digest, piece.rows) for piece in chunk.pieces), members=record_classes)
 
     @property
@@ -153,7 +153,7 @@ class KeptRecords(FrozenModel):
 
 
 def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], kept: pa.Table) -> int:
-    """Write the record digests and classes of a fragment; return the number of records.
+    """Write each record's class and digests of a fragment to Parquet; return the number of records.
 
     Args:
         path: The file to write.
@@ -167,7 +167,7 @@ def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], k
 
 
 def write_members(path: Path, classes: NDArray[np.signedinteger], **others: pa.ChunkedArray) -> int:
-    """Write the class of each record, negative if not released, and other columns; return the rows."""
+    """Write each record's class, negative if not released, and other columns to Parquet; return the rows."""
     table = pa.table({"class": classes, **others})
     # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
     # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.

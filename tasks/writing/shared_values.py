@@ -37,7 +37,7 @@ SHARED_STEP = StepCode("shared", __name__)
 
 
 class Classed(Protocol):
-    """A source whose records have classes."""
+    """Interface of a source with the class of each record."""
 
     @property
     def source(self) -> ChunkedSource:
@@ -48,7 +48,7 @@ class Classed(Protocol):
 
 
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
-    """Return the source with values replaced that fewer than k released people share."""
+    """Return the source with values replaced that fewer than k released people share; else as given."""
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
         return source

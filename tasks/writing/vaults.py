@@ -42,7 +42,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read_key(job: Job, place: Secret) -> bytes:
-    """Read a key from its file, environment variable or Prefect block; raise ``RefusedError`` if weak.
+    """Return a key's bytes from file, environment or Prefect; raise ``RefusedError`` if missing or weak.
 
     It is the bytes of the file but for one line end, or the text in UTF-8.
     """
@@ -144,7 +144,7 @@ _verified: dict[Path, tuple[Stat, VaultState]] = {}
 
 
 def state_of(path: Path) -> VaultState:
-    """Return a vault file's state; raise ``RefusedError`` if its form or digest is wrong.
+    """Return a vault's state, verified once per process; raise ``RefusedError`` if it is damaged.
 
     A vault that did not change is verified once per process.
     """
@@ -171,7 +171,7 @@ def state_of(path: Path) -> VaultState:
 
 
 def checked_vault_state(job: Job, path: Path) -> VaultState | None:
-    """Return a vault's state; raise ``RefusedError`` if it is older or other than the one last used.
+    """Return a vault's state, None if there never was one; raise if not the one last used.
 
     None where there never was one.
     """
@@ -196,7 +196,7 @@ def checked_vault_state(job: Job, path: Path) -> VaultState | None:
 
 
 def record_vault_state(job: Job, path: Path, state: VaultState) -> None:
-    """Record the state of a vault, next to it and in the work folder."""
+    """Write a vault's state beside it and into the work folder, where it has changed."""
     beside, within = _memories(job, path)
     if job.work_path.is_dir():
         private_folder(within.parent)
@@ -242,7 +242,7 @@ def vault_id(job: Job, path: Path) -> str:
 
 
 def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
-    """Give a random token to every value without one, the vault made if missing; return how many.
+    """Write a random token to the vault for every value without one; return how many were new.
 
     Args:
         job: Gives the memory.
@@ -320,12 +320,12 @@ def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 
 def tokens_of_values(job: Job, path: Path, values: pa.Array, spill: Path) -> pa.Array:
-    """Look up the token of each value in a vault file; null for a value without one."""
+    """Return the token of each value from a vault file, null for a value without one."""
     return _looked_up(job, path, values, ("value", "token"), spill)
 
 
 def values_of(job: Job, path: Path, tokens: pa.Array, spill: Path) -> pa.Array:
-    """Look up the value of each token in a vault file; null for an unknown token."""
+    """Return the value of each token from a vault file, null for an unknown token."""
     return _looked_up(job, path, tokens, ("token", "value"), spill)
 
 
