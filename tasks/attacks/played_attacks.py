@@ -58,7 +58,7 @@ LEAST_PEOPLE, LEAST_CONTROL, MOST_IDENTIFIERS = 50, 30, 300
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """The job, its attack settings, and the share of records that are not in the release.
+    """What attacks need: the job, its attack settings, and the share of source records not released.
 
     Attributes:
         job: The job.

@@ -47,7 +47,7 @@ class AttackedFiles(NamedTuple):
 
 
 class PlayedAttacks(NamedTuple):
-    """The figures of attacks on a release.
+    """Figures of attacks on labels and on people of the source, with the settings of the attacks.
 
     Attributes:
         labels: Figures of attacks on people as labels show them; they follow from the data files and may be published.

@@ -158,7 +158,7 @@ class SourceAxis:
 
 @dataclass(frozen=True, eq=False)
 class SourcePeople:
-    """Records of the source, coded like the release.
+    """Records of the source, whole or a sample, as codes: QIDs, other columns, persons and identifiers.
 
     Attributes:
         axes: By quasi-identifier.
@@ -182,7 +182,7 @@ class SourcePeople:
 def read_source_people(
     connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, with_identifiers: bool = True
 ) -> SourcePeople:
-    """Read and code the source, or a sample, in record order; the connection must keep the order of rows.
+    """Read the source, or a sample, as codes in record order; the connection must keep row order.
 
     Args:
         connection: The database.

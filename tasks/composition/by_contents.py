@@ -48,7 +48,7 @@ OLDER = "another version of this program made it, which kept less of its records
 
 
 class Side(NamedTuple):
-    """The kept records of one of two compared releases.
+    """Class and digest artefacts of the records of one of two compared releases, and what they cover.
 
     Attributes:
         parts: Their classes and digests, in parts.

@@ -119,7 +119,7 @@ _ID = re.compile(r"[\w.-]{1,200}")
 
 
 class Earlier(NamedTuple):
-    """An earlier release that shares records with the source, or may.
+    """An earlier release that may share records with the source: id, k, linkage key, common files.
 
     Attributes:
         release: Its id.

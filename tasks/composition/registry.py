@@ -45,7 +45,7 @@ _DIGITS = 16
 
 
 class Registered(FrozenModel):
-    """Registry entry of a release.
+    """A release's entry in the registry: id, place, k, keyed file digests, linkage key and families.
 
     Attributes:
         format: Of the entry and its sketch.
@@ -193,7 +193,7 @@ class ReleaseRegistry:
         return whole
 
     def record_publication(self, entry: Registered) -> None:
-        """Record in the registry that the release was published.
+        """Write into the registry that the release was published, even if its folder is removed later.
 
         It then counts even if its folder is moved or removed, because it may have been handed on.
         """
@@ -217,7 +217,7 @@ def _read(record: Path) -> Registered | None:
 
 @contextmanager
 def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
-    """Lock the release registry of a job's folder, waiting if need be; yield None for a scratch job.
+    """Yield the locked release registry of a job's folder, waiting if need be; None for a scratch job.
 
     The release of a scratch job is counted and removed again.
     """

@@ -45,7 +45,7 @@ class Recoded(FrozenModel):
 
 
 class Entry(FrozenModel):
-    """History entry of one release.
+    """History entry of one release: source files, recoding, persons, record digests, promises and seal.
 
     Attributes:
         release: Its id.

@@ -67,7 +67,7 @@ class Coding:
             return made
 
     def drop_cached(self, name: Hashable) -> None:
-        """Drop a cached object that will hardly be needed again."""
+        """Remove the object of this name from the cache of ``once``, if it is there."""
         with self._making:
             self._made.pop(name, None)
 
@@ -184,7 +184,7 @@ def _note_spellings(domains: Sequence[Domain]) -> None:
 
 
 def forget_large_coding(job: Job, store: Store) -> None:
-    """Release the cached domains and hierarchies before the recount, if they are large.
+    """Drop the store's cached coding if it is large for the job's memory; the recount needs none.
 
     The recount knows only the job.
     """
@@ -195,7 +195,7 @@ ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 
 
 def chunk_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
-    """Load the domains by which a chunk's histogram is coded; raise ``StorageError`` if they are missing."""
+    """Return the domains that code a chunk's histogram; raise ``StorageError`` if they are missing."""
     found = store.find("domains", part.key)
     if found is None:
         raise StorageError.malformed("domains", ["missing"])

@@ -37,7 +37,7 @@ class Sketches(NamedTuple):
 
     @classmethod
     def of_all(cls, sketches: Iterable[Sketches]) -> Sketches:
-        """Merge the sketches of several sources, in any order."""
+        """Return the merged sketches of several sources, in any order."""
         return cls(*(Sketch.of_all(parts) for parts in zip(*sketches, strict=True)))
 
 
@@ -193,7 +193,7 @@ def _together(batch: pa.RecordBatch, names: Sequence[str], folded: Sequence[str]
 
 @dataclass(frozen=True)
 class SketchFolder:
-    """The store that holds digests and their sketches."""
+    """The store from which steps that merge sketches read record digests."""
 
     store: Store
 
@@ -240,7 +240,7 @@ def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
 
 
 def sketches_of(table: pa.Table, beside: Sketches = NO_CONTENTS) -> Sketches:
-    """Make the sketches of records and persons from a table of ``content`` and ``person`` digests.
+    """Return the sketches of records and persons in a table of ``content`` and ``person`` digests.
 
     Args:
         table: Has a row for each record.

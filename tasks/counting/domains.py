@@ -99,7 +99,7 @@ class RowCache:
 
 
 def write_chunk_domains(given: ChunkReading, chunk: Chunk, path: Path, row_cache: RowCache | None = None) -> int:
-    """Check and write a chunk's distinct values of QIDs and modelled sensitive columns; return how many.
+    """Write a chunk's distinct values of QIDs and modelled columns, with counts; return how many.
 
     Sensitive columns are guarded if a privacy model looks at them.
 

@@ -229,7 +229,7 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
 
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
-    """Read a root histogram, or a chunk's histogram at the finest node, into memory."""
+    """Return a stored histogram, of a root or of a chunk at the finest node, in the source's coding."""
     packing = packing_of(root, coding.axes)
     if artifact.step == OF_CHUNK:
         return Histogram(root, packing, *cells_in_source_coding(coding, artifact, store))
@@ -241,7 +241,7 @@ CROWDED = StepCode("crowded", __name__)
 
 @dataclass(frozen=True)
 class ChunkSums:
-    """Sums over chunks' finest-node histograms for a search, computed by this process.
+    """Summing of chunks' finest-node histograms to coarser roots, for a search, in this process.
 
     Attributes:
         table: The domain table of the run.
@@ -265,7 +265,7 @@ class ChunkSums:
 
 @dataclass(frozen=True)
 class ChunkSumsInTasks(ChunkSums):
-    """Sums over chunks' finest-node histograms for a search, computed by cluster tasks."""
+    """Summing of chunks' finest-node histograms to coarser roots, for a search, in cluster tasks."""
 
     run: Run
 

@@ -79,7 +79,7 @@ class Sizes(FrozenModel):
 
 
 def summed_sizes(parts: Sequence[Sizes]) -> Sizes:
-    """Add up the sizes of parts of the source without common combinations, such as fragments."""
+    """Return the class sizes of disjoint parts of the source, such as fragments, added up."""
     added: Counter[int] = Counter()
     for part in parts:
         added.update(part.by_size)
@@ -251,5 +251,5 @@ def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
 
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:
-    """Read the class sizes of the source; empty if they were not counted."""
+    """Return the stored class sizes of the source; empty if they were not counted."""
     return Sizes() if sizes is None else Sizes.model_validate_json(store.path(sizes).read_bytes())

@@ -116,7 +116,7 @@ def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
 
 
 def sum_of_share(job: Job, pieces: Sequence[Artifact], key: Key, store: Store) -> str:
-    """Count distinct values, values of one record, and all values of a share by column; return JSON."""
+    """Return JSON rows of column, distinct, unique and all values, summed over one share of digests."""
     spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
     figures = sum_in_database(job, [str(store.path(piece)) for piece in pieces], spill)
     return json.dumps([[column, *found] for column, found in figures.items()])

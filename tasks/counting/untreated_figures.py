@@ -166,7 +166,7 @@ class Summed(NamedTuple):
 
 @dataclass(frozen=True)
 class FigureReading:
-    """The inputs of the figures of untreated columns.
+    """Settings for summing column figures: job, names, person column, number of people and store.
 
     Attributes:
         job: Gives memory and threads.
@@ -222,7 +222,7 @@ FIGURES = FileStep(
 
 
 def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
-    """Read the figures of untreated columns from the store, in the order of counting."""
+    """Return the stored figures of columns that ``inspect_columns`` counts."""
     return ColumnInspection.model_validate_json(store.path(artifact).read_bytes())
 
 

@@ -64,7 +64,7 @@ MOST_TASKS = 1024
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a step: its key, label and arguments.
+    """One call of a step: key, label, arguments, and whether another process may make the call.
 
     Attributes:
         key: Under which the store has its result; of several artefacts, of all their keys.

@@ -139,7 +139,7 @@ def _be_quiet() -> None:
 
 
 class DaskCalls(RemoteCalls):
-    """The calls of one phase, made by Dask workers while threads of this process wait.
+    """Caller of one phase's functions on Dask workers, while threads of this process wait.
 
     Args:
         client: Connected.

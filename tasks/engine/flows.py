@@ -46,7 +46,7 @@ def as_flow(function: Callable[..., Any]) -> Any:
 
 
 def as_job_flow(function: Callable[[Job], Any]) -> Any:
-    """Wrap a function that runs a job as a flow of job file and settings; it refuses other methods' jobs.
+    """Return a job function as a flow of job file and settings that refuses other methods' jobs.
 
     The flow takes ``job_file``, a YAML file or what a program gives in its place, and ``settings``, overrides such as ``privacy.k=10``.
     With Prefect it is a Prefect flow, whose parameters are one model, checked before a run begins; else a plain function.
@@ -56,7 +56,7 @@ def as_job_flow(function: Callable[[Job], Any]) -> Any:
 
 
 def as_tables_flow(function: Callable[[TablesJob], Any]) -> Any:
-    """Wrap the function that runs jobs of several tables as a flow of a job file and settings."""
+    """Return a function that runs jobs of several tables as a flow of job file and settings."""
 
     @wraps(function, assigned=_NAMING)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:

@@ -194,7 +194,7 @@ class Progress(ArtifactWriter):
 
 @contextmanager
 def show_progress(name: str) -> Iterator[None]:
-    """Show the progress of the steps in the block as a Prefect artifact.
+    """During the block, show the progress of all steps as a Prefect artifact.
 
     A run that fails leaves the artifact as it is.
     """
@@ -203,7 +203,7 @@ def show_progress(name: str) -> Iterator[None]:
 
 
 def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
-    """Log a release's counts, and publish summary, figures and report link as Prefect artifacts.
+    """Log a release's counts and write Prefect artifacts from its report; nothing without a report.
 
     It does nothing where the report cannot be read.
     """

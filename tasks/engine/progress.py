@@ -73,7 +73,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def advance(step: str, done: int, total: int) -> None:
-    """Report the progress of a step to all listeners."""
+    """Report to all listeners that ``done`` of ``total`` calls of a step are made."""
     for listener in _listeners:
         listener(step, done, total)
 

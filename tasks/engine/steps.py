@@ -138,7 +138,7 @@ def _calls(parts: Sequence[Sequence[Item]], label: str, key: Callable[[Item], Ke
 def map_groups(
     run: Run, phase: str, function: Callable[..., list[Artifact]], items: Sequence[Any], key: Callable[[Any], Key], *arguments: Any
 ) -> list[Artifact]:
-    """Call a step's function on groups of neighbouring items; return all artefacts in order.
+    """Call a function on groups of neighbouring items, on workers if any; return all artefacts in order.
 
     A task for each item would cost more than the item.
 
@@ -211,7 +211,7 @@ FAN = 8
 
 
 class Merge(NamedTuple):
-    """The tables to merge into one: those of all chunks, or bundles of them.
+    """Chunk tables to merge into one, and bundles of them if some were merged already.
 
     Attributes:
         parts: The tables of all chunks, which the result's key depends on.
@@ -223,7 +223,7 @@ class Merge(NamedTuple):
 
     @property
     def read(self) -> Sequence[Artifact]:
-        """The tables to read."""
+        """The tables to read: the bundles, or else all chunk tables."""
         return self.bundles or self.parts
 
 

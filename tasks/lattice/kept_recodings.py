@@ -81,7 +81,7 @@ def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store:
 
 
 def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
-    """Read a recoding of cells from the store, without caching it.
+    """Return a recoding of cells read from the store, without caching.
 
     It is at the node of its outcome, or at the finest node if each class has labels of its own.
     """

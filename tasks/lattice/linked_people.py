@@ -41,7 +41,7 @@ WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])
 
 @dataclass(frozen=True, eq=False)
 class LinkedPeople:
-    """A node, and the records suppressed at it so that k people share each set of classes.
+    """A node with its loss and the records suppressed so that k people share each set of classes.
 
     Attributes:
         node: The node.

@@ -40,13 +40,13 @@ from tasks.store.store import Artifact, Store
 
 
 class Local(Remainder):
-    """Figures of the local treatment of records that fail at the node, and the nodes of later stages."""
+    """Figures of locally treated records that fail at the node, and the nodes of later stages."""
 
     stages: tuple[Node, ...]
 
 
 class CostedRecoding(NamedTuple):
-    """A recoding with its losses and suppressed records.
+    """A recoding with its losses, NCP per QID, suppressed records and the reasons for suppression.
 
     Attributes:
         recoding: The recoding.

@@ -41,7 +41,7 @@ CACHED_WITH_PERSONS = 2
 
 
 class Sought(NamedTuple):
-    """The privacy requirements of a search, and the records that it is about.
+    """What a search must keep: the privacy promise, k, number of records and their persons.
 
     Attributes:
         promise: The privacy requirements of every class.

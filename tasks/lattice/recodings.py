@@ -76,7 +76,7 @@ def write_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) 
 
 
 def read_map(outcome: Artifact, store: Store) -> LatticeMap | None:
-    """Read the lattice map of the search with this outcome; None if there is none."""
+    """Return the stored lattice map of the search with this outcome; None if there is none."""
     kept = store.find(MAP, outcome.key)
     return _MAP_JSON.validate_json(store.path(kept).read_bytes()) if kept else None
 
@@ -87,7 +87,7 @@ def map_json(drawn: LatticeMap) -> bytes:
 
 
 class Outcome(FrozenModel):
-    """The publishable figures of a lattice search and its recoding.
+    """Node, roots, suppression, losses and certificate of a lattice search and its recoding.
 
     Attributes:
         node: Level of each QID, in job order.
@@ -150,7 +150,7 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Return the given node, or else the finest root that fits memory; raise ``PrivacyError`` if none."""
+    """Return the given node, else the finest root that fits memory; raise ``PrivacyError`` if none."""
     check_at_least_k(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
@@ -165,7 +165,7 @@ def choose_root(job: Job, coding: Coding) -> Node:
 
 
 class SearchedCells(NamedTuple):
-    """The histograms that a lattice search starts from.
+    """Histograms that a lattice search starts from: first root, chunks and person–cell pairs.
 
     Attributes:
         root: The first root, and with ``root: dense`` the only one.
@@ -291,5 +291,5 @@ def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedR
 
 
 def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
-    """Read the outcome of a lattice search from the store."""
+    """Return the stored outcome of a lattice search."""
     return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

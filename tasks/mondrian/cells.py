@@ -132,7 +132,7 @@ def in_fragments(job: Job, coding: Coding) -> bool:
 
 
 class CutCells(NamedTuple):
-    """The histogram and counts that Mondrian cuts.
+    """Inputs of Mondrian on cells: finest-node histogram, class sizes, chunks and person–cell pairs.
 
     Attributes:
         histogram: The cells at full resolution.

@@ -30,7 +30,7 @@ PEOPLE, MERGED = StepCode("people of leaves", __name__), StepCode("merged leaves
 
 
 class Merged(FrozenModel):
-    """Groups of leaves that make fragments.
+    """Groups of leaves that make fragments, and the source's persons and most records of one.
 
     Attributes:
         groups: The leaves of each.
@@ -61,7 +61,7 @@ def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer
 
 @dataclass(frozen=True, eq=False)
 class LeafStatistics:
-    """Number of records and sensitive values of each leaf.
+    """Numbers of records, and of each sensitive value, in each leaf of a cut tree.
 
     Attributes:
         records: Shape (leaves,).

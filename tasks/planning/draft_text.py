@@ -29,7 +29,7 @@ COARSENED = "yes, so that no combination of them is that of fewer than k people"
 
 
 class Question(NamedTuple):
-    """A question to the user about some columns.
+    """A question of a draft about some columns, with the safest answer and its meaning.
 
     Attributes:
         columns: What it is about.
@@ -45,7 +45,7 @@ class Question(NamedTuple):
 
     @property
     def safest_words(self) -> str:
-        """The answer as people write it."""
+        """The safest answer as people write it, such as ``quasi-identifier``."""
         return self.safest.replace("_", "-")
 
 
@@ -91,7 +91,7 @@ INSENSITIVE = "  # Of processing, and weights: published in the same way, and ne
 
 
 class DraftContents(NamedTuple):
-    """The contents of a drafted job file.
+    """What a drafted job file says: name, source, proposals for all columns, person, k and l.
 
     Attributes:
         name: Of the job.
@@ -118,12 +118,12 @@ class DraftContents(NamedTuple):
 
     @property
     def promises(self) -> str:
-        """What the pilot runs keep, in words."""
+        """The promises that pilot runs keep, in words: by k, or by k and l."""
         return "by k and l" if self.values_kept else "by k alone"
 
     @property
     def obstacle(self) -> str:
-        """Why the job does not run yet, in a sentence; empty if it does."""
+        """A sentence on why the job does not run yet; empty if it does."""
         coarsened = any(one.role == "quasi_identifier" for one in self.proposals)
         return obstacle_sentence(self.sampled, self.k, "person" if self.person else "record", coarsened=coarsened)
 

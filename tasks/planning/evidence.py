@@ -93,7 +93,7 @@ UNTIDY = 0.01
 
 
 class ExposedPeople(NamedTuple):
-    """Shares of the people, or records, that are unique by a column and by others.
+    """Shares of people unique by a column alone, by it with others, and by the others without it.
 
     Attributes:
         alone: By this column.
@@ -155,7 +155,7 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
 
 
 class Exposures(NamedTuple):
-    """What published columns give away, and of how many people that was counted.
+    """Shares of people unique by each published column, and among how many that was counted.
 
     Attributes:
         columns: By column, the shares of people who are unique by it.

@@ -61,7 +61,7 @@ class Expected(FrozenModel):
 
 
 class Forecast(FrozenModel):
-    """The expected losses of several methods, by k alone.
+    """Expected GCP of several methods by k alone, and the number of records it was measured on.
 
     Attributes:
         records: How many the samples have on average; those of the source if all were taken.

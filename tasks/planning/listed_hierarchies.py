@@ -56,7 +56,7 @@ class DraftedHierarchy(NamedTuple):
 
 
 class CompletedHierarchy(NamedTuple):
-    """A completed hierarchy file and its new rows.
+    """A completed hierarchy file: path, new rows, and numbers of values and of unlisted records.
 
     ``values`` counts all values of the column, ``records`` the records whose value was missing in the file.
     """
@@ -131,7 +131,7 @@ def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
 
 
 def domain_of(job: Job, column: str) -> Domain:
-    """Count the domains of a job's source, as its run would; return that of one column.
+    """Return a column's domain, counting a job's source as its run would, which reuses the counts.
 
     The counts are kept for the run.
     """

@@ -28,7 +28,7 @@ ENOUGH = 100_000
 
 
 class LocalPlan(FrozenModel):
-    """The plan of a run of Mondrian or of a record method.
+    """Expected rows, fragments and memory of a run of Mondrian or a record method, from samples.
 
     Attributes:
         rows: What is cut or compared: ``cells``, distinct combinations with their counts, or single ``records``.

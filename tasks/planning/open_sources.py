@@ -41,7 +41,7 @@ SERVER = "the database"
 
 
 class SourceOptions(NamedTuple):
-    """The source options that the user gives.
+    """What the user names as a source: files or addresses, a table or query, and column types.
 
     Attributes:
         names: Files, folders, patterns or addresses; nothing for PostgreSQL by its own variables.
@@ -56,7 +56,7 @@ class SourceOptions(NamedTuple):
 
 
 class OpenSource(NamedTuple):
-    """An open source: a DuckDB connection with views of its records.
+    """A DuckDB connection with views ``everything`` and ``source`` of a source, and its job keys.
 
     Attributes:
         connection: Has it as two views: ``everything``, and of that the first records as ``source``.

@@ -101,7 +101,7 @@ MOST_CLUSTERED, MOST_LEVELS = 200_000, 12
 
 
 class PilotRun(NamedTuple):
-    """The result of a pilot run: quasi-identifiers, method and losses.
+    """Accepted quasi-identifiers of a pilot run, its best method, and the GCP of each method.
 
     Attributes:
         accepted_proposals: Columns that are less well known and quasi-identifiers in it.

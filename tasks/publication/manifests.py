@@ -47,7 +47,7 @@ OF_SOURCE = ("t",)
 
 
 class LabelFigures(NamedTuple):
-    """Figures of a run of which a release reports the part that follows from its labels.
+    """Search figures, losses and reasons of a run, of which a release reports what labels disclose.
 
     Attributes:
         optimal: How far the search came, with numbers.

@@ -265,7 +265,7 @@ DELIVERED, EXAMPLES = StepCode("delivered", __name__), StepCode("examples", __na
 
 
 class Delivery(FrozenModel):
-    """Data files that a task put into a bucket.
+    """Manifest entries of data files that a task uploaded, and their column types for CSV.
 
     Attributes:
         files: The files.

@@ -47,7 +47,7 @@ RELEASE, SOURCE = "published", "given"
 
 
 class Written(NamedTuple):
-    """Data files of a release, or a part of them.
+    """A release's written data files, where they are, and how they are read.
 
     Attributes:
         release: Whose files they are.
@@ -190,7 +190,7 @@ def run_requests(
     key: Key,
     store: Store,
 ) -> list[Artifact]:
-    """Run statements on data files, source files or both, read once; return an artefact per statement."""
+    """Run SQL requests on data files, source or both, read once; return an artefact of rows for each."""
     with _rows(job, written, source, values, store) as (connection, large):
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         made = []

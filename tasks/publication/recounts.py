@@ -262,7 +262,7 @@ def _members_of(apart: Sequence[DividedMembers], number: int) -> WrittenMembers:
 
 
 class CountsInTasks(ReleaseCounts):
-    """Counts of a release whose records were divided by class into shares for tasks."""
+    """Counts of a release made by tasks, each on a share of the classes, and added up."""
 
     rows: RowsInTasks
 

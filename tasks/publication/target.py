@@ -56,7 +56,7 @@ class TargetWork(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a job in a folder: publication renames a complete staging folder.
+    """A job's target in a folder, where publication renames a complete staging folder.
 
     Attributes:
         job: The job.
@@ -103,7 +103,7 @@ class Target:
         return manifest
 
     def staging_folder(self, release: str) -> Path:
-        """Remove old staging folders of the job; make and return an empty one with ``data/`` in the target.
+        """Remove the job's old staging folders; create a new one with ``data/`` in the target; return it.
 
         Nobody but its owner can look into it: what it holds may be refused yet.
         """
@@ -176,7 +176,7 @@ class Target:
 
 
 class BucketTarget(Target):
-    """A target in a bucket: publication puts data files first and the manifest last."""
+    """A job's target in a bucket, where publication uploads data files first and the manifest last."""
 
     @property
     def bucket(self) -> Bucket:

@@ -51,7 +51,7 @@ from tasks.writing.pseudonyms import give_tokens, with_key_fingerprints
 
 @dataclass
 class Publication:
-    """The state of a release while it is being published.
+    """What is left undone if publication fails now, in words; empty before the release is there.
 
     Attributes:
         undone: What is left undone if the run fails now, as the end of a sentence; empty as long as the release is not there.

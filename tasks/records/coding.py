@@ -36,7 +36,7 @@ BYTES_PER_RECORD, BYTES_PER_CODE, BYTES_PER_PERSON = 72, 14, 24
 
 @dataclass(frozen=True, eq=False)
 class JobRecords:
-    """All records as codes, in an order that does not depend on their order in the source.
+    """All records as codes in canonical order, with sensitive codes, persons and source positions.
 
     Attributes:
         codes: Shape (n, QIDs), the code of each value.

@@ -31,5 +31,5 @@ class LocalOutcome(FrozenModel):
 
 
 def read_local_outcome(artifacts: RecodingArtifacts, store: Store) -> LocalOutcome:
-    """Read the figures of an algorithm's recoding from the store."""
+    """Return the stored figures of an algorithm's recoding."""
     return LocalOutcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

@@ -203,7 +203,7 @@ def with_source_types(values: pa.Array, original: Original, column: str) -> pa.A
 
 @dataclass(frozen=True)
 class ReleaseAndSource:
-    """A release and its source, with the columns to compare.
+    """SQL relations and column types of a release and its source, and the columns to compare.
 
     Attributes:
         rows: Of the release and of the source.
@@ -279,7 +279,7 @@ def _unmasked(job: Job, rows: ReleaseRows) -> str:
 
 @dataclass(frozen=True)
 class SourceFigures:
-    """Counts of the source's classes, persons and withheld records.
+    """A source's class sizes by records, number of persons, and withheld records and persons.
 
     Attributes:
         sizes: Number of classes of the source as it is by records.
@@ -293,7 +293,7 @@ class SourceFigures:
 
 
 def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
-    """Count a source's class sizes, persons, and records withheld by ``columns.most_records``.
+    """Return a source's class sizes, number of persons, and records that ``most_records`` withholds.
 
     Args:
         job: The job that made it.

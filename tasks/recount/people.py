@@ -42,7 +42,7 @@ pseudonyms as ``link_0`` …. Files of classes have a row for each class with it
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
-    """Count persons of classes; leave tables ``combinations`` and ``held`` (their values) in the database.
+    """Return person counts of classes; leave tables ``combinations`` and ``held`` in the database.
 
     The persons' values are then in the database, for ``values_of_people``.
 
@@ -70,7 +70,7 @@ def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
-    """Count by sensitive column classes whose persons share one value, and their records.
+    """Return by sensitive column the classes, and their records, whose persons share one value.
 
     Args:
         connection: The database, in which persons were counted.
@@ -146,7 +146,7 @@ def not_counted(columns: Sequence[str], because: str) -> list[str]:
 
 
 def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], column: str) -> int:
-    """Count, after ``count_people``, classes whose values of a column differ from those of its persons.
+    """Return how many classes have other values of a column than their persons, by ``count_people``.
 
     Args:
         connection: The database, in which they were counted.
@@ -169,7 +169,7 @@ def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
 
 
 def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
-    """Return SQL that counts persons by a column's value: in the source, or in table ``held`` without."""
+    """Return SQL that counts persons by a column's value, in the source or, without, in table ``held``."""
     if original is None:
         return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))
     return source_counts_sql(

@@ -56,7 +56,7 @@ LACKING = "its classes do not hold the records that the source has for them"
 
 
 class PeopleOfSource(NamedTuple):
-    """The persons of each class, or the reason why they are not known.
+    """Files with the persons of each class, or the reason why these are not known.
 
     Attributes:
         files: Where that was written; None where it is not known.

@@ -30,7 +30,7 @@ from tasks.store.database import quote
 
 @dataclass(frozen=True, eq=False)
 class PublishedLabels:
-    """The labels of a quasi-identifier in a release, with their values in the source.
+    """A quasi-identifier's labels in a release, the source values they cover, and record counts.
 
     Attributes:
         number: Its position in the job.

@@ -58,7 +58,7 @@ class PublishedSource:
 
 
 class PublishedHolders(NamedTuple):
-    """The relation of value holders: records, or persons.
+    """SQL relation of who holds a value, records or persons, with the columns that name a person.
 
     Attributes:
         relation: Its records.
@@ -70,7 +70,7 @@ class PublishedHolders(NamedTuple):
 
     @property
     def persons(self) -> dict[str, bool]:
-        """What names a person, as ``Original.persons`` says it."""
+        """Quoted person columns, each with whether it is floating-point; empty where records count."""
         return {name: pt.is_floating(kind) for name, kind in self.types.items()}
 
 

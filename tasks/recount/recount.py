@@ -65,7 +65,7 @@ class ReleaseCounts(ABC):
 
 
 class CountsHere(ReleaseCounts):
-    """The counts of an undivided release, made in one database."""
+    """Counts of a release made in one database, undivided."""
 
     def __init__(self, job: Job, rows: RowsHere, people: PeopleFiles | None) -> None:
         self.rows, self._job, self._people = rows, job, people

@@ -59,7 +59,7 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Replace the source's values by the published ones in all later reads.
+        """Replace the source's values by published ones in all later counts.
 
         Args:
             tables: Tables that are joined, by name.

@@ -26,7 +26,7 @@ Keep = Callable[[int, Callable[[Path], int]], Artifact]
 
 
 class DividedRelease(FrozenModel):
-    """A part of the data files, divided into shares by class.
+    """Artefacts of a part of the data files, one per share of classes, or faults of its columns.
 
     Attributes:
         shares: By number, the records of each share.
@@ -54,7 +54,7 @@ def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, s
 
 
 class DividedMembers(FrozenModel):
-    """The persons of classes, divided into shares.
+    """Artefacts of the persons of classes, one per share of classes and one per share of persons.
 
     Attributes:
         people: By number of a share, who is in its classes.

@@ -32,7 +32,7 @@ MODELS = {"l": "l-diversity", "t": "t-closeness"}
 
 
 class StatedRecount(NamedTuple):
-    """What could be counted without a job.
+    """A recount by a manifest alone, None if too little is stated, and what was not counted.
 
     Attributes:
         recount: Of the files; None where the manifest does not state enough.

@@ -184,7 +184,7 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
 
 @dataclass(frozen=True)
 class AskedHistories:
-    """What the histories of a release must keep.
+    """The promise on histories: table tree, k, rows an intruder knows, and bounds on rows.
 
     Attributes:
         tree: Its tables.

@@ -167,7 +167,7 @@ def _numbers(sides: ReleaseAndSource, statement: str) -> dict[str, NDArray[np.in
 
 
 class Truth(NamedTuple):
-    """The result of comparing a release's files with their source.
+    """Faults of a release's files against their source, and how many classes were sampled.
 
     Attributes:
         faults: What they publish that it does not bear out, in counts.

@@ -30,7 +30,7 @@ Counts = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class UntreatedTables:
-    """The columns that tables publish beside their quasi-identifiers, by table; none where there are none.
+    """Names of the columns beside QIDs and keys, by table: untreated, insensitive and sensitive.
 
     Attributes:
         passed: Those that are published as they are.
@@ -66,7 +66,7 @@ class UntreatedTables:
 
 @dataclass(frozen=True)
 class TogetherOfTables:
-    """Who stands out by columns of one kind together.
+    """Counts of persons who stand out by columns of one kind together, per table and over all.
 
     Attributes:
         tables: By those of a table, for each table that has any.

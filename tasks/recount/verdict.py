@@ -117,7 +117,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
 
 
 class CrossClassCounts(NamedTuple):
-    """The counts that need all classes at once.
+    """Counts that need all classes at once: links, population, combined columns, values of few.
 
     Attributes:
         linked: Who is linked.
@@ -133,7 +133,7 @@ class CrossClassCounts(NamedTuple):
 
 
 class RecountBasis(NamedTuple):
-    """The knowledge of a recount about a release, besides its files and the source.
+    """What a recount knows besides files and source: claimed levels, range ends, reasons of gaps.
 
     Attributes:
         unproved: Why the records are not to be held against the source, if they are not.

@@ -34,7 +34,7 @@ NOBODY_HERE = -1
 
 
 class OfTable(NamedTuple):
-    """A table and one of its columns whose values are kept as digests."""
+    """Names of a table and of one of its columns."""
 
     table: str
     column: str
@@ -204,7 +204,7 @@ class KeptPersons:
     key: Sequence[str]
 
     def contents(self) -> pa.Table:
-        """Compute a table of each person's digests, in the row order of the unit's table.
+        """Return a table of each person's digests, in the row order of the unit's table; not cached.
 
         They are ``content``, ``person``, ``untreated``, ``value_0`` …, and those of how values stand together.
         """
@@ -219,7 +219,7 @@ class KeptPersons:
         return pa.table(found)
 
     def sets(self) -> pa.Table:
-        """Compute a table of ``column``, ``digest`` and ``value``: the values in each digested value set."""
+        """Return a table ``column``, ``digest``, ``value`` of the values in each digested value set."""
         parts = [(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64))]
         for number, held in self._sets.items():
             digests, values = held.members()
@@ -360,7 +360,7 @@ PERSON_SETS = FileStep(
 
 
 class NumberedHistories(NamedTuple):
-    """The histories of a release as numbered by its recount.
+    """File of each person's history number from the recount, and digests of the data files.
 
     Attributes:
         path: Where they are, with the published keys of the unit.

@@ -22,7 +22,7 @@ ORPHANS = "May rows be left out that refer to rows that are not there?"
 
 @dataclass
 class DraftedTable:
-    """One table of a drafted job.
+    """One table of a drafted job: source, proposals, key, references and bound on rows.
 
     Attributes:
         name: The folder's name.
@@ -60,7 +60,7 @@ class DraftedTable:
 
 @dataclass(frozen=True)
 class DraftedTables:
-    """A drafted job of several tables.
+    """A drafted job of several tables: the tables, their tree and written hierarchy files.
 
     Attributes:
         tables: In the order of the job, the unit first.
@@ -87,7 +87,7 @@ class DraftedTables:
 
 
 class TableQuestion(NamedTuple):
-    """A question to the user about some columns of a table.
+    """A question of a draft about columns of a table, with the safest answer and its meaning.
 
     Attributes:
         table: Its name.

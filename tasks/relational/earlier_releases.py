@@ -55,7 +55,7 @@ from tasks.writing.people import KeptRecords
 
 @dataclass
 class ComparedTables:
-    """A release of several tables and its comparison, while the release registry is locked.
+    """A release's manifest fields on earlier releases, its persons, and the locked registry.
 
     Attributes:
         known: Its persons.

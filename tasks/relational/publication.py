@@ -44,7 +44,7 @@ from tasks.store.store import Artifact
 
 @dataclass(frozen=True)
 class PublishedTables:
-    """A published release of several tables.
+    """A published release of several tables: manifest, folder, columns, and whether it is new.
 
     Attributes:
         manifest: Of the release.

@@ -36,7 +36,7 @@ NEVER = 1 << 62
 
 
 class VerifiedTables(NamedTuple):
-    """The result of verifying a release of several tables.
+    """Manifest and recount of a verified release of several tables, and what was not verified.
 
     Attributes:
         manifest: As it is in the folder.

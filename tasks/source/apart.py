@@ -115,7 +115,7 @@ _SIGNATURE, _ENCRYPTED = 28, b"PARE"
 
 
 class LengthInspection(NamedTuple):
-    """A Parquet file whose value lengths are looked up.
+    """Path, name, digest and stat of a Parquet file whose value lengths are looked up.
 
     Attributes:
         path: Where it is.

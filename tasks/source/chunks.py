@@ -33,7 +33,7 @@ FORMS, PAGE = 4, 1 << 20
 
 
 class SourceFile(FrozenModel):
-    """One file of the source, as Parquet.
+    """One source file as Parquet: path, digest, row groups, and how its columns are read.
 
     Attributes:
         name: Path or address as the user knows it.
@@ -83,7 +83,7 @@ class SourceFile(FrozenModel):
 
 
 class Piece(FrozenModel):
-    """A range of rows of one file."""
+    """A range of rows of one source file."""
 
     file: SourceFile
     first: int
@@ -109,7 +109,7 @@ class Piece(FrozenModel):
 
 
 class Chunk(FrozenModel):
-    """Records that one step reads at once: rows of one file, or several small files."""
+    """Ranges of rows of one file, or several small files, that one step reads at once."""
 
     pieces: tuple[Piece, ...]
 
@@ -157,7 +157,7 @@ class Chunk(FrozenModel):
 
 
 class ChunkedSource(FrozenModel):
-    """All files of a job's source, with the types of their published columns.
+    """A job's source: files, chunks, column types, payload columns and key fingerprints.
 
     Attributes:
         files: In the order of their names.

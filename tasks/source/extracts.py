@@ -47,7 +47,7 @@ PENDING = "extract.json"
 
 @dataclass(frozen=True)
 class Extract:
-    """Extracted rows: the artefact, and a digest of the rows in any order."""
+    """Artefact of rows extracted from a database, and a digest of the rows in any order."""
 
     artifact: Artifact
     content: str
@@ -219,14 +219,14 @@ def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
 
 
 def forget_extract(job: Job, store: Store) -> None:
-    """Remove a kept extract under ``extract: each_run``, so that the next run queries the server again."""
+    """Delete the record of a kept extract under ``extract: each_run``, so that the next run queries anew."""
     if job.source.extract == "each_run":
         (store.folder / PENDING).unlink(missing_ok=True)
 
 
 @contextmanager
 def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
-    """Lock a job's work, clear leftovers of killed runs, and yield the run, with one extract to the end.
+    """Yield the run of a locked job, leftovers cleared; a database is queried once until the end.
 
     Args:
         job: The job.

@@ -73,7 +73,7 @@ def _spelled_out(name: str) -> str:
 
 
 class Located(NamedTuple):
-    """One file of the source before its conversion to Parquet.
+    """A source file before its conversion to Parquet: name, local path, digest and stat.
 
     Attributes:
         name: Path or address as the user knows it; what the query is called where there is no file.
@@ -193,7 +193,7 @@ def find_files(job: Job) -> list[Path]:
 
 
 def locate_source_files(job: Job, store: Store) -> list[Located]:
-    """List a source's files: local ones with digests and stats, objects with stats, a query as one."""
+    """Return a source's files: local ones with digests and stats, objects with stats, a query as one."""
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     found, here = _found(job), list[tuple[str, Path, Stat]]()

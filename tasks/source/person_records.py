@@ -34,7 +34,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class Bounded(NamedTuple):
-    """A source with a bounded number of records per person.
+    """Source files without records beyond the bound per person, and how many were withheld of how many.
 
     Attributes:
         files: Its files, without the records that were withheld.

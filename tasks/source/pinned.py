@@ -69,7 +69,7 @@ class PinnedFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position without reading."""
+        """Move to a position without reading; return the position."""
         return int(self._opened.seek(offset, whence))
 
     def tell(self) -> int:
@@ -82,7 +82,7 @@ class PinnedFile(io.RawIOBase):
             return bytes(self._opened.read(-1 if size is None else size))
 
     def readinto(self, buffer: Any) -> int:
-        """Read into a buffer."""
+        """Read into a buffer; return the number of bytes."""
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)

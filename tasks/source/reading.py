@@ -51,7 +51,7 @@ class Unreadable:
 
 
 def undecodable(column: pa.Array) -> int:
-    """Count the values of a text column, shape (n,), that are not UTF-8; 0 for other types."""
+    """Return how many values of a text column are not UTF-8; 0 for other types."""
     kind = plain_type(column.type)
     if not (pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)):
         return 0
@@ -263,7 +263,7 @@ def _in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
 
 
 class Footer(NamedTuple):
-    """The footer of a Parquet file, as far as it is used.
+    """Columns, row groups, unpacked size and long columns of a Parquet file.
 
     Attributes:
         columns: Without metadata, which may hold anything, an index or a value.

@@ -206,7 +206,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def random_temporary_folder(kind: str) -> Iterator[Path]:
-    """Yield a private folder in the system's temporary folder, removed after; clear killed ones first.
+    """Yield a private temporary folder, removed after; first remove those of killed processes.
 
     Args:
         kind: What it is for, a part of its name. Nobody can guess the rest and lay something there.

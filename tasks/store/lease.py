@@ -29,7 +29,7 @@ LEASE_CHECKS = 12
 
 
 class Clock(NamedTuple):
-    """Clock of a lease: seconds that pass on this machine, and a way to wait.
+    """Seconds that pass on this machine, and a way to wait, as functions.
 
     Clocks of two machines are never compared: whoever waits measures for itself how long a lease was not renewed.
     """
@@ -81,7 +81,7 @@ class Lease:
                 raise WorkError.lease_lost(self.bucket.location)
 
     def renewed(self) -> bool:
-        """Renew the lease; return False if it is lost or expired, True even for a passing store error."""
+        """Renew the lease; return whether it is still held, True also after a passing store error."""
         try:
             self.renew()
         except WorkError:

@@ -93,7 +93,7 @@ class Place(ABC):
 
 
 class FolderPlace(Place):
-    """A folder of this machine; its files are private to their owner."""
+    """A folder of this machine as a place; its files are private to their owner."""
 
     @property
     def folder(self) -> Path:
@@ -231,7 +231,7 @@ class Bucket(Place):
         return self._put(name, content, {"IfMatch": tag})
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a small object over any other of that name."""
+        """Write a small object over any other of that name."""
         if self._put(name, content, {}) is None:
             raise ObjectStoreError.failed(self.location_of(name), "what was put is not there")
 

@@ -92,13 +92,13 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
 
     @cached_property
     def variable(self) -> str:
-        """The name of the step's variable in its module."""
+        """The name of the module variable that holds this step."""
         return next(name for name, value in vars(sys.modules[self.make.__module__]).items() if value is self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FilesStep(Step[G_contra, Item_contra, R_co]):
-    """A step that leaves several files for an item; ``make`` gets given and item, and looks up files."""
+    """A step whose ``make(given, item)`` finds or writes several files of an item and returns them."""
 
     make: Callable[[G_contra, Item_contra], R_co]
 
@@ -109,7 +109,7 @@ class FilesStep(Step[G_contra, Item_contra, R_co]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileStep(Step[G_contra, Item_contra, Artifact]):
-    """A step that leaves one file for an item; ``make`` gets given, item and path, and returns the rows.
+    """A step whose ``make(given, item, path)`` writes one file of an item and returns its rows.
 
     Attributes:
         suffix: Of the file, with its dot.

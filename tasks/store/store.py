@@ -34,7 +34,7 @@ RELEASES, RECORD = "releases", ".record"
 
 
 class Artifact(FrozenModel):
-    """A reference to one file of the store; steps pass it on instead of a table.
+    """A reference to one file of the store: step, key, relative path, rows, size and SHA-256.
 
     Attributes:
         step: The step that made it.
@@ -140,7 +140,7 @@ class Store:
             return loaded
 
     def unload(self, kind: str, of: Callable[[Any], bool]) -> None:
-        """Release the loaded object of a kind if a condition holds for it."""
+        """Drop the cached object of a kind from memory if a condition holds for it."""
         with self._loading:
             if kind in self._loaded and of(self._loaded[kind][1]):
                 del self._loaded[kind]
@@ -266,7 +266,7 @@ class Store:
         self._found = {artifact for artifact in self._found if artifact.step not in steps}
 
     def keep_only(self, artifact: Artifact) -> None:
-        """Remove all other artefacts of an artefact's step."""
+        """Remove all artefacts of an artefact's step but this one."""
         self._remove(name for name in self._place.names(artifact.step) if _key(name) != artifact.key)
 
     def clear(self) -> None:

@@ -71,7 +71,7 @@ def _failures(table: pa.Table, schema: TableSchema) -> list[str]:
 
 
 def write_table(path: Path, table: pa.Table, schema: TableSchema | pa.Schema, step: str, ascending: str | None = None) -> int:
-    """Check a table by its schema, write it and return its number of rows; raise if it does not fit.
+    """Write a table that satisfies its schema as Parquet; return its rows; raise ``StorageError`` if not.
 
     Args:
         path: Where to.
@@ -100,7 +100,7 @@ def write_undeclared_table(table: pa.Table, path: Path) -> int:
 
 
 def read_table(store: Store, artifact: Artifact) -> pa.Table:
-    """Read the table of an artefact, large columns in parallel; raise ``StorageError`` if it is damaged."""
+    """Return the table of an artefact, its columns read in parallel; raise ``StorageError`` if damaged."""
     path = str(store.path(artifact))
 
     def read(columns: Sequence[str] | None) -> pa.Table:
@@ -123,7 +123,7 @@ def read_table(store: Store, artifact: Artifact) -> pa.Table:
 
 
 def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | pa.Schema, step: str) -> int:
-    """Check and write a domain table in pieces; return its rows, raise ``StorageError`` if one is unfit.
+    """Write a domain table in blocks, each checked; return its rows; raise ``StorageError`` if unfit.
 
     Args:
         path: Where to.

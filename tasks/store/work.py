@@ -82,7 +82,7 @@ class BucketWork:
 
     @property
     def generation(self) -> int:
-        """How often the lease was taken until now."""
+        """How often the lease was taken, this run included."""
         return self.lease.generation
 
     def keep(self) -> None:
@@ -109,7 +109,7 @@ class BucketWork:
 
 @contextmanager
 def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
-    """Lock a job's work folder, or take its bucket's lease, for the block; raise ``BusyError`` if held."""
+    """Yield a job's work, its folder locked or its bucket's lease held; raise ``BusyError`` if in use."""
     check_folders_disjoint(job)
     place = work_of(job)
     if isinstance(place, Bucket):
@@ -154,7 +154,7 @@ def read_only_store(job: Job) -> Iterator[Store]:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Hold and yield the work folder of a job, None if missing or empty; raise while a run uses it."""
+    """Yield the locked work folder of a job, None if missing or empty; raise while a run uses it."""
     if work_of(job).folder is None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path

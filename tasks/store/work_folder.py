@@ -53,7 +53,7 @@ class Removed(NamedTuple):
 
 @dataclass(frozen=True)
 class FolderWork:
-    """A work folder while its lock is held.
+    """A job's work folder with its lock held, and the store in it.
 
     The system drops the lock with the process, and no other run takes it over before.
 
@@ -66,15 +66,15 @@ class FolderWork:
     folder: Path
 
     def keep(self) -> None:
-        """Do nothing: files in the folder are kept."""
+        """Do nothing, as files of a work folder stay; a bucket's work uploads changes here."""
 
     @property
     def generation(self) -> int:
-        """How often another run took over, which is never."""
+        """Always 0: how often another run took over the work."""
         return 0
 
     def check(self) -> None:
-        """Do nothing: no other run can have taken over."""
+        """Do nothing, as no other run can take over a locked folder."""
 
 
 def make_work_folder(job: Job) -> Path:

@@ -45,7 +45,7 @@ MOST_EFFORT, FEWEST_TRIED = 12_000_000, 400
 
 @dataclass(frozen=True, eq=False)
 class CodedPeople:
-    """A sample of people coded by a job's hierarchies.
+    """A sample of people as columns, with domains and hierarchies of a job over the sample.
 
     Attributes:
         job: The job.

@@ -33,7 +33,7 @@ NO_ROLE = "none"
 
 
 class ColumnRow(NamedTuple):
-    """A row of the column table: one column of the source.
+    """A column's row in the studio's table: role, reason, type, examples and uniqueness.
 
     Attributes:
         name: Of the column.
@@ -65,7 +65,7 @@ class ColumnRow(NamedTuple):
 
 
 class RiskBefore(NamedTuple):
-    """Uniqueness of a sample's people by all quasi-identifiers together."""
+    """Uniqueness of a sample's people by all quasi-identifiers together, and their number."""
 
     standing: SampleUniqueness
     people: int

@@ -24,7 +24,7 @@ class ShownClass(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """A few classes of a sample, and the figures of all its classes.
+    """A few classes of a sample with their labels, and counts of all classes and people.
 
     Attributes:
         columns: Names of the published columns.

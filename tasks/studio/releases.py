@@ -31,7 +31,7 @@ class KnownRelease(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A figure of two releases, as text.
+    """One figure of two releases as texts, and which of them is better.
 
     Attributes:
         title: Its name.

@@ -43,7 +43,7 @@ TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "timestampt
 
 @dataclass(frozen=True, eq=False)
 class PeopleSample:
-    """A sample of people, with one record each.
+    """A table with one record each of sampled people, and column profiles.
 
     Attributes:
         table: One record of each; a column that no release can hold is text.

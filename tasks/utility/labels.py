@@ -37,7 +37,7 @@ BATCH = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of one QID in a release, and their counts.
+    """Texts, codes and record counts of one QID's labels in a release, with domain and hierarchy.
 
     Attributes:
         number: Of the QID, in job order.

@@ -53,7 +53,7 @@ MOST_REPEATED = 100.0
 
 @dataclass(frozen=True)
 class MethodRequest:
-    """The job of a comparison, and the changes to it for other methods.
+    """Job file and overrides of a method comparison, and what other methods need changed.
 
     Attributes:
         job_file: The job.

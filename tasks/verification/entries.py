@@ -168,7 +168,7 @@ def _named(content: bytes) -> str | None:
 
 
 def differing_documents(release: Path, texts: Mapping[str, str]) -> list[str]:
-    """Return the names of a release's documents whose text is not the given one; missing ones are left out."""
+    """Return the names of a release's documents, except missing ones, whose text is not the given one."""
     return [name for name, text in texts.items() if not _holds(release / name, text.encode())]
 
 

@@ -100,7 +100,7 @@ class VerificationContext:
 
 @dataclass(frozen=True)
 class Verified:
-    """A verified release, with notes on what could not be verified.
+    """Recount and manifest of a verified release, with sentences on what could not be verified.
 
     Attributes:
         recount: What was counted in its files.

@@ -84,7 +84,7 @@ class CellRewriting(Rewriting):
 
 
 def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], WrittenPersons]:
-    """Write a release's files (phase 3) by a recoding of cells; return them and the classes' persons."""
+    """Write a release's files (phase 3), set ``run.recoded``; return files and the classes' persons."""
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
     # Where there is room for one task only, its reader takes most of the room.

@@ -25,7 +25,7 @@ from tasks.store.store import Artifact
 
 
 class WrittenPersons(NamedTuple):
-    """Tables of the persons of each class of a release, and of the classes' labels.
+    """Artefacts of the persons of each class and of the classes' labels; empty without persons.
 
     Empty where the job names no person.
 
@@ -126,7 +126,7 @@ def write_people(path: Path, table: pa.Table) -> int:
 
 
 class KeptRecords(FrozenModel):
-    """Records of a release with their classes, of one chunk or fragment.
+    """Artefacts of the class and digests of each record, of one chunk or fragment.
 
     Attributes:
         files: Digest and number of records of each source file, in order; empty for records of a fragment.

@@ -127,7 +127,7 @@ class RowDigest:
         self._streams = [hashlib.sha256() for _ in range(2 * len(SCHEMA))]
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows with the columns of ``SCHEMA`` to the digest."""
+        """Add a batch of rows with the columns of ``SCHEMA`` to the digest."""
         for number, column in enumerate(batch.columns):
             lengths = pc.fill_null(pc.binary_length(column), -1).to_numpy(zero_copy_only=False)
             self._streams[2 * number].update(np.ascontiguousarray(lengths, "<i8").data)

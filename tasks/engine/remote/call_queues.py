@@ -21,7 +21,7 @@ from tasks.store.work_folder import FolderWork
 
 @dataclass(frozen=True)
 class FolderQueue:
-    """Calls of a phase as files of a folder that all workers reach by the same path.
+    """Queue of a phase's encrypted calls, as files of a folder that all workers reach by the same path.
 
     Attributes:
         folder: In the run's folder.
@@ -72,7 +72,7 @@ def _store_in(folder: Path) -> Store:
 
 @dataclass(frozen=True)
 class BucketQueue:
-    """Calls of a run as objects in a bucket; its paths are named relative to the work.
+    """Queue of a run's encrypted calls, as objects in its work's bucket, with paths relative to the work.
 
     Attributes:
         bucket: That holds the work.
@@ -154,7 +154,7 @@ def _at_hand(queue: BucketQueue) -> tuple[Store, Path]:
 
 
 def remove_local_copies(queue: BucketQueue | None = None) -> None:
-    """Remove a worker's local copies of a run's work.
+    """Remove this process's local copies of a run's work, or of all runs' work.
 
     Args:
         queue: Where the calls of the run lie; of all runs if it is left out.

@@ -114,7 +114,7 @@ def queued_call(queue: CallQueue, key: CallKey, function: Callable[..., Any], ar
 
 
 class RemoteCalls(ABC):
-    """The calls of one phase on remote workers; subclasses send the orders to an engine.
+    """Caller of one phase's functions on workers by encrypted orders; subclasses send the orders.
 
     Args:
         queue: Where calls lie meanwhile; empty at the end.
@@ -143,7 +143,7 @@ class RemoteCalls(ABC):
 
 
 def fulfil(order: Order) -> Any:
-    """Make the call of an order on a worker; return its result or a `Failure`, and raise no error.
+    """Make an order's call on this worker; return its result, or a ``Failure`` instead of an error.
 
     Returns:
         What the function returns, or a `Failure`.

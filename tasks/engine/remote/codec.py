@@ -32,7 +32,7 @@ STATE = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydanti
 
 
 class WorkNames(Protocol):
-    """Machine-independent names for the paths and stores in remote calls."""
+    """Interface that converts paths and stores to machine-independent names and back."""
 
     def name(self, path: Path) -> list[str]:
         """Return the machine-independent name of a path."""

@@ -56,7 +56,7 @@ class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
 
 
 class ProcessCalls(RemoteCalls):
-    """The calls of one phase, made by processes of this machine while threads wait."""
+    """Caller of one phase's functions in processes of this machine, while threads wait."""
 
     def __init__(self, pool: ProcessPoolExecutor, phase: str, queue: CallQueue) -> None:
         super().__init__(queue)

@@ -26,7 +26,7 @@ from tasks.writing.pseudonyms import give_tokens
 
 @dataclass(frozen=True)
 class TableSet:
-    """All tables of a job, with their rows encoded.
+    """All tables of a job with their rows encoded in artefacts, parents first.
 
     Attributes:
         run: The run, with the unit's job.

@@ -49,13 +49,13 @@ class Matching(NamedTuple):
 
 
 def classes_of_persons(given: HistoryTables, classes: Artifact) -> NDArray[np.int32]:
-    """Read the class number of each person, ``LEFT_OUT`` for none, shape (persons,)."""
+    """Return the class number of each person from the store, ``LEFT_OUT`` for none, shape (persons,)."""
     found: NDArray[np.int32] = np.load(given.store.path(classes))
     return found
 
 
 def read_groups(given: HistoryTables, matched: Artifact) -> NDArray[np.uint32]:
-    """Read the group number of each row, shape (rows,); ``NOBODY`` for rows that are not published.
+    """Return the group number of each row from the store, ``NOBODY`` if unpublished, shape (rows,).
 
     These are withheld, or suppressed with their persons.
     """
@@ -107,7 +107,7 @@ def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> t
 
 
 def child_row_counts(given: HistoryTables, table: str) -> NDArray[np.int64]:
-    """Count the child rows of each row of a table, shape (rows,)."""
+    """Return how many child rows each row of a table has, shape (rows,)."""
     found = np.zeros(given.tables[table].rows, np.int64)
     for other in given.job.tree.tables_below(table):
         numbers = given.numbers(other)
@@ -131,7 +131,7 @@ MATCHED = FileStep(
 
 
 def match_rows(given: HistoryTables, classes: Artifact) -> dict[str, Artifact]:
-    """Match the rows of each class's persons, parents first; return by table groups and levels of rows."""
+    """Return by table the artefact of its rows' groups and levels, matched in classes, parents first."""
     found: dict[str, Artifact] = {}
     for table in given.job.tree.tables:
         above = {name: found[name] for name in given.chain(table)}
@@ -143,7 +143,7 @@ Flags = NDArray[np.bool_]
 
 
 class MatchedTables(NamedTuple):
-    """Classes of persons, with the rows of each class matched.
+    """Artefacts of persons' classes and of the groups and levels of each table's rows.
 
     Attributes:
         classes: The class of each person.

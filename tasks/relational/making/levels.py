@@ -77,7 +77,7 @@ def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tup
 
 
 class TablesOutcome(FrozenModel):
-    """The best node found by the search, with its loss and suppressed persons.
+    """Chosen levels, loss, number of failing persons, and nodes evaluated by a search.
 
     Attributes:
         node: The level of each quasi-identifier, in the order of the job.
@@ -96,7 +96,7 @@ class TablesOutcome(FrozenModel):
 
 @dataclass(frozen=True)
 class NodeCosts:
-    """The losses of the lattice's nodes, over all tables."""
+    """Calculator of losses of the lattice's nodes over all tables, with lower bounds."""
 
     given: HistoryTables
 

@@ -23,7 +23,7 @@ PUBLISHED, ORPHAN, BEYOND = 0, 1, 2
 
 @dataclass(frozen=True)
 class Linking(TableSet):
-    """All tables, with the rows of some of them joined to their persons.
+    """All tables, with artefacts of the rows joined to their persons for those below the unit.
 
     Attributes:
         linked: Rows in the order of persons, by table; the unit's own order is that of persons.

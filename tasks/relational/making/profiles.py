@@ -37,7 +37,7 @@ class ProfileAxis:
 
 @dataclass(frozen=True)
 class HistoryTables(Linking):
-    """All tables, with their rows as numbers.
+    """All tables with their rows as arrays of numbers: row above, person and codes.
 
     Attributes:
         aligned: Depth, row above, person and codes of each row, by table.
@@ -100,7 +100,7 @@ def joined_columns(columns: Sequence[NDArray[Any]], kind: type[np.generic]) -> t
 
 
 def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
-    """Compute a digest of each person's rows in one branch at a node, shape (persons, 2), uint64."""
+    """Return a digest of each person's rows in one branch at a node, shape (persons, 2), uint64."""
     persons = np.zeros((given.persons, 2), np.uint64)
     _add_up(given, node, persons)
     return persons

@@ -27,7 +27,7 @@ BATCH_ROWS = 1 << 17
 
 
 class WayColumn(NamedTuple):
-    """A column of a table that is published with changed values."""
+    """Table and name of a column that is published with changed values."""
 
     table: str
     column: str

@@ -34,7 +34,7 @@ from tasks.writing.pseudonyms import with_key_fingerprints
 
 @dataclass(frozen=True)
 class TableSource:
-    """One table of a job: its source and its part of the job.
+    """One table of a job: its one-table job and run, its source, and its key and reference columns.
 
     Attributes:
         name: Of the table.
