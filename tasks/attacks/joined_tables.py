@@ -19,7 +19,7 @@ JOINS_ALONE = "Of several tables the joins are attacked, and of all persons: oth
 
 
 def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, release_name: str) -> tuple[AttackFigures, ...]:
-    """Attack persons by joining a release's tables, all and by branch; return each join's figures.
+    """Count persons revealed by joining a release's tables, all and by branch; return figures per join.
 
     Args:
         job: Gives the references between tables and the privacy requirements.

@@ -126,7 +126,7 @@ def attack_code() -> str:
 
 
 def earlier_attacks(overlaps: Sequence[Overlap], joined: Sequence[Joined], *, refused: bool) -> tuple[AttackFigures, ...]:
-    """Convert measured overlaps and joins with earlier releases to attack figures; skip unmeasured ones.
+    """Return measured overlaps and joins with earlier releases as attack figures; skip unmeasured ones.
 
     Args:
         overlaps: Earlier releases of some of the same records.

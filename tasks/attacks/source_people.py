@@ -105,7 +105,7 @@ def _text(name: str, kind: str) -> str:
 
 
 def value_codes(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Return the rank of each value, -1 for a null, and the distinct values in ascending order."""
+    """Return each value's rank among the distinct values, -1 for null, and these values, ascending."""
     flat = column.combine_chunks()
     if pt.is_dictionary(flat.type):
         flat = flat.dictionary_decode()

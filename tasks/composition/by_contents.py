@@ -88,7 +88,7 @@ class ComparedContents(NamedTuple):
 
 
 def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
-    """Return ``Overlap`` figures of two releases' records, None if disjoint; raise if not measurable.
+    """Return ``Overlap`` figures of two releases' records, None if disjoint; raise ``UnmeasuredError``.
 
     The figures count the records that both have and that only one has, and how many of each are at risk.
 

@@ -89,7 +89,7 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
 
 
 def register_release(records: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
-    """Enter a release in the registry before it is published; return its entry."""
+    """Write a release and its sketches into the registry before publication; return the entry."""
     job, source = records.run.job, records.source
     sketches = records.sketches(records.columns)
     entry = Registered(

@@ -91,7 +91,7 @@ class Registered(FrozenModel):
 
     @property
     def pseudonyms_may_be_there(self) -> bool:
-        """Return whether the release may publish pseudonyms: True unless its manifest lists none."""
+        """Return False only if the release's manifest can be read and lists no pseudonyms."""
         folder = Path(self.place, self.release)
         if not self.place or not folder.is_dir():
             return True
@@ -121,11 +121,11 @@ class ReleaseRegistry:
 
     @property
     def key(self) -> str:
-        """Return an identifier of the registry's secret, which changes with the secret."""
+        """Return a short digest that identifies the registry's secret."""
         return self.secret.keyed("registry")[:_DIGITS]
 
     def keyed_files(self, source: ChunkedSource) -> dict[str, str]:
-        """Return a mapping from keyed to plain digests of the source files that hold records."""
+        """Return by keyed digest the plain digest of each source file that holds records."""
         return {self.secret.keyed("file", file.digest): file.digest for file in source.files if file.rows}
 
     def keyed_file_digests(self, source: ChunkedSource) -> list[str]:
@@ -136,7 +136,7 @@ class ReleaseRegistry:
         return sorted(self.secret.keyed("file", file.digest) for file in source.files if file.rows)
 
     def keyed_sketches(self, sketches: Sketches) -> Sketches:
-        """Return sketches with keyed digests, as the registry stores them.
+        """Return sketches with keyed digests and counts cut to two, as the registry stores them.
 
         The digests are in the order of the plain ones. Of counts only whether there is a double is kept.
         """
@@ -257,7 +257,7 @@ NS_OF_A_DAY = 24 * 60 * 60 * 10**9
 
 
 def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
-    """Remove artefacts that retention does not keep; return bytes freed, raise while a run uses them.
+    """Remove artefacts that retention does not keep; return bytes freed; raise while a run uses them.
 
     The key of digests, the registry of releases and the newest release's artefacts always stay.
 

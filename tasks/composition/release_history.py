@@ -108,7 +108,7 @@ def write_entry(
     parts: Sequence[KeptRecords],
     digested: Sequence[Kinds] | None = None,
 ) -> None:
-    """Write the history entry of a release, for comparison with later runs.
+    """Write a release's history entry into the run folder, before publication, for later comparison.
 
     It is written before the release is published, and counts only if the release is.
 
@@ -171,7 +171,7 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
 
 
 def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]]:
-    """Delete all but the newest history entries; return step and key of the artefacts these need.
+    """Delete all but the newest history entries; return (step, key) of the artefacts these need.
 
     Args:
         store: Of the run folder.

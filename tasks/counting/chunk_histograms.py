@@ -31,7 +31,7 @@ OF_CHUNK = "histograms"
 
 
 def write_chunk_histogram(given: ChunkReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Write one chunk's histogram at the finest node, coded by its own domains; return how many cells.
+    """Write a chunk's histogram at the finest node, coded by its own domains; return its cell count.
 
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
 
@@ -115,7 +115,7 @@ ROW_GROUP = 1 << 17
 
 
 def person_key(job: Job, columns: pa.Schema) -> list[tuple[str, str]]:
-    """Return name and type of each person column, which digests of persons depend on."""
+    """Return (name, type) of each person column, for the keys of what depends on person digests."""
     return [(name, str(columns.field(name).type)) for name in job.columns.person]
 
 

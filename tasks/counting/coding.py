@@ -54,7 +54,7 @@ class Coding:
     _making: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
     def once(self, name: Hashable, make: Callable[[], Loaded]) -> Loaded:
-        """Return an object made from this coding, built once for all threads and cached.
+        """Return the object cached under a name; the first call makes it while other threads wait.
 
         Args:
             name: What it is, and all that it depends on besides.
@@ -117,7 +117,7 @@ class CellCoder:
         return cls(packing_of(node, axes), tuple(coders))
 
     def codes(self, columns: Sequence[pa.Array]) -> list[Codes]:
-        """Return the group number of each record's value in each column, arrays of shape (n,).
+        """Return, per column, the group number of each record's value at the node, shape (n,).
 
         Arguments and errors are as for ``cells``.
         """
@@ -212,7 +212,7 @@ def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation 
 
 
 def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Return the cells and counts of a finest-node histogram in the source's coding."""
+    """Return packed cells and counts of a finest-node histogram, translated into the source's coding."""
     translation = translation_of(coding, part, store)
     # Checked when it was written, and its digest since.
     words, counts = cell_columns(read_table(store, part))
@@ -241,7 +241,7 @@ def _unpacked_codes(coding: Coding, parts: Sequence[Artifact], store: Store) -> 
 
 
 def cell_files_in_source_coding(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Return Parquet files of histograms' cells in the source's coding; put recoded ones in ``folder``.
+    """Return Parquet paths of histograms' cells in the source's coding; write translated ones.
 
     Artefacts in this coding are used as they are, all others are copied.
     """

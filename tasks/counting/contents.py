@@ -86,7 +86,7 @@ class DigestedColumns(NamedTuple):
 
 
 def digested_by(job: Job, payload: Sequence[str] = ()) -> DigestedColumns:
-    """Return the columns whose digests a release keeps for comparison with later ones.
+    """Return the columns whose digests a release keeps: linking, untreated and sensitive ones.
 
     Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
     columns change from one extract to the next, so that the same person would not be found. What they are linked by are values of the
@@ -113,7 +113,7 @@ class ContentReading(ChunkReading):
 
 
 def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Write the digests of a chunk's records, and of their persons if named; return the number of records.
+    """Write digests of a chunk's records, and of persons if named, to ``path``; return the record count.
 
     Args:
         given: Names the columns.
@@ -143,7 +143,7 @@ def contents_of_chunks(run: Run, source: ChunkedSource, columns: DigestedColumns
 
 
 def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batches: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
-    """Return the digests of each record of a chunk: ``content``, ``person``, ``untreated``, ``value_0`` ….
+    """Return a table of each record's digests: ``content``, ``person``, ``untreated``, ``value_0`` ….
 
     All are uint64, in the order of the records. ``person`` is there where the job names persons, ``untreated``
     where there are such columns. A null value has the digest 0.

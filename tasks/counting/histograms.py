@@ -41,7 +41,7 @@ class CellAccumulator(Protocol):
     """Interface of accumulators that sum the counts of cells over chunks."""
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add finer cells, as codes of shape (cells, bundles), and their counts, shape (cells,)."""
+        """Add the counts of finer cells: codes, shape (cells, bundles), and counts, shape (cells,)."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def fingerprints(artifacts: Sequence[Artifact]) -> list[tuple[str, str]]:
 
 
 def root_histograms(table: DomainTable, roots: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int) -> list[Artifact]:
-    """Return a histogram artefact for each coarser root; sum all missing ones in one pass.
+    """Return the artefact of each root's histogram; sum missing ones over the chunks in one pass.
 
     Args:
         table: Of the run; its store gets one histogram per root.

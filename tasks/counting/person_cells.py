@@ -124,7 +124,7 @@ def persons_among(source_persons: PersonsOfSource, wanted: CellPositions) -> Per
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
-    """Return the number of shares to read the pairs in, and whether all persons of cells fit the memory."""
+    """Return how many shares of persons fit memory one at a time, and whether all incidences fit."""
     room, size = memory // PART, sum(part.rows for part in pairs)
     return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
 
@@ -171,7 +171,7 @@ def pairs_by_share(source_persons: PersonsOfSource, root: Histogram) -> list[Cal
 
 
 def pairs_at(source_persons: PersonsOfSource, root: Histogram) -> list[Pairs]:
-    """Return the person–cell pairs of each chunk at a root, all in memory."""
+    """Return, per chunk, its person–cell pairs at a root's cells, all in memory at once."""
     return _pairs_of(
         source_persons.pairs, list(_places(source_persons, _cells_of(source_persons, root), kept=False)), source_persons.store, 0, 1
     )

@@ -28,7 +28,7 @@ from tasks.store.store import Artifact
 
 
 def countable_identifiers(job: Job, source: ChunkedSource) -> list[str]:
-    """Return the identifier columns whose repeated values can be counted; none where persons are named.
+    """Return identifier columns whose repeats can be counted; empty if the job says who a person is.
 
     There are none where persons are named, or the job says that every record is one.
     """

@@ -109,7 +109,7 @@ def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) ->
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
-    """Return the allowed range ends of each quasi-identifier, None for those not published as ranges.
+    """Return each QID's allowed range ends, None for unranged ones; empty where ends are observed values.
 
     The tuple is empty where ranges end at observed values.
     """
@@ -131,7 +131,7 @@ def _counted(job: Job, domain: Domain) -> Domain:
 
 
 def needs_persons(job: Job) -> bool:
-    """Return whether persons must be counted at values, for range ends of classes with own labels."""
+    """Return whether persons must be counted at each value, so that k persons share range ends."""
     return bool(job.columns.person) and job.shared_ends and not METHODS[job.method.name].one_level
 
 

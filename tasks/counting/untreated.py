@@ -162,7 +162,7 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
 
 
 def refused_columns(columns: Columns, found: Passthrough) -> dict[str, tuple[str, ...]]:
-    """Return the identifying columns that ``insensitive: rest`` would take in, with reasons."""
+    """Return by name the reasons of identifying columns under ``insensitive: rest``; else empty."""
     if columns.insensitive != REST:
         return {}
     return {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}

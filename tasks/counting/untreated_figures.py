@@ -239,13 +239,13 @@ def value_sums_sql() -> str:
 
 
 def bytes_by_column(files: Sequence[str]) -> list[int]:
-    """Return the bytes of each text column, from the metadata of files of value counts."""
+    """Return, per column in counting order, the bytes of its texts, from metadata of value tables."""
     sizes: list[int] = np.sum([json.loads(pq.read_metadata(file).metadata[BYTES.encode()]) for file in files], axis=0).tolist()
     return sizes
 
 
 def row_groups_by_column(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
-    """Return by column the row groups of value counts and those of samples, in files of value counts.
+    """Return, by column number, row groups of value counts and row groups of samples, in value tables.
 
     Each row group is of one column.
     """

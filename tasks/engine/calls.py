@@ -27,12 +27,12 @@ TASK_OVERHEAD_BYTES = 16_000_000
 
 
 def most_workers() -> int:
-    """Return the largest number of tasks that this machine may run at a time."""
+    """Return the largest number of tasks at a time on this machine: four per available core."""
     return PER_CORE * len(os.sched_getaffinity(0))
 
 
 def workers_of(job: Job, each: int) -> int:
-    """Return how many tasks may run at a time, by the job's threads, the cores and the job's memory.
+    """Return how many tasks may run at a time, by threads, cores and memory; at least one.
 
     Args:
         job: Gives ``threads`` and ``memory``.
@@ -47,7 +47,7 @@ def threads_of(job: Job) -> int:
 
 
 def thread_share(job: Job, at_a_time: int) -> int:
-    """Return how many of the job's threads each call of a step may use.
+    """Return how many of the job's threads each of ``at_a_time`` calls may use; at least one.
 
     Args:
         job: Gives ``threads``; as many as there are cores if it does not.
@@ -88,7 +88,7 @@ class Call:
 
 
 def tasks_for(workers: int) -> int:
-    """Return the largest number of tasks of a phase for a number of cluster workers.
+    """Return into how many tasks a phase is divided at most: four per worker, 32 to 1,024.
 
     ``workers`` is 0 where this process makes the tasks; the number is then ``FEWEST_TASKS``.
     """

@@ -74,7 +74,7 @@ def as_tables_flow(function: Callable[[TablesJob], Any]) -> Any:
 
 
 def plain_flow(method: str) -> Callable[..., Any]:
-    """Return the function of a method's flow without Prefect, whatever the environment says."""
+    """Return a method's flow as a plain function of job file and settings, with sanitised errors."""
     return guarded(_CHECKED[method])
 
 

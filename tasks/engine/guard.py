@@ -108,7 +108,7 @@ def is_short_of_threads(error: BaseException) -> bool:
 
 
 def sanitised_error(error: BaseException) -> SkaldError:
-    """Return an error of ours for any other error, without its text."""
+    """Return an error of our classes for any other error: its kind and place without its text."""
     if is_short_of_threads(error):
         return ThreadsError.refused()
     if isinstance(error, MemoryError) or is_out_of_memory(error) or (isinstance(error, ImportError) and _NO_ROOM.search(str(error))):

@@ -41,7 +41,7 @@ class Lineage(NamedTuple):
 
 
 def lineage_of(job: Job, manifest: Manifest) -> Lineage:
-    """Return the lineage of a release; a pattern counts as the folder above its first wildcard."""
+    """Return addresses of a release and its sources, and manifest figures, for a Prefect asset."""
     facts: dict[str, str | int] = {
         "release": manifest.release,
         "method": manifest.method,

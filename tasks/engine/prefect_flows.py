@@ -28,7 +28,7 @@ TURN_SECONDS = 10.0
 
 
 def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
-    """Return the Prefect flow of a job function, under the function's name, which is the method's."""
+    """Return a Prefect flow, named as a function, that runs it with log and progress artifact."""
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)

@@ -45,7 +45,7 @@ class Calls(Protocol):
         """Make a call and return its result."""
 
     def withdraw(self) -> None:
-        """Cancel the calls that have not begun."""
+        """Cancel calls that have not begun; running ones go on."""
 
 
 class CallsHere:
@@ -60,7 +60,7 @@ class CallsHere:
             return function(*call.arguments)
 
     def withdraw(self) -> None:
-        """Do nothing: calls in threads check for cancellation themselves."""
+        """Do nothing, as calls in threads check for cancellation themselves."""
 
 
 def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:

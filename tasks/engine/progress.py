@@ -96,6 +96,6 @@ def hearing(hearer: Hearer) -> Iterator[None]:
 
 
 def notify(sentence: str) -> None:
-    """Report a notice to all hearers, for people who run the job; no release contains it."""
+    """Send a notice for the job's user to all hearers; no release contains the notice."""
     for hearer in _hearers:
         hearer(sentence)

@@ -113,13 +113,13 @@ class Run:
 
 
 def named_policy() -> Policy | None:
-    """Return the policy that the environment names, or None; raise ``PolicyError`` if it cannot be used."""
+    """Read the policy that ``SKALD_POLICY`` names; None without; raise ``PolicyError`` if unusable."""
     path = os.environ.get(POLICY)
     return None if path is None else read_policy(path)
 
 
 def faults_under_policy(policy: Policy, job: Job) -> list[str]:
-    """Return a message for each point in which a job, or the query of its source, stands below a policy."""
+    """Return faults of a job, its SQL query included, against a policy, as sentences."""
     faults = policy_faults(policy, job)
     if job.source.query is not None and policy.never_published:
         from tasks.store.database import syntax_of  # noqa: PLC0415 - DuckDB, which most policies can do without
@@ -129,7 +129,7 @@ def faults_under_policy(policy: Policy, job: Job) -> list[str]:
 
 
 def policy_in_force(job: Job) -> Policy | None:
-    """Return the policy that the environment names, or None; raise ``PolicyError`` if the job breaks it."""
+    """Return the policy of ``SKALD_POLICY`` or None; raise ``PolicyError`` if the job breaks the policy."""
     policy = named_policy()
     if policy and (faults := faults_under_policy(policy, job)):
         raise PolicyError.below(job.name, policy.path, faults)

@@ -172,7 +172,7 @@ def count_remote_workers() -> int:
 
 
 def remote_takes_all_chunks(run: Run) -> bool:
-    """Return whether a cluster worker may read the records of all chunks, with the flow's memory.
+    """Return whether a cluster worker with the flow's memory may do a step on all chunks.
 
     How much that is decides over some results, which are the same wherever they are made.
     """

@@ -191,7 +191,7 @@ def _loss(counts: Counts, failing: NDArray[np.bool_], removed: Counts) -> Loss:
 
 
 def write_withheld(linked: LinkedPeople, path: Path) -> int:
-    """Write the withheld pairs of person and published class as a sorted .npy file; return their number."""
+    """Write withheld (person, published class) pairs as a .npy file; return their number."""
     numbers, start = np.cumsum(~linked.failing) - 1, 0
     if not linked.pairs:
         with path.open("wb") as file:

@@ -32,7 +32,7 @@ def most_suppressed(job: Job, record_count: int) -> int:
 
 
 def class_settings(job: Job, coding: Coding) -> tuple[object, ...]:
-    """Return the job settings that determine classes, for keys of any method."""
+    """Return the values, for keys, of all settings that determine classes, coding included."""
     promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
     return coding.key, *promise, job.method.canonical(), job.intervals, job.shared_ends
 
@@ -69,7 +69,7 @@ def source_value_counts(coding: Coding, position: int) -> NDArray[np.int64]:
 
 
 def check_at_least_k(job: Job, count: int, unit: str = "record") -> None:
-    """Raise ``PrivacyError`` if the source has fewer than k records or persons."""
+    """Raise ``PrivacyError`` if ``count`` records or persons are fewer than k."""
     if count < job.privacy.k:
         raise PrivacyError.too_few(job.privacy.k, count, unit)
 
@@ -162,7 +162,7 @@ def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
 
 
 def named_node(job: Job, coding: Coding) -> Node | None:
-    """Return the node the job names, sensitive axes at 0, or None; raise ``HierarchyError`` if invalid."""
+    """Return the node that the job names, or None; raise ``HierarchyError`` for an invalid level."""
     node = full_domain(job.method).node
     if node is None:
         return None

@@ -82,7 +82,7 @@ def read_map(outcome: Artifact, store: Store) -> LatticeMap | None:
 
 
 def map_json(drawn: LatticeMap) -> bytes:
-    """Return a lattice map as JSON."""
+    """Return a lattice map as the bytes of indented JSON."""
     return _MAP_JSON.dump_json(drawn, indent=2)
 
 

@@ -58,7 +58,7 @@ def replayed_manifest(job: Job) -> Manifest:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Return the node of the replayed release; raise ``ReplayError`` if numbers of levels differ."""
+    """Return the original release's node as root; raise ``ReplayError`` if numbers of levels differ."""
     manifest = replayed_manifest(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}

@@ -92,7 +92,7 @@ def order_of(method: MondrianMethod) -> Order:
 
 
 def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
-    """Return the number of QIDs with a learnt sibling order as figure ``orders_learnt``; empty for none."""
+    """Return figure ``orders_learnt``, the number of QIDs with a learnt sibling order; empty if none."""
     if not method_of(job).learns_order:
         return {}
     free = sum(is_order_free(*of) for of in zip(job.columns.quasi_identifiers, coding.domains, strict=True))
@@ -121,7 +121,7 @@ def works_on_cells(job: Job) -> bool:
 
 
 def in_fragments(job: Job, coding: Coding) -> bool:
-    """Return whether records are divided into fragments, by request, for memory, or in relaxed mode.
+    """Return whether records must be divided into fragments: as asked, for memory, or in relaxed mode.
 
     In relaxed mode equal records may come into two classes.
     """
@@ -204,7 +204,7 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
 
 
 def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedClasses) -> None:
-    """Raise ``PrivacyError`` if rows were not cut and too many persons of the one class hold one value.
+    """Raise ``PrivacyError`` if rows stayed one class in which too many persons hold one value.
 
     Args:
         job: The job.

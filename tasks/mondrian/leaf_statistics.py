@@ -42,7 +42,7 @@ class Merged(FrozenModel):
 
 
 def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer]], digests: Digests | None) -> pa.Table:
-    """Return table ``column`` (-1 for all), ``leaf``, ``code``, ``count`` of a chunk's records and values.
+    """Return a chunk's counts per leaf as ``column`` (-1: records), ``leaf``, ``code``, ``count``.
 
     Where persons are named, values count only for records with a person, since no class can rely on others.
     """

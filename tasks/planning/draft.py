@@ -100,7 +100,7 @@ class DraftedJob(NamedTuple):
 
 
 def drafted_k(person_count: int) -> int:
-    """Return the proposed k for a number of people, or of records where no persons are named."""
+    """Return the k proposed for a number of persons or records: 12, or 5 below 400."""
     return K if person_count >= FEW_RECORDS else FEW_K
 
 
@@ -258,7 +258,7 @@ SPARE = 0.25
 
 
 def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], int]) -> dict[str, int]:
-    """Return the sensitive columns to guard, with the number of distinct values asked of each class.
+    """Return by name up to three sensitive columns to guard, with distinct values asked per class.
 
     Args:
         proposals: For all columns.
@@ -273,7 +273,7 @@ def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], 
 
 
 def published_holders(front: OpenSource, proposal: Proposal, person: str | None, k: int) -> tuple[Integers, Integers, int]:
-    """Return distinct pairs of person and value of a column, rare values as one, and the number of people.
+    """Return a column's distinct (person, value) pairs as two arrays, and the number of people.
 
     Args:
         front: The source, with the table ``sample``, which has one record of each person.
@@ -322,7 +322,7 @@ def _shared(front: OpenSource, values: pa.Array, owners: Integers, k: int) -> pa
 
 
 def count_values_kept(owners: Integers, values: Integers, person_count: int) -> int:
-    """Return how many distinct values of a column every class can hold; 1 if not even two.
+    """Return how many distinct values (1 to 3) every class can be asked to hold of a column.
 
     Args:
         owners: Shape (n,), whose each value is.

@@ -50,7 +50,7 @@ class Question(NamedTuple):
 
 
 def questions_of(proposals: Sequence[proposed.Proposal]) -> tuple[Question, ...]:
-    """Return the questions of a draft about roles: one per kind of question and role, seven at most."""
+    """Return the questions of a draft about roles, one per kind of question and role."""
     found: dict[tuple[proposed.Question, str], list[str]] = {}
     for one in proposals:
         if one.question is not None:
@@ -310,7 +310,7 @@ def _shares(exposed: Exposures, decided: DraftContents) -> list[str]:
 
 
 def exposure_sentence(away: ExposedPeople, unit: str) -> str:
-    """Return a phrase on the share of people who are unique by a column, alone and with the others."""
+    """Return a phrase on the share of people unique by a column, alone, with and without others."""
     figures = f"alone by it {away.alone:.1%} of the {unit}"
     if away.without or away.together > away.alone:
         figures += f", with the others {away.together:.1%}, without it {away.without:.1%}"

@@ -175,7 +175,7 @@ MOST_GROUPED = 20_000_000
 def columns_exposures(
     connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], person: str | None, records: int, most: int = MOST_GROUPED
 ) -> Exposures:
-    """Return by column the shares of people that it makes unique, alone and with the others.
+    """Return by column the shares of people unique by the column, alone and with the others.
 
     All records are counted where that is cheap, as a plan does, else those of the sample.
 

@@ -75,7 +75,7 @@ class Forecast(FrozenModel):
 
 
 def forecast_ways(job: Job) -> tuple[Way, ...]:
-    """Return the methods to measure: the best node, the best cuts, and the job's own if different."""
+    """Return the methods whose loss is forecast: best node, best cuts, and the job's own if different."""
     method = job.method
     own: tuple[Way, ...] = ()
     if getattr(method, "objective", None) == "dm_star":
@@ -134,7 +134,7 @@ def _added(coding: Coding, pieces: list[tuple[PackedWords, NDArray[np.int64]]]) 
 
 
 def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
-    """Return the GCP of a method's release of some records.
+    """Return the GCP of the records in a sample of cells if released by a method.
 
     Args:
         job: The job.

@@ -87,7 +87,7 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
 
 
 def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELIMITER) -> None:
-    """Write the rows of a hierarchy to a CSV file, readable by its owner alone."""
+    """Write the rows of a hierarchy to a private CSV file, replacing an existing one."""
     text = _lines(rows, delimiter, "\n")
     write_atomically(out, lambda part: part.write_text(text, "utf-8", newline=""))
 
@@ -124,7 +124,7 @@ def complete_file(job: Job, column: str) -> CompletedHierarchy:
 
 
 def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
-    """Return a quasi-identifier's domain in the source, and its hierarchy."""
+    """Return a QID's domain, counted from the source, and its hierarchy; raise if it is no QID."""
     qid = _qid(job, column)
     domain = domain_of(job, column)
     return domain, build_hierarchy(qid, domain, job.folder)

@@ -182,7 +182,7 @@ def _of_folders(path: Path) -> bool:
 
 
 def source_patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[str]:
-    """Return the source's paths relative to the job file, a folder as the pattern of its files."""
+    """Return paths relative to the job's folder, with glob patterns for folders, as a job names a source."""
     named = []
     for name in names:
         path = Path(name)

@@ -116,7 +116,7 @@ def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> Pa
 
 
 def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
-    """Return a short mark of a level for a table: its width, unit, number of characters or number."""
+    """Return a short mark of a level for a table, such as a width, ``values`` or ``*``."""
     if hierarchy.is_suppressed_level(level):
         return "*"
     steps = entry_of(spec).marks(spec)

@@ -57,7 +57,7 @@ def column_values(front: OpenSource, column: str) -> Domain:
 
 
 def typed_column_sql(column: str, kind: str | None) -> str:
-    """Return the SQL expression of a column, cast to a kind if its texts are read so."""
+    """Return SQL of a column, cast to the type of ``kind`` if it is given."""
     return f"CAST({quote(column)} AS {CASTS[kind]})" if kind in CASTS else quote(column)
 
 
@@ -79,7 +79,7 @@ def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column:
 
 
 def normalised_domain(domain: Domain, steps: Sequence[str]) -> Domain:
-    """Return the domain of a column whose texts are normalised by some of the steps of ``normalised``."""
+    """Return a column's domain with texts normalised by some steps and their counts merged."""
     read = normalised(domain.values, steps)
     if not steps or read is domain.values:
         return domain

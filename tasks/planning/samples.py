@@ -76,7 +76,7 @@ def parquet_sample(
 
 
 def unfit_columns(schema: pa.Schema) -> dict[str, str]:
-    """Return the columns of types that a run neither coarsens nor shares, with the reason."""
+    """Return by name the columns of types that a run neither coarsens nor shares, with a reason."""
     types = {one.name: plain_type(one.type) for one in schema}
     return {name: AS_IT_IS for name, one in types.items() if not is_coarsenable(one)} | {
         name: UNPUBLISHABLE for name, one in types.items() if is_unpublishable(one)
@@ -140,7 +140,7 @@ def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
 
 @contextmanager
 def files_in_utf8(files: Sequence[Path], encoding: str) -> Iterator[Sequence[Path]]:
-    """Yield text files in UTF-8: the given ones if possible, else private copies.
+    """Yield text files in UTF-8: the given ones if they are, else private copies, removed after.
 
     Copies are removed at the end.
     """
@@ -155,7 +155,7 @@ def files_in_utf8(files: Sequence[Path], encoding: str) -> Iterator[Sequence[Pat
 
 
 def encoding_of(file: Path) -> str:
-    """Return the encoding of a text file: UTF-8, UTF-16 by its first bytes, or else Windows-1252."""
+    """Return a text file's encoding by its content: UTF-16, UTF-8, or else Windows-1252."""
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
             if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):

@@ -116,7 +116,7 @@ def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
 
 
 def refusal_words(settings: AttackSettings | None, policy: Policy | None) -> str:
-    """Return the words for the policy or job that refuses attackable releases; empty if neither does."""
+    """Return words for who refuses attackable releases, the policy or the job; empty if neither."""
     if policy and policy.attacks:
         return f"the policy '{policy.path}'"
     return "the job (attacks.refuse)" if settings and settings.refuse else ""

@@ -316,7 +316,7 @@ def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, ter
 
 @contextmanager
 def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a spill folder and copies of files in a bucket; raise ``ObjectStoreError`` if a copy differs."""
+    """Yield a spill folder and local copies of files in a bucket; raise if a copy's digest differs."""
     place, wrong = Bucket(str(job.target)).below(release), 0
     with scratch(store) as folder:
         for file in staged:

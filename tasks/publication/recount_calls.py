@@ -81,7 +81,7 @@ class WrittenMembers(NamedTuple):
 
 
 def recount_in_one(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> Recount:
-    """Recount a release's files on this worker, in one call; raise if they break the job's promise."""
+    """Recount a release's files on this worker; return the recount, raise on any fault."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
@@ -241,7 +241,7 @@ def _rows(
 
 @contextmanager
 def written_at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a spill folder and the data files on this machine, fetched if they are in a bucket."""
+    """Yield a spill folder and local paths of written data files, downloaded if in a bucket."""
     if written.staging is None:
         with fetched_files(job, written.release, written.files, store) as found:
             yield found

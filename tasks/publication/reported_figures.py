@@ -121,7 +121,7 @@ def reported_passthrough(columns: Mapping[str, PassedColumn], recount: Recount) 
 
 
 def reported_repeating_identifiers(columns: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
-    """Return the repeating identifiers by name, without figures.
+    """Return by name repeating identifiers with empty figures, as a manifest may state them.
 
     Their values are not published, and the most records of a value would be the count of one person.
     """
@@ -207,7 +207,7 @@ def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, 
 
 
 def may_report_part(job: Job, record_count: int, *totals: int) -> bool:
-    """Return whether the number of records in a part of the source may be published.
+    """Return whether the record count of a part of the source may be published beside ``totals``.
 
     Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
 

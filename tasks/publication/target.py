@@ -69,7 +69,7 @@ class Target:
         return bool(target_of(self.job).matching(f"{self.job.name}-{DIGITS}/{MANIFEST}"))
 
     def is_published(self, release: str) -> bool:
-        """Return whether a release is in the target."""
+        """Return whether the target has a folder of a release's name."""
         return (self.job.target_path / release).is_dir()
 
     def recall(self, release: str, run: Run) -> Manifest | None:
@@ -132,7 +132,7 @@ class Target:
         return staging
 
     def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
-        """Publish a release by renaming its staging folder, never over another; name it in ``CURRENT``.
+        """Rename the staging folder to the release, never over another; name the release in ``CURRENT``.
 
         Args:
             staging: Has report, manifest and, where there is a key, signature.
@@ -313,7 +313,7 @@ class BucketTarget(Target):
 
 
 def job_target(job: Job) -> Target:
-    """Return the target of a job."""
+    """Return the target of a job, in a folder or in a bucket."""
     return Target(job) if target_of(job).folder else BucketTarget(job)
 
 

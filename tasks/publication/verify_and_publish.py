@@ -62,7 +62,7 @@ class Publication:
 
 @contextmanager
 def publication_errors(release: str) -> Iterator[Publication]:
-    """Yield a ``Publication``; once its ``undone`` is set, raise errors as one: the release is there.
+    """Yield a ``Publication``; once its ``undone`` is set, raise errors as ``AfterPublicationError``.
 
     Args:
         release: Its id.

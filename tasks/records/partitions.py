@@ -172,7 +172,7 @@ def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> 
 
 
 def ways_of(job: Job) -> tuple[Generalisation | None, ...]:
-    """Return the way of generalisation of each QID, None for the default; empty for other methods."""
+    """Return each QID's setting of ``generalisation``, None for the default; empty for other methods."""
     method = job.method
     return tuple(method.way_of(qid.name) for qid in job.columns.quasi_identifiers) if isinstance(method, Generalising) else ()
 

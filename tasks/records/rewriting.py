@@ -53,7 +53,7 @@ class RecordRewriting(Rewriting):
 def rewrite_records(
     run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts
 ) -> tuple[list[Artifact], WrittenPersons]:
-    """Write a release's files from a recoding of single records; return them and the classes' persons."""
+    """Write a release's files by a recoding of records; return them and the classes' persons."""
     return rewrite(run, RecordRewriting(run.job, domain, run.store, run.spill, source, recoding))
 
 

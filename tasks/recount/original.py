@@ -51,7 +51,7 @@ class Original(NamedTuple):
     source_relation: str = ""
 
     def persons(self, job: Job) -> dict[str, bool]:
-        """Return the quoted person columns, each with whether it is floating-point.
+        """Return the quoted person columns as keys, with True for floating-point ones.
 
         A floating-point column may hold NaN, which names no person.
         """
@@ -134,7 +134,7 @@ def _parquet(job: Job, file: Located, store: Store | None) -> Path:
 
 
 def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
-    """Return the quoted person columns of a source, each with whether it is floating-point."""
+    """Return the quoted person columns of a source as keys, with True for floating-point ones."""
     return {quote(name): pt.is_floating(_plain_type(columns, name)) for name in job.columns.person}
 
 
@@ -157,7 +157,7 @@ NOT_AT_HAND = "the source is not at hand as files of this machine that can be re
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
-    """Return the reason why a release's records cannot be compared with the source; empty if they can."""
+    """Return why a release cannot be compared with the source, as a clause; empty if it can."""
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:

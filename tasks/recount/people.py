@@ -123,7 +123,7 @@ def _has_links(files: PeopleFiles) -> bool:
 
 
 def read_people(files: PeopleFiles) -> tuple[str, str]:
-    """Return the SQL relations of the classes' labels and of the persons."""
+    """Return two SQL relations: the classes' labels, and the persons with their classes."""
     kept, labels = files
     parts = f"[{', '.join(literal(str(path)) for path in labels)}]"
     # Parts of a release number their classes each by itself, and say so; else a class is a row.
@@ -189,7 +189,7 @@ Counts = dict[Kind, TogetherCount]
 def columns_to_combine(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
-    """Return the published columns to count in combination, by kind.
+    """Return by kind (insensitive, sensitive, pseudonyms) the published columns to count together.
 
     Columns of no other kind are insensitive.
 
@@ -209,7 +209,7 @@ def columns_to_combine(
 
 
 def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
-    """Return the published columns of a job's files to count in combination, by kind."""
+    """Return by kind the published columns of a job's release to count together."""
     return columns_to_combine(
         list(rows.types("release")), published_qids(job), job.columns.sensitive, [one.name for one in job.columns.pseudonyms]
     )

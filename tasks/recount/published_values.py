@@ -173,7 +173,7 @@ def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.D
 
 
 def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: str, people: PeopleFiles | None) -> list[str]:
-    """Return faults for shared columns that publish values of fewer than k people.
+    """Return faults for columns under ``publish: shared`` with values of fewer than k people.
 
     Args:
         connection: The database.
@@ -223,7 +223,7 @@ def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, 
 
 
 def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int]]:
-    """Return the counts of distinct values, unique records and non-null values of each untreated column."""
+    """Return by untreated column the numbers of distinct values, unique records and non-null values."""
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     found = {}
     for name in rows.types("release"):

@@ -60,7 +60,7 @@ class ReleaseCounts(ABC):
         """
 
     def control_faults(self, _found: Recount) -> list[str]:
-        """Return faults where the counts do not cover each record of release and source once."""
+        """Return faults if the counts do not cover each record once; none by default."""
         return []
 
 
@@ -222,7 +222,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
 
 
 def with_person_counts(classes: Recount, persons: PersonCount) -> Recount:
-    """Return a recount whose class sizes and figures of k count persons instead of records."""
+    """Return a copy of a recount whose class sizes and failures by k are those of persons."""
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 

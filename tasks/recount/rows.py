@@ -186,7 +186,7 @@ HELD, BUFFERS = 5, 1 << 18
 
 
 def have_wide_records(job: Job, files: Sequence[Path]) -> bool:
-    """Return whether Parquet records are too wide for all threads to read whole within the job's memory.
+    """Return whether all threads reading whole Parquet records would exceed half the job's memory.
 
     Args:
         job: Gives memory and threads.

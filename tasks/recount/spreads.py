@@ -25,7 +25,7 @@ from tasks.store.database import quote
 
 
 def source_value_groups(source: str, column: str) -> Groups:
-    """Return the groups that count the records of each sensitive value: ``value``, ``records``."""
+    """Return groups (SQL to be run) that count the records of each value: ``value``, ``records``."""
     return Groups(source, ((quote(column), "value"),))
 
 
@@ -75,7 +75,7 @@ def models_counted(job: Job, *, by_people: bool, with_source: bool = True) -> li
 
 
 def uncounted_without_source(job: Job, where: str = "", *, by_people: bool) -> list[str]:
-    """Return a sentence for each promise that takes the source, and else could be counted.
+    """Return a sentence for each promise that cannot be counted because the source is lacking.
 
     Args:
         job: Says what is promised.

@@ -165,5 +165,5 @@ def value_faults(
 
 
 def uncounted_values(job: TablesJob) -> list[str]:
-    """Return a sentence for each promise on sensitive values that takes the sources."""
+    """Return a sentence for each l or t promise that cannot be counted because a source is lacking."""
     return [told for table in job.tables for told in uncounted_without_source(table_job(job, table), f" of '{table}'", by_people=True)]

@@ -125,7 +125,7 @@ class PersonRows:
         return int((rows & (self.given.numbers(table)[1] == NOWHERE)).sum()) if self.given.chain(table) else 0
 
     def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False, folded: Container[str] = ()) -> Iterator[RowBatch]:
-        """Yield a table's rows in batches, in their order, with persons and digests of the given columns.
+        """Yield a table's rows in order, in batches, with persons and digests of the given columns.
 
         Args:
             table: The table.
@@ -275,7 +275,7 @@ class KeptPersons:
 
 
 def arrangements(rows: PersonRows, by: DigestedColumns, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests]:
-    """Return three digests of each person's related rows, by kind, each of shape (persons,).
+    """Return by kind a digest of each person's joined rows (values, labels or both), shape (persons,).
 
     Whose values are all the same may still publish another history: where two visits exchange their nights, or a condition is another
     visit's. Whoever has both releases finds one history gone and one that is new, as if a value had changed.

@@ -246,11 +246,11 @@ class ComparablePersons(KnownRecords):
 
     @property
     def digested(self) -> DigestedColumns:
-        """Return the columns whose digests this release keeps, singly and as they stand together."""
+        """Return the columns whose digests this release keeps, singly and joined over tables."""
         return super().digested.arranged()
 
     def parts(self, by: DigestedColumns) -> Sequence[KeptRecords]:
-        """Return the persons' histories and digests as one part; raise if they cannot be compared."""
+        """Return one part of the persons' histories and digests; raise ``UnmeasuredError`` if incomparable."""
         if reason := self.unmeasured:
             raise UnmeasuredError(reason)
         contents, sets = self.digest_tables(by)

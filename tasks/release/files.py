@@ -71,7 +71,7 @@ def is_listed(path: Path, digest: str, size: int | None, most: int = MOST_LISTED
 
 
 def partition_of(path: Path) -> Partition:
-    """Return the partition columns named by the folders between ``data`` and a file, as text."""
+    """Return (name, value, ``text``) of each column that folders between ``data`` and a file name."""
     folders = path.parts[:-1]
     # The last one of that name: the release itself may lie below a folder called data.
     below = len(folders) - folders[::-1].index(DATA) if DATA in folders else len(folders)

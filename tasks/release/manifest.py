@@ -52,12 +52,12 @@ MOST_BYTES, MOST_PARTS = 64_000_000, 2_000_000
 
 
 def is_small_enough_to_parse(content: bytes) -> bool:
-    """Return whether a manifest is small enough to be parsed."""
+    """Return whether a manifest's bytes and numbers of entries are below the limits for parsing."""
     return len(content) <= MOST_BYTES and sum(map(content.count, (b",", b"[", b"{"))) <= MOST_PARTS
 
 
 def is_release_of_tables(release: Path) -> bool:
-    """Return whether the manifest in a folder is that of a release of several tables.
+    """Return whether a folder's manifest looks like one of several tables; False if unreadable.
 
     Whether it is complete is checked later.
     """
@@ -68,7 +68,7 @@ def is_release_of_tables(release: Path) -> bool:
 
 
 def is_manifest_of_tables(content: bytes) -> bool:
-    """Return whether the content of a manifest is that of a release of several tables."""
+    """Return whether the bytes look like a manifest of several tables; False if invalid."""
     try:
         # Only an escape could spell the key in another way. So a manifest of one table is not read a second time.
         read = json.loads(content) if (b"histories" in content or b"\\" in content) and is_small_enough_to_parse(content) else None
@@ -145,17 +145,17 @@ OF_HIERARCHY = 32
 
 
 def keyed_job(job: Job, secret: FolderSecret) -> str:
-    """Return the keyed digest of a job, as in a manifest."""
+    """Return a job's digest keyed with a folder's secret, as a manifest states it."""
     return secret.keyed("job", job_digest(job))
 
 
 def keyed_file(digest: str, secret: FolderSecret) -> str:
-    """Return the keyed digest of a source file, as in a manifest."""
+    """Return a source file's digest keyed with a folder's secret, as a manifest states it."""
     return secret.keyed("file", digest)
 
 
 def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
-    """Return the keyed digest of each quasi-identifier with its hierarchy, in job order, as in a manifest."""
+    """Return by QID, in job order, the keyed digest of its hierarchy, as a manifest states it."""
     return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchies_of(job).items()}
 
 

@@ -44,7 +44,7 @@ def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
 
 
 def size_rows(report: Report) -> list[tuple[str, Band | None, Band | None]]:
-    """Return the bands of class sizes: label, band of the source, band of the release."""
+    """Return table rows of class size bands: label, source's band and release's band or None."""
     before, after = ({band.least: band for band in bands} for bands in (report.came_out.source_bands, report.came_out.bands))
     starts = sorted(before.keys() | after.keys())
     # The last band of one side is open only if it is the last of all.

@@ -208,7 +208,7 @@ def _risks(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording) -> 
 
 
 def rebuild_report(release: Path, job: Job | None = None) -> Report:
-    """Verify data files by manifest and recount; return the release's report rebuilt, raise on faults.
+    """Verify data files by manifest and recount; return the report, rebuilt in memory; raise on faults.
 
     Args:
         release: The release folder.

@@ -136,7 +136,7 @@ def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
 
 
 def map_of_report(report: Report) -> LatticeMap | None:
-    """Rebuild the lattice map from a report; None if it has none or its classes are at no node."""
+    """Return the lattice map in a report; None if there is none or classes are at no node."""
     figures, node = report.lattice, tuple(qid.level for qid in report.qids if qid.level is not None)
     # Classes with labels of their own are at no node, so that there is none to mark.
     if figures is None or len(node) < len(report.qids):
@@ -275,7 +275,7 @@ class UnitWording:
         return "No published maximum risk (0.2 or 0.09) is kept; these need k = 5 and k = 12."
 
     def maximum_risk_in_short(self, least: int) -> str:
-        """Return the risk maximum that a smallest class keeps, in short form for the command line."""
+        """Return a short clause on the risk limit a smallest class keeps, or why none is claimed."""
         if self.repeats:
             return "none claimed: identifiers repeat and columns.person names nobody"
         if self.linked:

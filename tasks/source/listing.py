@@ -62,7 +62,7 @@ Names = Callable[[str], list[str]]
 
 
 def table_format(files: Iterable[str], names_in: Names, *, most: int | None = None) -> tuple[str, str] | None:
-    """Return the folder and format of the table that files belong to; None if there is none.
+    """Return (folder, format) if files belong to a Delta, Hudi or Iceberg table; else None.
 
     Args:
         files: Paths or addresses, without patterns.
@@ -79,7 +79,7 @@ def table_format(files: Iterable[str], names_in: Names, *, most: int | None = No
 
 
 def table_format_here(files: Iterable[str]) -> tuple[str, str] | None:
-    """Return the folder and format of the table that files of this machine belong to, if any."""
+    """Return (folder, format) if local files belong to a Delta, Hudi or Iceberg table; else None."""
 
     def names_in(folder: str) -> list[str]:
         try:
@@ -91,7 +91,7 @@ def table_format_here(files: Iterable[str]) -> tuple[str, str] | None:
 
 
 def table_format_there(files: Iterable[str], names_in: Names) -> tuple[str, str] | None:
-    """Return the folder and format of the table that objects of a store belong to, if any."""
+    """Return (folder, format) if objects belong to a Delta, Hudi or Iceberg table; else None."""
     return table_format(files, names_in, most=_DEEPEST)
 
 
@@ -143,7 +143,7 @@ def _names_in(system: Any, folder: str) -> list[str]:
 
 
 def remote_stat(address: str) -> Stat:
-    """Return an object's size, time in ns and ETag number; a change of the object changes one of them."""
+    """Ask the store for an object's size, time in ns and ETag number; return them."""
     system, path = file_system(address)
     with sanitised_errors(address):
         return stat_of_info(system.info(path))
@@ -205,7 +205,7 @@ def stat_of(name: str) -> Stat | None:
 
 
 def source_digest(path: Path) -> str:
-    """Return the BLAKE3 of a file in hex, which is four times as fast as SHA-256."""
+    """Return the BLAKE3 of a file in hex."""
     digest, block = blake3(), memoryview(bytearray(BLOCK))
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(block):

@@ -188,7 +188,7 @@ def _most_common_ending(folders: Iterable[Path]) -> str:
 
 
 def find_files(job: Job) -> list[Path]:
-    """Return the files of this machine that the job's patterns match, sorted and each once."""
+    """Return the local files that the job's patterns match, sorted, each once; raise if nothing matches."""
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
 
@@ -305,7 +305,7 @@ def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
 
 
 def partition_column(partition: Partition, name: str, row_count: int) -> pa.Array | None:
-    """Return a column of equal values that a file's folders name; None if they do not name it.
+    """Return a folder's value repeated as a column of ``row_count``; None if no folder names the column.
 
     Text is a dictionary, like the text of files.
     """

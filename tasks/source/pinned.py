@@ -61,11 +61,11 @@ class PinnedFile(io.RawIOBase):
         super().close()
 
     def readable(self) -> bool:
-        """Return that the file can be read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return that the file can be read from any position."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

@@ -278,7 +278,7 @@ def _fits(number: Decimal, kind: pa.DataType) -> bool:
 
 
 def shared_columns(job: Job) -> list[str]:
-    """Return the columns of which at least k people share every published value."""
+    """Return the columns published so that at least k people share each value."""
     return [name for name, way in job.columns.ways.items() if counts_people(way)]
 
 

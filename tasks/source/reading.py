@@ -99,7 +99,7 @@ LARGE_GROUP, AHEAD = 32_000_000, 1 << 18
 
 
 def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (), as_written: bool = False) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a chunk, in batches of at most 131,072, with the given columns in the given order.
+    """Yield a chunk's rows in batches of at most 131,072, columns as asked, text as dictionaries.
 
     Text comes as dictionaries, as it is written in the file: coding the few entries of a dictionary is far cheaper than the rows.
 
@@ -322,7 +322,7 @@ def _changes(metadata: pq.FileMetaData) -> frozenset[str]:
 
 
 def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:
-    """Return the text columns with long values in the first row group of an open Parquet file.
+    """Return those of ``texts`` whose values average ``least`` bytes or more in the first row group.
 
     Long are those that take at least ``least`` bytes a value on average.
     """
@@ -339,7 +339,7 @@ def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list
 
 
 def row_bytes(schema: pa.Schema) -> int:
-    """Return the approximate bytes of a record in memory, without its text."""
+    """Return about how many bytes a record of a schema takes in memory, without its text."""
     return sum(4 if plain_texts(pa.schema([field])) else 8 for field in schema)
 
 

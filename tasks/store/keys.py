@@ -60,11 +60,11 @@ class StepCode:
         return Key(code[:MARK] + fingerprint_of(self.name, code, *parts))
 
     def once(self) -> Key:
-        """Return a random key, for a result that no later run may find because its input may be gone."""
+        """Return a random key, so that no later run finds the result."""
         return self.key(secrets.token_hex(16))
 
     def made_by_this_code(self, key: Key) -> bool:
-        """Return whether a key was made by the present code of the step."""
+        """Return whether a key was made by the step's present code, not by an earlier version."""
         return key.startswith(code_of(self.module)[:MARK])
 
 

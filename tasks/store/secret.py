@@ -99,7 +99,7 @@ def _read(path: Path) -> FolderSecret:
 
 
 def seal(content: Any) -> str:
-    """Return JSON values as JSON text with their digest."""
+    """Return JSON text of a value with its SHA-256, to be read by ``unsealed``."""
     return json.dumps([content, _digest(content)])
 
 

@@ -117,7 +117,7 @@ class Store:
         return artifact.rows
 
     def path_named(self, file: str) -> Path:
-        """Return the path here of an artefact named by relative path; raise ``WorkError`` without a record."""
+        """Return the local path of an artefact by its relative path; raise ``WorkError`` without a record."""
         step, _, name = file.partition("/")
         artifact = self._recorded(step, key_in_name(name))
         if artifact is None or artifact.file != file:
@@ -287,7 +287,7 @@ class Store:
             self._remove(name for name, key in keys.items() if (step, key) not in self.used and (step, key) not in needed)
 
     def mark_used(self) -> None:
-        """Set the access times of the records of all artefacts that this store used."""
+        """Update the access times of the local records of all artefacts that this store used."""
         for step, key in self.used:
             with suppress(FileNotFoundError):
                 record = self.folder / _record(step, key)

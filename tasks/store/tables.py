@@ -23,7 +23,7 @@ from tasks.store.store import Artifact, Store
 
 
 def checked(table: pa.Table, schema: TableSchema | pa.Schema, step: str) -> pa.Table:
-    """Return a table if it satisfies its schema; raise ``StorageError`` if not.
+    """Return the given table if it satisfies its schema; raise ``StorageError`` if not.
 
     A table of a chunk is checked by the types of its columns, others value by value.
     """

@@ -63,7 +63,7 @@ class CodedPeople:
         return len(self.columns[0])
 
     def affordable(self) -> CodedPeople:
-        """Return an evenly spaced subsample that is small enough for methods that build classes.
+        """Return an evenly spaced subsample, small enough for slow methods, or the sample itself.
 
         The page waits for them. The order of the sample carries no information.
         """
@@ -143,7 +143,7 @@ def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
 
 
 def method_points(coded: CodedPeople) -> list[MethodPoint]:
-    """Return loss, suppression and risk of methods other than full-domain recoding on a sample.
+    """Run methods other than full-domain recoding on a sample; return loss, suppression and risk of each.
 
     These are the job's own method, cuts, and clustering.
     """

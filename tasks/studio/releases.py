@@ -81,7 +81,7 @@ def report_page(job: Job, release: str) -> str | None:
 
 
 def report_of_release(job: Job, release: str) -> Report | None:
-    """Return the report of a release in the job's target; None if it is missing or invalid."""
+    """Return the parsed report of a release in the job's target; None if it is missing or invalid."""
     if release not in {one.name for one in known_releases(job)}:
         return None
     try:

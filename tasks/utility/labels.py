@@ -70,7 +70,7 @@ class Labels:
 
 
 def labels_of(bench: UtilityComparison, job: Job, coding: Coding, levels: dict[str, int] | None) -> Iterator[Labels]:
-    """Yield the counted and numbered labels of every QID, in job order.
+    """Yield each QID's published labels with record counts; create tables ``labels_<number>``.
 
     Args:
         bench: With the release.

@@ -92,7 +92,7 @@ def place_above(location: str, release: Path) -> Place:
 
 
 def newer_releases(location: str, release: Path, manifest: Manifest | TablesManifest) -> tuple[str, ...]:
-    """Return the ids of newer releases of the same job beside a release, the newest first.
+    """Return the ids of newer releases of the same job in the same place, the newest first.
 
     Args:
         location: Folder or address of the release, as it was given.

@@ -70,7 +70,7 @@ def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> i
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Return the digest of the person of each record of a chunk, shape (rows,), uint64."""
+    """Read a chunk's person columns; return each record's person digest, shape (rows,), uint64."""
     batches = read_chunk(chunk, job.columns.person, plain=job.columns.person)
     return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in batches)])
 
@@ -120,7 +120,7 @@ def _value_names(columns: int) -> list[str]:
 
 
 def write_people(path: Path, table: pa.Table) -> int:
-    """Write a table of persons to a Parquet file and return its number of rows."""
+    """Write a table of persons to a Parquet file; return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 

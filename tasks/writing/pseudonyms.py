@@ -67,7 +67,7 @@ def with_key_fingerprints(job: Job, source: ChunkedSource) -> ChunkedSource:
 
 
 def lacks_vault(source: ChunkedSource) -> bool:
-    """Return whether a vault of the job does not exist yet.
+    """Return whether a vault of the job does not exist yet, by the source's key fingerprints.
 
     A run makes it, and the release's id follows from that of the vault.
     """

@@ -257,7 +257,7 @@ def write_run(
 
 
 def count_file_records(runs: Sequence[Path], number: int) -> int:
-    """Return the number of records of one output file in all runs, without reading them."""
+    """Return the number of one output file's records in all runs, from batch headers alone."""
     with opened_runs(runs) as opened:
         files = [(run, int(run.schema.metadata[FILES])) for run in opened]
         return sum(

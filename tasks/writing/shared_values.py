@@ -87,7 +87,7 @@ def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[
 def values_of_few(
     connection: duckdb.DuckDBPyConnection, column: int, published_values: PublishedValues, k: int, *, count_persons: bool
 ) -> pa.Array:
-    """Return the published values to replace, because fewer than k released people share each.
+    """Return an array of published values to replace, as fewer than k people share each.
 
     People whose values are replaced must be k together. Where they are fewer, the next rarest value is replaced too.
 

@@ -236,7 +236,7 @@ def vault_path(job: Job, place: Secret) -> Path:
 
 
 def vault_id(job: Job, path: Path) -> str:
-    """Return a vault's identity, ``new`` without one; raise if it is not the vault last used here."""
+    """Return a vault's identity, ``new`` if it does not exist; raise if it is not the one last used."""
     state = checked_vault_state(job, path)
     return MISSING if state is None else state.identity
 

@@ -30,7 +30,7 @@ class FolderQueue:
     folder: Path
 
     def add_call(self, name: str, content: bytes) -> None:
-        """Write a call into the queue, readable by its owner alone."""
+        """Write a call's encrypted content as a file of the queue, readable by its owner alone."""
         write_atomically(self.folder / name, lambda part: part.write_bytes(content))
 
     def take(self, name: str) -> bytes:
@@ -60,7 +60,7 @@ class FolderQueue:
         return str(store.folder)
 
     def store(self, name: str) -> Store:
-        """Return the store for a machine-independent name."""
+        """Return the store of a named folder, the same object for each call of this process."""
         return _store_in(Path(name))
 
 
@@ -83,7 +83,7 @@ class BucketQueue:
     folder: Path
 
     def add_call(self, name: str, content: bytes) -> None:
-        """Write a call into the bucket."""
+        """Write a call's encrypted content as an object of the bucket."""
         self.bucket.write(f"{CALLS}/{name}", content)
 
     def take(self, name: str) -> bytes:

@@ -51,7 +51,7 @@ class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
         self.pool.shutdown(cancel_futures=True)
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> ProcessCalls:
-        """Return the object that makes one phase's calls; the runner must have been entered."""
+        """Return the caller of one phase's functions in processes; the runner must have been entered."""
         return ProcessCalls(self.pool, phase, queue_of(work, spill, phase))
 
 
@@ -63,7 +63,7 @@ class ProcessCalls(RemoteCalls):
         self._pool, self._phase = pool, phase
 
     def answer(self, order: Order) -> Any:
-        """Send an order to a process and return the answer; raise ``RunnerError`` if the process died."""
+        """Send an order to a process, wait, return its answer; raise ``RunnerError`` if the process died."""
         try:
             return self._pool.submit(fulfil, order).result()
         except BrokenProcessPool:

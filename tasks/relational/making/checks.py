@@ -50,7 +50,7 @@ class TableSet:
 
     @property
     def sources(self) -> dict[str, TableSource]:
-        """What was read of each table."""
+        """The source of each table, by name."""
         return {name: table.table for name, table in self.tables.items()}
 
     def with_tokens(self) -> Self:

@@ -64,7 +64,7 @@ def read_groups(given: HistoryTables, matched: Artifact) -> NDArray[np.uint32]:
 
 
 def level_tables_of_table(given: HistoryTables, table: str) -> LevelTables:
-    """Return the levels and penalties of a table's quasi-identifiers in the kernels' form."""
+    """Return flat arrays of the levels and penalties of a table's QIDs for compiled kernels."""
     coding, penalties = given.codings.get(table), NodeCosts(given).penalties
     return level_tables_of(coding.hierarchies if coding else (), [penalties[axis] for axis in given.axes_of([table])])
 

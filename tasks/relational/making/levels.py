@@ -215,7 +215,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
 
 
 def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return a mask of the histories that fewer than k persons share or that break a promise."""
+    """Return a mask of histories that fewer than k persons share or that break l or t."""
     failing = sizes < k
     for promise in promises:
         failing = failing | promise.failing(classes, sizes)
@@ -247,7 +247,7 @@ LEVELS = FileStep(
 
 
 def persons_keeping_promises(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return a mask of the persons whose history keeps k and all promises, shape (persons,)."""
+    """Return a mask of the persons whose history satisfies k, l and t, shape (persons,)."""
     classes, sizes = class_of_each(numbers)
     return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
 

@@ -99,7 +99,7 @@ def linked_sql(given: Linking, table: str, salt: str) -> str:
 
 
 def own_columns(given: Linking, table: str) -> list[str]:
-    """Return the names of a table's columns in its encoded rows."""
+    """Return the column names in a table's encoded rows, read from its first chunk."""
     return list(pq.read_schema(given.store.path(given.tables[table].chunks[0])).names)
 
 

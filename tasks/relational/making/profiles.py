@@ -107,7 +107,7 @@ def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
 
 
 def digests_of_rows_below(given: HistoryTables, node: BranchNode) -> dict[str, Lanes]:
-    """Return for each parent table of a branch a digest of the rows below each row, shape (rows, 2)."""
+    """Return by parent table in a branch a digest of all rows below each row, shape (rows, 2)."""
     return _add_up(given, node, np.zeros((given.persons, 2), np.uint64))
 
 

@@ -34,7 +34,7 @@ class WayColumn(NamedTuple):
 
 
 def published_ways(given: Linking, table: str) -> dict[str, Way]:
-    """Return the treatments of a table's columns that are published with changed values, by column."""
+    """Return by column the ``publish`` setting of a table's columns with changed values."""
     return given.tables[table].table.job.columns.ways
 
 
@@ -155,7 +155,7 @@ def without_values_of_few(
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:
-    """Return a table of each ``value`` of a column and the ``published`` value that replaces it."""
+    """Return a table of a column's distinct source values (``value``) and what is published of each."""
     statement = f"SELECT DISTINCT {encoded_column(given, column)} AS value FROM {given.rows_of(column.table)}"
     values = connection.sql(statement).to_arrow_table()["value"].combine_chunks()
     known = read_published_values(given.store.path(decided))

@@ -196,7 +196,7 @@ class EncodedTable:
         return [qid.name for qid in self.table.job.columns.quasi_identifiers]
 
     def coding(self, store: Store) -> Coding | None:
-        """Return domains and hierarchies; None if the table has no quasi-identifier."""
+        """Return the cached domains and hierarchies of a table; None if it has no quasi-identifier."""
         return load_coding(self.table.job, self.domain, store) if self.domain else None
 
     def encoded_name(self, column: str) -> str:

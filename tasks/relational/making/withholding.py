@@ -68,7 +68,7 @@ def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
 
 
 def write_published(given: HistoryTables, published: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], path: Path) -> int:
-    """Write published persons and withheld rows as ``table`` and ``row``; return the number of persons."""
+    """Write rows ``table``, ``row`` of published persons and withheld rows; return the person count."""
     found = {given.job.tree.unit: np.flatnonzero(published)} | dict(withheld)
     names = [pa.array([name], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))) for name, rows in found.items()]
     pq.write_table(pa.table({"table": pa.concat_arrays(names), "row": np.concatenate(list(found.values()))}), path)

@@ -89,7 +89,7 @@ class ReleasedTables(HistoryTables):
         return found
 
     def lasting(self, table: str) -> Identifier | None:
-        """Return the treatment of a key with lasting pseudonyms; None if they are new per release."""
+        """Return the identifier setting of a key with lasting pseudonyms, None if new per release."""
         return lasting_key(self.job) if table == self.job.tree.unit else None
 
     @property
