@@ -219,7 +219,7 @@ def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedCl
 
 
 def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
-    """Cut rows; return their partition and labelled classes; raise ``PrivacyError`` if one class fails.
+    """Cut rows; return partition and labelled classes; raise ``PrivacyError`` if all fail as one class.
 
     Args:
         job: The job.

@@ -131,7 +131,7 @@ MATCHED = FileStep(
 
 
 def match_rows(given: HistoryTables, classes: Artifact) -> dict[str, Artifact]:
-    """Return by table the artefact of its rows' groups and levels, matched in classes, parents first."""
+    """Match the rows of each class's persons, parents first; return per table groups and levels of rows."""
     found: dict[str, Artifact] = {}
     for table in given.job.tree.tables:
         above = {name: found[name] for name in given.chain(table)}
