@@ -19,7 +19,7 @@ JOINS_ALONE = "Of several tables the joins are attacked, and of all persons: oth
 
 
 def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, release_name: str) -> tuple[AttackFigures, ...]:
-    """Attack persons by joining a release's tables, all and by branch; return each join's figures.
+    """Count persons revealed by joining a release's tables, all and by branch; return figures per join.
 
     Args:
         job: Gives the references between tables and the privacy requirements.
@@ -68,5 +68,5 @@ def _children(tables: Mapping[str, JoinedTable], parent: str, among: Sequence[st
 
 
 def basis_of_tables(settings: AttackSettings) -> AttackBasis:
-    """Return seed and code version of the attacks on several tables, which sample no persons."""
+    """Return seed and code version of attacks on several tables; persons are not sampled, joins alone run."""
     return AttackBasis(sample=None, seed=settings.seed, code=code_of(__name__), unplayed=(JOINS_ALONE,))

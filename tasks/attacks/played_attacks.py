@@ -58,7 +58,7 @@ LEAST_PEOPLE, LEAST_CONTROL, MOST_IDENTIFIERS = 50, 30, 300
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """The job, its attack settings, and the share of records that are not in the release.
+    """What attacks need: the job, its attack settings, and the share of source records not released.
 
     Attributes:
         job: The job.
@@ -75,7 +75,7 @@ class AttackPlan:
         return np.random.default_rng(self.settings.seed)
 
     def draw_people(self, count: int, release: AttackedRelease, random: np.random.Generator) -> list[Codes]:
-        """Draw people to attack, as arrays of row numbers, in parts that fit the memory.
+        """Draw row numbers of people to attack, each once: one array, or several if all people are attacked.
 
         It is one part unless all people are attacked.
         """
@@ -86,7 +86,7 @@ class AttackPlan:
         return [order[: min(most, self.settings.sample)]] if count else []
 
     def sample_of(self, count: int) -> int:
-        """Return how many of ``count`` possible guesses are made."""
+        """Return how many of ``count`` possible guesses are made: all, or at most the settings' sample size."""
         return count if self.settings.sample == "all" else min(count, self.settings.sample)
 
     @property
@@ -100,7 +100,7 @@ class AttackPlan:
 
 
 def label_attacks(plan: AttackPlan, coded: CodedRelease) -> list[Guesses]:
-    """Attack people known by the release's labels alone; return the guesses, none without records."""
+    """Run the attacks that need the release alone; return their guesses, an empty list without records."""
     release, random = coded.release, plan.random()
     if not release.records:
         return []
@@ -187,7 +187,7 @@ def _added(parts: list[list[Guesses]]) -> list[Guesses]:
 
 
 def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, published: Collection[str]) -> list[Guesses]:
-    """Attack people of the source; return the guesses, whose figures must not be published.
+    """Attack people of the source; return guesses, not to be published; an empty list without records.
 
     Args:
         plan: The plan of the attacks.
@@ -307,7 +307,7 @@ def _by_digests(source: SourcePeople, published: Collection[str], random: np.ran
 
 
 def hexadecimal_texts(coded: CodedRelease) -> set[str]:
-    """Return the values of a release that look like digests, in lower case."""
+    """Return the text values of a release that look like hexadecimal digests, in lower case."""
     found: set[str] = set()
     for values in coded.values.values():
         if pt.is_string(values.type) or pt.is_large_string(values.type):

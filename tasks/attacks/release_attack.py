@@ -47,7 +47,7 @@ class AttackedFiles(NamedTuple):
 
 
 class PlayedAttacks(NamedTuple):
-    """The figures of attacks on a release.
+    """Figures of attacks on labels and on people of the source, with the settings of the attacks.
 
     Attributes:
         labels: Figures of attacks on people as labels show them; they follow from the data files and may be published.
@@ -66,7 +66,7 @@ class PlayedAttacks(NamedTuple):
 
     @property
     def published(self) -> tuple[AttackFigures, ...]:
-        """Return the attacks that the release publishes: all on labels, and those on the source that break it.
+        """Return the attacks to publish: all on labels, and, with zero counts, broken ones on the source.
 
         The latter are without figures.
         """
@@ -74,13 +74,13 @@ class PlayedAttacks(NamedTuple):
 
 
 def without_figures(attack: AttackFigures) -> AttackFigures:
-    """Return an attack with its verdict but zero counts, since counts follow from the source."""
+    """Return a copy of an attack's figures with zero counts and advantage, which disclose the source."""
     counts = dict.fromkeys(("guesses", "right", "control_guesses", "control_right"), 0)
     return attack.model_copy(update=counts | dict.fromkeys(("advantage", "low", "high"), 0.0))
 
 
 def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, spill: Path) -> PlayedAttacks:
-    """Run all attacks against a release's files; return the figures and what could not be played.
+    """Run all attacks against a release's files; return the figures and, as text, which did not run.
 
     Args:
         job: The job.
@@ -121,12 +121,12 @@ def _figures(played: Sequence[Guesses]) -> tuple[AttackFigures, ...]:
 
 @cache
 def attack_code() -> str:
-    """Return the fingerprint of the attacks' code."""
+    """Return the fingerprint of the attacks' code, cached."""
     return code_of(__name__)
 
 
 def earlier_attacks(overlaps: Sequence[Overlap], joined: Sequence[Joined], *, refused: bool) -> tuple[AttackFigures, ...]:
-    """Convert measured overlaps and joins with earlier releases to attack figures; skip unmeasured ones.
+    """Return measured overlaps and joins with earlier releases as attack figures; skip unmeasured ones.
 
     Args:
         overlaps: Earlier releases of some of the same records.

@@ -59,7 +59,7 @@ class CodedRelease:
 
 
 def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job, seed: int) -> CodedRelease:
-    """Read a release as codes, a sample of classes if large; make the connection keep the row order.
+    """Read a release, or a sample of its classes if large, as codes; make the connection keep row order.
 
     Args:
         connection: The database; from here on it keeps the order of rows.
@@ -105,7 +105,7 @@ def _text(name: str, kind: str) -> str:
 
 
 def value_codes(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Return the rank of each value, -1 for a null, and the distinct values in ascending order."""
+    """Return each value's rank among the distinct values, -1 for null, and these values, ascending."""
     flat = column.combine_chunks()
     if pt.is_dictionary(flat.type):
         flat = flat.dictionary_decode()
@@ -158,7 +158,7 @@ class SourceAxis:
 
 @dataclass(frozen=True, eq=False)
 class SourcePeople:
-    """Records of the source, coded like the release.
+    """Records of the source, whole or a sample, as codes: QIDs, other columns, persons and identifiers.
 
     Attributes:
         axes: By quasi-identifier.
@@ -182,7 +182,7 @@ class SourcePeople:
 def read_source_people(
     connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, with_identifiers: bool = True
 ) -> SourcePeople:
-    """Read and code the source, or a sample, in record order; the connection must keep the order of rows.
+    """Read the source, or a sample, as codes in record order; the connection must keep row order.
 
     Args:
         connection: The database.
@@ -279,7 +279,7 @@ class MatchedPeople:
 
 
 def matched_people(release: AttackedRelease, source: SourcePeople, chosen: Codes) -> MatchedPeople:
-    """Divide chosen source people by whether the release has their record, and find that record.
+    """Divide chosen source people by whether the release has a matching record; return both groups.
 
     Where classes were left unread, a person who fits no read class is in neither group.
     """

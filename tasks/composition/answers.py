@@ -40,7 +40,7 @@ def returning_reason(function: Callable[..., Figures | None]) -> Callable[..., F
 
 
 def run_comparison(run: Run, function: Callable[..., FiguresOrReason], *arguments: Any, here: bool = False) -> Figures | None:
-    """Run a comparison on a worker if there is one; return its figures or raise ``UnmeasuredError``.
+    """Call a wrapped comparison, on a worker if any; return its figures or raise ``UnmeasuredError``.
 
     UnmeasuredError ends it where the comparison says why it could not be made.
 

@@ -48,7 +48,7 @@ OLDER = "another version of this program made it, which kept less of its records
 
 
 class Side(NamedTuple):
-    """The kept records of one of two compared releases.
+    """Class and digest artefacts of the records of one of two compared releases, and what they cover.
 
     Attributes:
         parts: Their classes and digests, in parts.
@@ -88,7 +88,7 @@ class ComparedContents(NamedTuple):
 
 
 def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
-    """Return ``Overlap`` figures of two releases' records, None if disjoint; raise if not measurable.
+    """Return ``Overlap`` figures of two releases' records, None if disjoint; raise ``UnmeasuredError``.
 
     The figures count the records that both have and that only one has, and how many of each are at risk.
 
@@ -171,7 +171,7 @@ def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 @returning_reason
 def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, theirs: Store, spill: Path) -> Figures | None:
-    """Count shared, added and removed records of two releases, and those at risk; None if disjoint.
+    """Return ``[figures, reason]``: records shared, added, removed and at risk in two releases.
 
     Args:
         job: Names persons, and gives memory and threads.

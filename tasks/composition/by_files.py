@@ -60,7 +60,7 @@ class Ours(NamedTuple):
 
 
 def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
-    """Count records at risk from chunk histograms, by field; raise ``UnmeasuredError`` if not comparable."""
+    """Return records at risk in two releases by ``Overlap`` field; raise ``UnmeasuredError`` if unknown."""
     entry = _comparable(run, overlap.release)
     readings = _readings(chunk.key for chunk in source.chunks)
     if any(readings.get(digest, reading) != reading for digest, reading in _readings(entry.chunks).items()):
@@ -72,7 +72,7 @@ def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figur
 
 @returning_reason
 def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -> Figures:
-    """Count the records at risk in two releases by ``Overlap`` field, from their chunks' histograms.
+    """Return ``[figures, reason]``: records at risk in two releases, counted from chunk histograms.
 
     Args:
         ours: Job, recoding and source of this run.

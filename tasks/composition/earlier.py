@@ -78,7 +78,7 @@ class KnownRecords:
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
     def compute_sketches(self) -> None:
-        """Compute the sketches by which later releases match this source's records.
+        """Compute and cache the sketches by which later releases match this source; skip a scratch job.
 
         Does nothing for a scratch job, whose release is counted and removed again.
         """
@@ -119,7 +119,7 @@ _ID = re.compile(r"[\w.-]{1,200}")
 
 
 class Earlier(NamedTuple):
-    """An earlier release that shares records with the source, or may.
+    """An earlier release that may share records with the source: id, k, linkage key, common files.
 
     Attributes:
         release: Its id.
@@ -151,7 +151,7 @@ class Earlier(NamedTuple):
 
 
 def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most: int | None = None) -> Iterator[Earlier]:
-    """Yield earlier releases that share records with the source, or may, the newest first of each kind.
+    """Yield releases that may share records with the source: registered, damaged, then unregistered ones.
 
     Args:
         records: The records of the source.
@@ -243,7 +243,7 @@ def _are_common_in_files(mine: Counter[str], theirs: Counter[str]) -> bool:
 
 
 def likeness(keyed: Sketch, mine: Sketch, theirs: Sketch, reach: float) -> Likeness:
-    """Estimate how many records two sources have in common, from the overlapping range of their sketches.
+    """Return the record counts by which the overlap of two sources is estimated from their sketches.
 
     Args:
         keyed: The sketch of the first source, keyed by the registry.

@@ -66,7 +66,7 @@ class Promises(NamedTuple):
 
 
 def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, count_persons: bool) -> int | None:
-    """Count records or persons of table ``joined`` in classes that break l or t; None if neither is asked.
+    """Return how many records or persons are in joint classes that break l or t; None without l and t.
 
     Args:
         database: Holds the tables of both releases and ``joined``.

@@ -28,7 +28,7 @@ MOST_RECORDS = 100_000_000
 
 
 def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
-    """Measure overlaps with earlier releases; raise ``OverlapError`` if the job refuses unsafe ones.
+    """Return manifest fields on overlaps with earlier releases; raise ``OverlapError`` if the job refuses.
 
     Raises ``OverlapError`` if the job refuses overlaps and one is unsafe, or no registry is open to find them.
 
@@ -89,7 +89,7 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
 
 
 def register_release(records: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
-    """Enter a release in the registry before it is published; return its entry."""
+    """Write a release and its sketches into the registry before publication; return the entry."""
     job, source = records.run.job, records.source
     sketches = records.sketches(records.columns)
     entry = Registered(

@@ -88,18 +88,18 @@ class Joining:
     pending: tuple[Path, ...] = ()
 
     def commit(self) -> None:
-        """Replace the old pseudonym indexes by the new ones, once the release is published."""
+        """Replace old pseudonym index files by the new ones; call it once the release is published."""
         for path in self.pending:
             _commit(path)
 
     def withdraw(self) -> None:
-        """Remove the new pseudonym indexes of a release that is not published."""
+        """Delete the new pseudonym index files of a release that is not published."""
         for path in self.pending:
             _withdraw(path)
 
 
 def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry) -> str:
-    """Return the family id of linking columns; equal ids mean equal pseudonyms.
+    """Return a keyed id of linking columns, equal for jobs that give equal values equal pseudonyms.
 
     Pseudonyms are equal where treatment, key or vault, and columns are.
 
@@ -118,7 +118,7 @@ def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry:
 
 
 def join_releases(run: Run, source: ChunkedSource, release: str, registry: ReleaseRegistry, disclosed: Sequence[Disclosed]) -> Joining:
-    """Count people linked to earlier releases, and write new family indexes that await publication.
+    """Count people linked to earlier releases by pseudonym; write new indexes, pending until publication.
 
     Args:
         run: The run.

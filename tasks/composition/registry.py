@@ -45,7 +45,7 @@ _DIGITS = 16
 
 
 class Registered(FrozenModel):
-    """Registry entry of a release.
+    """A release's entry in the registry: id, place, k, keyed file digests, linkage key and families.
 
     Attributes:
         format: Of the entry and its sketch.
@@ -91,7 +91,7 @@ class Registered(FrozenModel):
 
     @property
     def pseudonyms_may_be_there(self) -> bool:
-        """Return whether the release may publish pseudonyms: True unless its manifest lists none."""
+        """Return False only if the release's manifest can be read and lists no pseudonyms."""
         folder = Path(self.place, self.release)
         if not self.place or not folder.is_dir():
             return True
@@ -103,7 +103,7 @@ class Registered(FrozenModel):
 
     @property
     def is_there(self) -> bool:
-        """Return whether the release is in its target; True for a target in an object store."""
+        """Return whether the release's folder still exists; True for a target in an object store."""
         return not self.place or Path(self.place, self.release).is_dir()
 
 
@@ -121,11 +121,11 @@ class ReleaseRegistry:
 
     @property
     def key(self) -> str:
-        """Return an identifier of the registry's secret, which changes with the secret."""
+        """Return a short digest that identifies the registry's secret."""
         return self.secret.keyed("registry")[:_DIGITS]
 
     def keyed_files(self, source: ChunkedSource) -> dict[str, str]:
-        """Return a mapping from keyed to plain digests of the source files that hold records."""
+        """Return by keyed digest the plain digest of each source file that holds records."""
         return {self.secret.keyed("file", file.digest): file.digest for file in source.files if file.rows}
 
     def keyed_file_digests(self, source: ChunkedSource) -> list[str]:
@@ -136,7 +136,7 @@ class ReleaseRegistry:
         return sorted(self.secret.keyed("file", file.digest) for file in source.files if file.rows)
 
     def keyed_sketches(self, sketches: Sketches) -> Sketches:
-        """Return sketches with keyed digests, as the registry stores them.
+        """Return sketches with keyed digests and counts cut to two, as the registry stores them.
 
         The digests are in the order of the plain ones. Of counts only whether there is a double is kept.
         """
@@ -174,7 +174,7 @@ class ReleaseRegistry:
         return Sketches(*found)
 
     def enter(self, entry: Registered, sketches: Sketches) -> Registered:
-        """Write entry and already keyed sketches of a release about to be published; return the whole entry.
+        """Write a release's entry and keyed sketches before publication; return the entry with key and time.
 
         The entry counts only once the release is published.
         """
@@ -193,7 +193,7 @@ class ReleaseRegistry:
         return whole
 
     def record_publication(self, entry: Registered) -> None:
-        """Record in the registry that the release was published.
+        """Write into the registry that the release was published, even if its folder is removed later.
 
         It then counts even if its folder is moved or removed, because it may have been handed on.
         """
@@ -217,7 +217,7 @@ def _read(record: Path) -> Registered | None:
 
 @contextmanager
 def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
-    """Lock the release registry of a job's folder, waiting if need be; yield None for a scratch job.
+    """Yield the locked release registry of a job's folder, waiting if need be; None for a scratch job.
 
     The release of a scratch job is counted and removed again.
     """
@@ -257,7 +257,7 @@ NS_OF_A_DAY = 24 * 60 * 60 * 10**9
 
 
 def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
-    """Remove artefacts that retention does not keep; return bytes freed, raise while a run uses them.
+    """Remove artefacts that retention does not keep; return bytes freed; raise while a run uses them.
 
     The key of digests, the registry of releases and the newest release's artefacts always stay.
 

@@ -45,7 +45,7 @@ class Recoded(FrozenModel):
 
 
 class Entry(FrozenModel):
-    """History entry of one release.
+    """History entry of one release: source files, recoding, persons, record digests, promises and seal.
 
     Attributes:
         release: Its id.
@@ -108,7 +108,7 @@ def write_entry(
     parts: Sequence[KeptRecords],
     digested: Sequence[Kinds] | None = None,
 ) -> None:
-    """Write the history entry of a release, for comparison with later runs.
+    """Write a release's history entry into the run folder, before publication, for later comparison.
 
     It is written before the release is published, and counts only if the release is.
 
@@ -142,7 +142,7 @@ def write_entry(
 
 
 def save_entry(entry: Entry, store: Store) -> None:
-    """Save a release's entry of the run folder's history beside the artefacts of its store."""
+    """Write a release's history entry into the run folder of the store, replacing an earlier one."""
     path = private_folder(store.folder / FOLDER) / f"{entry.release}.record"
     write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
@@ -171,7 +171,7 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
 
 
 def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]]:
-    """Delete all but the newest history entries; return step and key of the artefacts these need.
+    """Delete all but the newest history entries; return (step, key) of the artefacts these need.
 
     Args:
         store: Of the run folder.

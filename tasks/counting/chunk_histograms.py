@@ -31,7 +31,7 @@ OF_CHUNK = "histograms"
 
 
 def write_chunk_histogram(given: ChunkReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Write one chunk's histogram at the finest node, coded by its own domains; return how many cells.
+    """Write a chunk's histogram at the finest node, coded by its own domains; return its cell count.
 
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
 
@@ -53,12 +53,12 @@ HISTOGRAMS = FileStep(OF_CHUNK, make=write_chunk_histogram, reads=DOMAINS.reads,
 
 
 def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
-    """Count the finest-node histograms of all chunks, each coded against its own domains (phase 2)."""
+    """Return each chunk's finest-node histogram as an artefact in the chunk's coding; count missing ones."""
     return run_for_items(run, HISTOGRAMS, ChunkReading.of(run, source), source.chunks)
 
 
 def write_cells(path: Path, words: PackedWords, counts: NDArray[np.int64]) -> int:
-    """Write the histogram of a chunk; return its number of cells."""
+    """Write packed cells and their counts to a Parquet file; return the number of cells."""
     return write_table(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
 
 
@@ -68,7 +68,7 @@ def packed_records(
     others: Sequence[str] = (),
     held: Iterable[pa.RecordBatch] | None = None,
 ) -> tuple[Packing, Iterator[tuple[PackedWords, list[pa.Array]]]]:
-    """Return the packing, and an iterator over a chunk's batches: packed cells and further columns.
+    """Return a chunk's packing, and a lazy iterator over its batches: packed cells and further columns.
 
     Cells are in the coding of the chunk.
 
@@ -115,7 +115,7 @@ ROW_GROUP = 1 << 17
 
 
 def person_key(job: Job, columns: pa.Schema) -> list[tuple[str, str]]:
-    """Return name and type of each person column, which digests of persons depend on."""
+    """Return (name, type) of each person column, for the keys of what depends on person digests."""
     return [(name, str(columns.field(name).type)) for name in job.columns.person]
 
 
@@ -142,7 +142,7 @@ PAIRS = FileStep(
 
 
 def count_pairs(run: Run, source: ChunkedSource) -> list[Artifact]:
-    """Count the person–cell pairs of all chunks, and their histograms (phase 2); none without persons."""
+    """Return each chunk's artefact of person–cell pairs and save its histogram; empty without persons."""
     return run_for_items(run, PAIRS, ChunkReading.of(run, source), source.chunks) if run.job.columns.person else []
 
 
@@ -157,7 +157,7 @@ def write_pairs(path: Path, pairs: Pairs) -> int:
 
 
 def read_pairs(artifact: Artifact, store: Store, share: int, share_count: int) -> Pairs:
-    """Read the person–cell pairs of one share of the persons.
+    """Read an artefact's person–cell pairs for one of ``share_count`` shares of the persons.
 
     Row groups without any of these persons are skipped.
     """

@@ -37,7 +37,7 @@ Loaded = TypeVar("Loaded")
 
 @dataclass(frozen=True)
 class Coding:
-    """Domains and hierarchies of all quasi-identifiers, in job order.
+    """Domains and hierarchies of the QIDs in job order, and domains of sensitive columns under a model.
 
     Attributes:
         domains: One per QID.
@@ -54,7 +54,7 @@ class Coding:
     _making: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
     def once(self, name: Hashable, make: Callable[[], Loaded]) -> Loaded:
-        """Return an object made from this coding, built once for all threads and cached.
+        """Return the object cached under a name; the first call makes it while other threads wait.
 
         Args:
             name: What it is, and all that it depends on besides.
@@ -67,7 +67,7 @@ class Coding:
             return made
 
     def drop_cached(self, name: Hashable) -> None:
-        """Drop a cached object that will hardly be needed again."""
+        """Remove the object of this name from the cache of ``once``, if it is there."""
         with self._making:
             self._made.pop(name, None)
 
@@ -117,7 +117,7 @@ class CellCoder:
         return cls(packing_of(node, axes), tuple(coders))
 
     def codes(self, columns: Sequence[pa.Array]) -> list[Codes]:
-        """Return the group number of each record's value in each column, arrays of shape (n,).
+        """Return, per column, the group number of each record's value at the node, shape (n,).
 
         Arguments and errors are as for ``cells``.
         """
@@ -137,7 +137,7 @@ CODING, MEMORY_PART = "coding", 32
 
 
 def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
-    """Return the domains and hierarchies of a run, built once for all steps and chunks."""
+    """Return the domains and hierarchies of a run, built on the first call and cached by the store."""
     key = (domain.sha256, fingerprint_of(quasi_identifiers_digest(job), job.privacy.columns))
 
     def read() -> Coding:
@@ -161,7 +161,7 @@ class DomainTable:
 
     @classmethod
     def of(cls, run: Run, domain: Artifact) -> DomainTable:
-        """Build the domain table of a run from its counted domains."""
+        """Return the domain table of a run from its artefact; the coding is loaded on first use."""
         return DomainTable(run.job, domain, run.store, run.spill)
 
     @cached_property
@@ -184,7 +184,7 @@ def _note_spellings(domains: Sequence[Domain]) -> None:
 
 
 def forget_large_coding(job: Job, store: Store) -> None:
-    """Release the cached domains and hierarchies before the recount, if they are large.
+    """Drop the store's cached coding if it is large for the job's memory; the recount needs none.
 
     The recount knows only the job.
     """
@@ -195,7 +195,7 @@ ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 
 
 def chunk_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
-    """Load the domains by which a chunk's histogram is coded; raise ``StorageError`` if they are missing."""
+    """Return the domains that code a chunk's histogram; raise ``StorageError`` if they are missing."""
     found = store.find("domains", part.key)
     if found is None:
         raise StorageError.malformed("domains", ["missing"])
@@ -212,7 +212,7 @@ def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation 
 
 
 def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Return the cells and counts of a finest-node histogram in the source's coding."""
+    """Return packed cells and counts of a finest-node histogram, translated into the source's coding."""
     translation = translation_of(coding, part, store)
     # Checked when it was written, and its digest since.
     words, counts = cell_columns(read_table(store, part))
@@ -220,7 +220,7 @@ def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tupl
 
 
 def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
-    """Yield the unpacked cell codes and counts of each finest-node histogram.
+    """Yield bundles, bundled cell codes and counts of each finest-node histogram; the next is read ahead.
 
     Histograms that are coded alike have the same bundles.
     """
@@ -241,7 +241,7 @@ def _unpacked_codes(coding: Coding, parts: Sequence[Artifact], store: Store) -> 
 
 
 def cell_files_in_source_coding(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Return Parquet files of histograms' cells in the source's coding; put recoded ones in ``folder``.
+    """Return Parquet paths of histograms' cells in the source's coding; write translated ones.
 
     Artefacts in this coding are used as they are, all others are copied.
     """

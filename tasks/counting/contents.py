@@ -37,7 +37,7 @@ class Sketches(NamedTuple):
 
     @classmethod
     def of_all(cls, sketches: Iterable[Sketches]) -> Sketches:
-        """Merge the sketches of several sources, in any order."""
+        """Return the merged sketches of several sources, in any order."""
         return cls(*(Sketch.of_all(parts) for parts in zip(*sketches, strict=True)))
 
 
@@ -80,13 +80,13 @@ class DigestedColumns(NamedTuple):
         return {*self.values} & {*self.untreated}
 
     def arranged(self) -> DigestedColumns:
-        """Return the columns with ``shown`` and ``labels`` set, as several tables publish them."""
+        """Return a copy with ``shown`` and ``labels`` set, as several tables publish these columns."""
         shown = {*self.untreated, *self.values}
         return self._replace(shown=tuple(sorted(shown)), labels=tuple(sorted({*self.names} - shown)))
 
 
 def digested_by(job: Job, payload: Sequence[str] = ()) -> DigestedColumns:
-    """Return the columns whose digests a release keeps for comparison with later ones.
+    """Return the columns whose digests a release keeps: linking, untreated and sensitive ones.
 
     Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
     columns change from one extract to the next, so that the same person would not be found. What they are linked by are values of the
@@ -113,7 +113,7 @@ class ContentReading(ChunkReading):
 
 
 def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Write the digests of a chunk's records, and of their persons if named; return the number of records.
+    """Write digests of a chunk's records, and of persons if named, to ``path``; return the record count.
 
     Args:
         given: Names the columns.
@@ -138,12 +138,12 @@ CONTENTS = FileStep(
 
 
 def contents_of_chunks(run: Run, source: ChunkedSource, columns: DigestedColumns) -> list[Artifact]:
-    """Return the record digests of all chunks in some columns, and the digests of their persons."""
+    """Return each chunk's artefact of record and person digests in some columns; make missing ones."""
     return run_for_items(run, CONTENTS, ContentReading(run.job, source.columns, run.store, columns), source.chunks)
 
 
 def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batches: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
-    """Return the digests of each record of a chunk: ``content``, ``person``, ``untreated``, ``value_0`` ….
+    """Return a table of each record's digests: ``content``, ``person``, ``untreated``, ``value_0`` ….
 
     All are uint64, in the order of the records. ``person`` is there where the job names persons, ``untreated``
     where there are such columns. A null value has the digest 0.
@@ -193,7 +193,7 @@ def _together(batch: pa.RecordBatch, names: Sequence[str], folded: Sequence[str]
 
 @dataclass(frozen=True)
 class SketchFolder:
-    """The store that holds digests and their sketches."""
+    """The store from which steps that merge sketches read record digests."""
 
     store: Store
 
@@ -223,7 +223,7 @@ def sketch_contents(run: Run, digests: Sequence[Artifact]) -> Sequence[Artifact]
 
 
 def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
-    """Read the sketches of a chunk's records and persons, or make them from digests.
+    """Return sketches of an artefact's records and persons, read from it or computed from its digests.
 
     Args:
         part: What is read.
@@ -240,7 +240,7 @@ def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
 
 
 def sketches_of(table: pa.Table, beside: Sketches = NO_CONTENTS) -> Sketches:
-    """Make the sketches of records and persons from a table of ``content`` and ``person`` digests.
+    """Return the sketches of records and persons in a table of ``content`` and ``person`` digests.
 
     Args:
         table: Has a row for each record.

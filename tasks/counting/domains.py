@@ -51,7 +51,7 @@ def qid_names(job: Job) -> list[str]:
 
 
 def axis_names(job: Job) -> list[str]:
-    """Return the columns whose domains are counted: quasi-identifiers, then sensitive ones under a model."""
+    """Return names of columns whose domains are counted: QIDs, then sensitive ones under a model."""
     return [*qid_names(job), *job.privacy.columns]
 
 
@@ -66,7 +66,7 @@ def domain_table_schema(job: Job, *, with_persons: bool = False) -> TableSchema:
 
 
 def value_columns(job: Job) -> list[str]:
-    """Return the names of the value columns of a domain table."""
+    """Return the names of the value columns of the job's domain table, one per counted column."""
     return [value_column(position) for position in range(len(axis_names(job)))]
 
 
@@ -87,7 +87,7 @@ class RowCache:
         self._left = most
 
     def keep(self, batch: pa.RecordBatch) -> None:
-        """Add a batch to the cache, or drop the cache if it becomes too large."""
+        """Add a batch to the cache; drop all batches once they exceed its bytes."""
         first = self.batches is None and self._left > 0
         self._left -= batch.nbytes
         if self._left <= 0:
@@ -99,7 +99,7 @@ class RowCache:
 
 
 def write_chunk_domains(given: ChunkReading, chunk: Chunk, path: Path, row_cache: RowCache | None = None) -> int:
-    """Check and write a chunk's distinct values of QIDs and modelled sensitive columns; return how many.
+    """Write a chunk's distinct values of QIDs and modelled columns, with counts; return how many.
 
     Sensitive columns are guarded if a privacy model looks at them.
 

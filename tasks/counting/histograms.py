@@ -38,10 +38,10 @@ ROOM = 2
 
 
 class CellAccumulator(Protocol):
-    """An accumulator of cells."""
+    """Interface of accumulators that sum the counts of cells over chunks."""
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add finer cells, as codes of shape (cells, bundles), and their counts, shape (cells,)."""
+        """Add the counts of finer cells: codes, shape (cells, bundles), and counts, shape (cells,)."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class RootTable(DomainTable):
 
     @classmethod
     def at(cls, table: DomainTable, root: Node) -> RootTable:
-        """Attach a root node of the lattice to the domain table of a run."""
+        """Return a domain table extended by a root node of the lattice."""
         return cls(table.job, table.domain, table.store, table.spill, root)
 
 
 def write_root_histogram(given: RootTable, merge: Merge, path: Path, beside: Sequence[CellAccumulator] = ()) -> int:
-    """Sum the chunks' histograms into the root histogram at ``path``, ascending by cell; count its cells.
+    """Sum chunk histograms at the root and write them to ``path``, sorted by cell; return the cell count.
 
     Args:
         given: Has the root.
@@ -119,7 +119,7 @@ BUNDLED = FileStep(
 
 
 def bundled_histograms(run: Run, given: RootTable, chunk_histograms: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Merge chunk histograms at a root on cluster workers until few are left.
+    """Merge chunk histograms at a root on cluster workers until few are left; unchanged without a cluster.
 
     Without a cluster they are returned unchanged.
     """
@@ -132,12 +132,12 @@ def has_given_node(job: Job) -> bool:
 
 
 def fingerprints(artifacts: Sequence[Artifact]) -> list[tuple[str, str]]:
-    """Return sorted keys and digests of histograms, which identify their sum in any order."""
+    """Return the sorted (key, SHA-256) pairs of histograms, which identify their sum in any order."""
     return sorted((part.key, part.sha256) for part in artifacts)
 
 
 def root_histograms(table: DomainTable, roots: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int) -> list[Artifact]:
-    """Return a histogram artefact for each coarser root; sum all missing ones in one pass.
+    """Return the artefact of each root's histogram; sum missing ones over the chunks in one pass.
 
     Args:
         table: Of the run; its store gets one histogram per root.
@@ -229,7 +229,7 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
 
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
-    """Read a root histogram, or a chunk's histogram at the finest node, into memory."""
+    """Return a stored histogram, of a root or of a chunk at the finest node, in the source's coding."""
     packing = packing_of(root, coding.axes)
     if artifact.step == OF_CHUNK:
         return Histogram(root, packing, *cells_in_source_coding(coding, artifact, store))
@@ -241,7 +241,7 @@ CROWDED = StepCode("crowded", __name__)
 
 @dataclass(frozen=True)
 class ChunkSums:
-    """Sums over chunks' finest-node histograms for a search, computed by this process.
+    """Summing of chunks' finest-node histograms to coarser roots, for a search, in this process.
 
     Attributes:
         table: The domain table of the run.
@@ -252,7 +252,7 @@ class ChunkSums:
     parts: Sequence[Artifact]
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Sum the chunks' finest-node histograms to histograms at the given coarser nodes, in one pass."""
+        """Return the artefact of each root's histogram; sum missing ones over the chunks in one pass."""
         return root_histograms(self.table, roots, self.parts, most_cells)
 
     def nodes_with_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
@@ -265,12 +265,12 @@ class ChunkSums:
 
 @dataclass(frozen=True)
 class ChunkSumsInTasks(ChunkSums):
-    """Sums over chunks' finest-node histograms for a search, computed by cluster tasks."""
+    """Summing of chunks' finest-node histograms to coarser roots, for a search, in cluster tasks."""
 
     run: Run
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Sum the chunks' finest-node histograms to histograms at coarser nodes, by cluster workers.
+        """Return the artefact of each root's histogram; cluster workers sum the missing ones.
 
         Histograms that exist are not made again.
         """
@@ -311,6 +311,6 @@ def check_cell_counts_in_task(
 
 
 def sums_of_chunks(run: Run, domain: Artifact, chunk_histograms: Sequence[Artifact]) -> ChunkSums:
-    """Return the sums of chunk histograms for a search, in tasks if a cluster has workers."""
+    """Return the object that sums chunk histograms for a search, on cluster workers if there are any."""
     table = DomainTable.of(run, domain)
     return ChunkSumsInTasks(table, chunk_histograms, run) if count_remote_workers() else ChunkSums(table, chunk_histograms)

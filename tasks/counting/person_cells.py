@@ -84,7 +84,7 @@ class CellPositions:
 
 
 def persons_of(source_persons: PersonsOfSource, root: Histogram) -> PersonsOfCells:
-    """Compute which persons have records in each cell of a root histogram; the last result is cached."""
+    """Return which persons have records in each cell of a root histogram; cached for the last root."""
     if root.node not in source_persons.by_node:
         # Those to the last root make room first.
         source_persons.by_node.clear()
@@ -109,7 +109,7 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
 
 
 def persons_among(source_persons: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
-    """Compute which persons have records in each of the wanted cells."""
+    """Return which persons have records in each of the wanted cells, computed share by share of persons."""
     shares, holds = shares_of(source_persons.pairs, source_persons.memory)
     places = list(_places(source_persons, wanted, kept=shares > 1))
 
@@ -124,7 +124,7 @@ def persons_among(source_persons: PersonsOfSource, wanted: CellPositions) -> Per
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
-    """Return the number of shares to read the pairs in, and whether all persons of cells fit the memory."""
+    """Return how many shares of persons fit memory one at a time, and whether all incidences fit."""
     room, size = memory // PART, sum(part.rows for part in pairs)
     return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
 
@@ -137,7 +137,7 @@ def shared_persons(
     store: Store,
     keep: Callable[[int, NDArray[np.int32]], Numbers],
 ) -> PersonsOfCells:
-    """Make the persons of cells, share after share of the persons.
+    """Return the persons of each cell, from pairs that are read one share of the persons at a time.
 
     Args:
         pairs: Of all chunks.
@@ -157,7 +157,7 @@ def shared_persons(
 
 
 def pairs_by_share(source_persons: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:
-    """Return functions that read the person–cell pairs of each share of the persons, at a root."""
+    """Return a function for each share of the persons that reads its person–cell pairs at a root."""
     shares, _ = shares_of(source_persons.pairs, source_persons.memory)
     places = list(_places(source_persons, _cells_of(source_persons, root), kept=shares > 1))
 
@@ -171,7 +171,7 @@ def pairs_by_share(source_persons: PersonsOfSource, root: Histogram) -> list[Cal
 
 
 def pairs_at(source_persons: PersonsOfSource, root: Histogram) -> list[Pairs]:
-    """Return the person–cell pairs of each chunk at a root, all in memory."""
+    """Return, per chunk, its person–cell pairs at a root's cells, all in memory at once."""
     return _pairs_of(
         source_persons.pairs, list(_places(source_persons, _cells_of(source_persons, root), kept=False)), source_persons.store, 0, 1
     )

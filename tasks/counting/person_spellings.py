@@ -82,7 +82,7 @@ BUNDLED_SPELLINGS = FileStep(
 
 
 def report_spellings(run: Run, source: ChunkedSource, persons: Sequence[str]) -> None:
-    """Report persons that differ only in spelling, which k counts as different, and those that nobody is.
+    """Notify how many persons differ only in spelling, and how many are placeholders; nothing if none.
 
     Args:
         run: The run.

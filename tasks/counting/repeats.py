@@ -28,7 +28,7 @@ from tasks.store.store import Artifact
 
 
 def countable_identifiers(job: Job, source: ChunkedSource) -> list[str]:
-    """Return the identifier columns whose repeated values can be counted; none where persons are named.
+    """Return identifier columns whose repeats can be counted; empty if the job says who a person is.
 
     There are none where persons are named, or the job says that every record is one.
     """
@@ -130,7 +130,7 @@ BUNDLED = FileStep(
 
 
 def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, RepeatedColumn]:
-    """Return the identifiers with repeated values, each with its mean and largest count.
+    """Return identifiers with repeated values, each with mean and largest number of records per value.
 
     There are none where persons are named, or the job says that every record is one.
     """
@@ -149,7 +149,7 @@ def _together(given: ColumnsReading, parts: Iterable[Artifact]) -> list[ValueCou
 
 
 def repeated_columns(given: ColumnsReading, parts: Iterable[Artifact]) -> dict[str, RepeatedColumn]:
-    """Return the columns with repeated values, except measurements, with mean and largest count.
+    """Return repeating columns without fractions, with mean and largest number of records per value.
 
     No fraction is the number of a person.
 
@@ -163,7 +163,7 @@ def repeated_columns(given: ColumnsReading, parts: Iterable[Artifact]) -> dict[s
 
 
 def note_spellings_of_persons(run: Run, source: ChunkedSource, key: Sequence[str] = ()) -> None:
-    """Report persons that differ only in spelling, which k counts as different, and those that nobody is.
+    """Notify of persons that differ only in spelling, by ``key`` or else the job's person columns.
 
     Args:
         run: The run.

@@ -49,7 +49,7 @@ SHARE_IN_MEMORY = 8
 
 @dataclass(frozen=True)
 class FirstReading(ChunkReading):
-    """Settings of the first read of chunks, and of the counts made from it.
+    """Settings of the first read of a chunk: domains, and whether cells and digests are made too.
 
     Further counts are made of chunks that are small enough to be held.
 
@@ -81,7 +81,7 @@ READ: FilesStep[FirstReading, Chunk, Artifact] = FilesStep("domains", make=_read
 
 
 def count_domains(run: Run, source: ChunkedSource, *, count_cells: bool = False, digest_records: bool = False) -> Sequence[Artifact]:
-    """Count each chunk's domains (phase 1), and more from the same read; return an artefact per chunk.
+    """Return each chunk's artefact of domains (phase 1); may save cells and digests from the same read.
 
     Args:
         run: The run.
@@ -97,7 +97,7 @@ def count_domains(run: Run, source: ChunkedSource, *, count_cells: bool = False,
 
 
 def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) -> Artifact:
-    """Merge the chunks' domains to the source's domain table (phase 1), and note it as ``run.domain``.
+    """Return the artefact of the source's domain table (phase 1), merged from chunks; set ``run.domain``.
 
     It has the persons of values where ranges may end only at values that k persons share.
     """
@@ -109,7 +109,7 @@ def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) ->
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
-    """Return the allowed range ends of each quasi-identifier, None for those not published as ranges.
+    """Return each QID's allowed range ends, None for unranged ones; empty where ends are observed values.
 
     The tuple is empty where ranges end at observed values.
     """
@@ -131,7 +131,7 @@ def _counted(job: Job, domain: Domain) -> Domain:
 
 
 def needs_persons(job: Job) -> bool:
-    """Return whether persons must be counted at values, for range ends of classes with own labels."""
+    """Return whether persons must be counted at each value, so that k persons share range ends."""
     return bool(job.columns.person) and job.shared_ends and not METHODS[job.method.name].one_level
 
 

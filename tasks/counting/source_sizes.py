@@ -52,7 +52,7 @@ class Sizes(FrozenModel):
 
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> Self:
-        """Return the numbers of combinations by size, from all sizes, shape (combinations,).
+        """Count the combinations of each size from an array of their sizes, without those of size 0.
 
         Combinations of size 0 are left out.
         """
@@ -61,7 +61,7 @@ class Sizes(FrozenModel):
 
     @classmethod
     def of_combinations(cls, combinations: Combinations) -> Self:
-        """Make the sizes from combinations that were summed over chunks."""
+        """Return the numbers of combinations by size, from an accumulator filled by all chunks."""
         sizes, classes = combinations.sizes()
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
@@ -79,7 +79,7 @@ class Sizes(FrozenModel):
 
 
 def summed_sizes(parts: Sequence[Sizes]) -> Sizes:
-    """Add up the sizes of parts of the source without common combinations, such as fragments."""
+    """Return the class sizes of disjoint parts of the source, such as fragments, added up."""
     added: Counter[int] = Counter()
     for part in parts:
         added.update(part.by_size)
@@ -105,7 +105,7 @@ def qid_words(coding: Coding) -> list[str]:
 
 
 def can_count_sizes(coding: Coding, root: Node, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
-    """Return whether class sizes can be had: from the histogram, or from few enough cells.
+    """Return whether class sizes can be counted cheaply: at the finest node, or from few cells or pairs.
 
     Pairs of cells and persons count where there are any.
     """
@@ -167,7 +167,7 @@ WITH_SIZES = FileStep(HISTOGRAM.name, make=_add, reads=HISTOGRAM.reads, under=HI
 
 
 def merge_histograms(run: Run, domain: Artifact, root: Node, chunk_histograms: Sequence[Artifact]) -> Artifact:
-    """Merge the chunks' histograms to the root histogram of the source (phase 2)."""
+    """Return the artefact of the root histogram, merged from chunks (phase 2); may save class sizes too."""
     given = RootTable.at(DomainTable.of(run, domain), root)
     # Sizes of persons are counted of pairs, and those of the finest root of the sum.
     alone = root == given.coding.finest or bool(run.job.columns.person)
@@ -178,7 +178,7 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, chunk_histograms: S
 def count_sizes(
     run: Run, domain: Artifact, root: Node, histogram: Artifact, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact] = ()
 ) -> Artifact | None:
-    """Count the class sizes of the source for the risk before; None if this costs too much.
+    """Return the artefact of the source's class sizes, counted if missing; None if cells are too many.
 
     They are of records, or of persons where there are ``pairs``.
     """
@@ -236,7 +236,7 @@ def _sizes_of(file: Path) -> Iterator[Sizes]:
 
 
 def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
-    """Count the combinations of QID values of some cells by number of records or persons.
+    """Return the numbers of QID combinations by size in records or persons, from packed cells.
 
     Args:
         coding: Of the run.
@@ -251,5 +251,5 @@ def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
 
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:
-    """Read the class sizes of the source; empty if they were not counted."""
+    """Return the stored class sizes of the source; empty if they were not counted."""
     return Sizes() if sizes is None else Sizes.model_validate_json(store.path(sizes).read_bytes())

@@ -28,7 +28,7 @@ from tasks.store.store import Artifact, Store
 def person_cell_files(
     coding: Coding, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, folder: Path
 ) -> list[Path]:
-    """Write a Parquet file for each chunk with a row per person and cell; return the paths.
+    """Write a Parquet file per chunk with rows of cell, person and record count; return the paths.
 
     Columns are ``cell_0`` …, ``person`` and ``count``, the records of both.
 
@@ -58,7 +58,7 @@ MOST_CELLS = 20_000_000
 
 
 class Exposed(FrozenModel):
-    """Numbers of unique records, and of records in classes smaller than k.
+    """Numbers of unique records or persons, and of those in classes smaller than k.
 
     Where persons are named, these are persons who have such a record.
 
@@ -81,7 +81,7 @@ class CountedPersons(FrozenModel):
 
 
 class Contributors(FrozenModel):
-    """Exposed records with all quasi-identifiers, and without each of them.
+    """Numbers of exposed records or persons with all quasi-identifiers, and without each of them.
 
     Attributes:
         whole: Records exposed by all quasi-identifiers.
@@ -95,7 +95,7 @@ class Contributors(FrozenModel):
 
 
 def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
-    """Count exposed records or persons with all QIDs and, if few cells, without each; return the risk too.
+    """Return counts of exposed records or persons, also without each QID if cells are few, and the risk.
 
     Args:
         table: Of the run.
@@ -176,7 +176,7 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 
 
 def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool = False) -> str:
-    """Return the SQL that makes the table ``cells``: packed combinations of QID values with records.
+    """Return SQL that creates temporary table ``cells``: packed combinations of QID values with records.
 
     Args:
         files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
@@ -191,7 +191,7 @@ def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool = F
 
 
 def exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Return SQL that counts classes of one record, and records below k, in table ``cells`` by ``keys``."""
+    """Return SQL that counts classes of one record, and records in classes below k, of table ``cells``."""
     classes = f"SELECT sum(records)::BIGINT AS records FROM cells{' GROUP BY ' + ', '.join(keys) if keys else ''}"
     return f"""
         SELECT count(*) FILTER (records = 1), coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM ({classes})
@@ -199,7 +199,7 @@ def exposed_sql(keys: Sequence[str], k: int) -> str:
 
 
 def person_exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Return SQL that counts unique persons, persons below k and their records, in table ``cells``.
+    """Return SQL that counts persons alone or in classes below k, and records in these, of ``cells``.
 
     The records of the latter are counted too. It is right because a class has a row for each of its persons once ``keys`` and
     person are grouped by.

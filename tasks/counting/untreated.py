@@ -47,7 +47,7 @@ MOST_SHARES = 64
 
 
 def sum_in_shares(run: Run, column_count: int, parts: Sequence[Artifact]) -> Summed:
-    """Sum up the values of all chunks by tasks, a share of the digests each.
+    """Return value sums by column and samples over all chunks; tasks sum up a share of the digests each.
 
     Args:
         run: The run.
@@ -80,7 +80,7 @@ def sum_in_shares(run: Run, column_count: int, parts: Sequence[Artifact]) -> Sum
 def divide_values_by_share(
     job: Job, share_count: int, column_count: int, parts: Sequence[Artifact], key: Key, store: Store
 ) -> list[Artifact]:
-    """Sum the values of some chunks and divide them by share of digests; the last artefact is a sample."""
+    """Sum values of some chunks; return one artefact per share of digests, then one of samples."""
     files = [store.path(part) for part in parts]
     statement = f"""
         CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {share_count:d})::INTEGER AS share
@@ -116,7 +116,7 @@ def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
 
 
 def sum_of_share(job: Job, pieces: Sequence[Artifact], key: Key, store: Store) -> str:
-    """Count distinct values, values of one record, and all values of a share by column; return JSON."""
+    """Return JSON rows of column, distinct, unique and all values, summed over one share of digests."""
     spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
     figures = sum_in_database(job, [str(store.path(piece)) for piece in pieces], spill)
     return json.dumps([[column, *found] for column, found in figures.items()])
@@ -139,7 +139,7 @@ def check_published(run: Run, source: ChunkedSource) -> None:
 
 
 def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
-    """Measure every untreated column; raise ``PassthroughError`` for identifying ones under ``rest``.
+    """Return untreated columns' figures and the source with text lengths; raise for identifying columns.
 
     Returns:
         Figures by column, in the order of the release; and the source with the lengths of its texts.
@@ -162,7 +162,7 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
 
 
 def refused_columns(columns: Columns, found: Passthrough) -> dict[str, tuple[str, ...]]:
-    """Return the identifying columns that ``insensitive: rest`` would take in, with reasons."""
+    """Return by name the reasons of identifying columns under ``insensitive: rest``; else empty."""
     if columns.insensitive != REST:
         return {}
     return {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}
@@ -171,7 +171,7 @@ def refused_columns(columns: Columns, found: Passthrough) -> dict[str, tuple[str
 def inspect_columns(
     run: Run, source: ChunkedSource, names: Sequence[str], *, person: str | None = None, people: int | None = None
 ) -> ColumnInspection:
-    """Count the values of columns over the complete source, and look at a sample of each.
+    """Return figures of columns: values counted over the complete source, patterns found in a sample.
 
     Args:
         run: The run.

@@ -166,7 +166,7 @@ class Summed(NamedTuple):
 
 @dataclass(frozen=True)
 class FigureReading:
-    """The inputs of the figures of untreated columns.
+    """Settings for summing column figures: job, names, person column, number of people and store.
 
     Attributes:
         job: Gives memory and threads.
@@ -222,7 +222,7 @@ FIGURES = FileStep(
 
 
 def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
-    """Read the figures of untreated columns from the store, in the order of counting."""
+    """Return the stored figures of columns that ``inspect_columns`` counts."""
     return ColumnInspection.model_validate_json(store.path(artifact).read_bytes())
 
 
@@ -239,13 +239,13 @@ def value_sums_sql() -> str:
 
 
 def bytes_by_column(files: Sequence[str]) -> list[int]:
-    """Return the bytes of each text column, from the metadata of files of value counts."""
+    """Return, per column in counting order, the bytes of its texts, from metadata of value tables."""
     sizes: list[int] = np.sum([json.loads(pq.read_metadata(file).metadata[BYTES.encode()]) for file in files], axis=0).tolist()
     return sizes
 
 
 def row_groups_by_column(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
-    """Return by column the row groups of value counts and those of samples, in files of value counts.
+    """Return, by column number, row groups of value counts and row groups of samples, in value tables.
 
     Each row group is of one column.
     """
@@ -271,7 +271,7 @@ def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]]
 
 
 def sum_in_database(job: Job, files: Sequence[str], spill: Path) -> Figures:
-    """Sum up value tables in DuckDB: by column distinct values, those of one record, and all.
+    """Return by column the numbers of distinct, unique and all values, summed over files by DuckDB.
 
     Args:
         job: Gives memory and threads.
@@ -294,7 +294,7 @@ def _read(group: Group, columns: Sequence[str]) -> pa.Table:
 
 
 def merge_samples(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
-    """Merge samples of a column: the smallest digests with their values, both of shape (values,)."""
+    """Return a column's merged sample: its smallest distinct digests and their values, shape (values,)."""
     digests, values = np.empty(0, np.uint64), pa.array([], pa.string())
     for group in groups:
         table = _read(group, ["digest", "value"])

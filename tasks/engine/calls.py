@@ -27,12 +27,12 @@ TASK_OVERHEAD_BYTES = 16_000_000
 
 
 def most_workers() -> int:
-    """Return the largest number of tasks that this machine may run at a time."""
+    """Return the largest number of tasks at a time on this machine: four per available core."""
     return PER_CORE * len(os.sched_getaffinity(0))
 
 
 def workers_of(job: Job, each: int) -> int:
-    """Return how many tasks may run at a time, by the job's threads, the cores and the job's memory.
+    """Return how many tasks may run at a time, by threads, cores and memory; at least one.
 
     Args:
         job: Gives ``threads`` and ``memory``.
@@ -47,7 +47,7 @@ def threads_of(job: Job) -> int:
 
 
 def thread_share(job: Job, at_a_time: int) -> int:
-    """Return how many of the job's threads each call of a step may use.
+    """Return how many of the job's threads each of ``at_a_time`` calls may use; at least one.
 
     Args:
         job: Gives ``threads``; as many as there are cores if it does not.
@@ -64,7 +64,7 @@ MOST_TASKS = 1024
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a step: its key, label and arguments.
+    """One call of a step: key, label, arguments, and whether another process may make the call.
 
     Attributes:
         key: Under which the store has its result; of several artefacts, of all their keys.
@@ -88,7 +88,7 @@ class Call:
 
 
 def tasks_for(workers: int) -> int:
-    """Return the largest number of tasks of a phase for a number of cluster workers.
+    """Return into how many tasks a phase is divided at most: four per worker, 32 to 1,024.
 
     ``workers`` is 0 where this process makes the tasks; the number is then ``FEWEST_TASKS``.
     """
@@ -96,13 +96,13 @@ def tasks_for(workers: int) -> int:
 
 
 def groups(items: Sequence[Any], most: int = FEWEST_TASKS) -> list[Sequence[Any]]:
-    """Cut a list into at most ``most`` runs of neighbours of about equal length."""
+    """Return a sequence cut into at most ``most`` consecutive parts of nearly equal length."""
     count = min(len(items), most)
     return [items[len(items) * number // count : len(items) * (number + 1) // count] for number in range(count)]
 
 
 def artifacts_of(result: Any) -> list[Artifact]:
-    """Return all artefacts that a step's result refers to."""
+    """Return all artefacts in a step's result, also those nested in models and sequences."""
     if isinstance(result, Artifact):
         return [result]
     if isinstance(result, BaseModel):
@@ -118,7 +118,7 @@ _withdrawn: ContextVar[threading.Event | None] = ContextVar("withdrawn", default
 
 @contextmanager
 def withdrawn_by(event: threading.Event) -> Iterator[None]:
-    """Make an event cancel the work of this thread within the block."""
+    """Within the block, let ``raise_if_withdrawn`` raise in this thread once the event is set."""
     before = _withdrawn.set(event)
     try:
         yield

@@ -105,7 +105,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
                 self.client.run(remove_local_copies, self._queue, on_error="ignore")
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> DaskCalls:
-        """Return the object that makes one phase's calls on the runner's cluster, started if need be."""
+        """Return the caller of one phase's functions on the cluster, which is started if need be."""
         queue = queue_of(work, spill, phase)
         # All phases of a run have the same one, where its work is in a bucket.
         self._queue = queue if isinstance(queue, BucketQueue) else None
@@ -139,7 +139,7 @@ def _be_quiet() -> None:
 
 
 class DaskCalls(RemoteCalls):
-    """The calls of one phase, made by Dask workers while threads of this process wait.
+    """Caller of one phase's functions on Dask workers, while threads of this process wait.
 
     Args:
         client: Connected.
@@ -154,7 +154,7 @@ class DaskCalls(RemoteCalls):
         self._checking, self._checked, self._manned = Lock(), time.monotonic(), time.monotonic()
 
     def answer(self, order: Order) -> Any:
-        """Send an order to a worker and return the answer; raise ``RunnerError`` if workers are lost."""
+        """Send an order to a worker, wait, return its answer; raise ``RunnerError`` if workers are lost."""
         try:
             return self._answer(order)
         except distributed.KilledWorker:

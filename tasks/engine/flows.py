@@ -33,7 +33,7 @@ def without_prefect() -> bool:
 
 
 def as_flow(function: Callable[..., Any]) -> Any:
-    """Make a function a Prefect flow of the same name, or keep it a plain function without Prefect.
+    """Return a function as a Prefect flow, or as a plain one without Prefect; errors are sanitised.
 
     Importing Prefect costs a second.
     """
@@ -46,7 +46,7 @@ def as_flow(function: Callable[..., Any]) -> Any:
 
 
 def as_job_flow(function: Callable[[Job], Any]) -> Any:
-    """Wrap a function that runs a job as a flow of job file and settings; it refuses other methods' jobs.
+    """Return a job function as a flow of job file and settings that refuses other methods' jobs.
 
     The flow takes ``job_file``, a YAML file or what a program gives in its place, and ``settings``, overrides such as ``privacy.k=10``.
     With Prefect it is a Prefect flow, whose parameters are one model, checked before a run begins; else a plain function.
@@ -56,7 +56,7 @@ def as_job_flow(function: Callable[[Job], Any]) -> Any:
 
 
 def as_tables_flow(function: Callable[[TablesJob], Any]) -> Any:
-    """Wrap the function that runs jobs of several tables as a flow of a job file and settings."""
+    """Return a function that runs jobs of several tables as a flow of job file and settings."""
 
     @wraps(function, assigned=_NAMING)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
@@ -74,7 +74,7 @@ def as_tables_flow(function: Callable[[TablesJob], Any]) -> Any:
 
 
 def plain_flow(method: str) -> Callable[..., Any]:
-    """Return the function of a method's flow without Prefect, whatever the environment says."""
+    """Return a method's flow as a plain function of job file and settings, with sanitised errors."""
     return guarded(_CHECKED[method])
 
 
@@ -86,7 +86,7 @@ def prefect_flow(method: str) -> Any:
 
 
 def with_job_loaded(function: Callable[[Job], Any]) -> Callable[..., Any]:
-    """Wrap a function that runs a job so that it loads the job first; refuse another method's job.
+    """Wrap a function to load its job, refuse another method's, wait for the lock and send lineage events.
 
     A deployment's run that waits for the folder keeps the job that it has read.
     """

@@ -73,7 +73,7 @@ Result = TypeVar("Result")
 
 
 def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Wrap a function so that its errors carry no cell values: ours pass, others become kind and place.
+    """Wrap a function so that errors carry no cell values: ours pass, others become their type and place.
 
     Prefect stores the text of exceptions and of what they were raised from, so the new one is raised where no other is being handled.
     """
@@ -108,7 +108,7 @@ def is_short_of_threads(error: BaseException) -> bool:
 
 
 def sanitised_error(error: BaseException) -> SkaldError:
-    """Return an error of ours for any other error, without its text."""
+    """Return an error of our classes for any other error: its kind and place without its text."""
     if is_short_of_threads(error):
         return ThreadsError.refused()
     if isinstance(error, MemoryError) or is_out_of_memory(error) or (isinstance(error, ImportError) and _NO_ROOM.search(str(error))):

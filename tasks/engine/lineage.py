@@ -41,7 +41,7 @@ class Lineage(NamedTuple):
 
 
 def lineage_of(job: Job, manifest: Manifest) -> Lineage:
-    """Return the lineage of a release; a pattern counts as the folder above its first wildcard."""
+    """Return addresses of a release and its sources, and manifest figures, for a Prefect asset."""
     facts: dict[str, str | int] = {
         "release": manifest.release,
         "method": manifest.method,
@@ -66,7 +66,7 @@ def sources_of(job: Job) -> tuple[str, ...]:
 
 
 def asset_address(path: str) -> str:
-    """Return a path as an address for Prefect, of at most 500 characters.
+    """Return a path as an address for Prefect's assets: at most 500 characters, unfit ones replaced by _.
 
     Prefect's asset keys know no escapes, so unfit characters become ``_``. A longer address ends in a digest.
     """
@@ -97,14 +97,14 @@ _COUNT = re.compile(r"(?<![\w.'/-])[0-9][0-9,]*(\.[0-9]+)?(?![\w'/-])")
 
 
 def events_are_enabled() -> bool:
-    """Return whether the environment names an endpoint, unless ``OPENLINEAGE_DISABLED`` is true or 1."""
+    """Return whether the environment configures OpenLineage and ``OPENLINEAGE_DISABLED`` is not set."""
     if os.environ.get("OPENLINEAGE_DISABLED", "").lower() in {"true", "1"}:
         return False
     return any(name in {URL, CONFIGURATION} or name.startswith(TRANSPORT) for name in os.environ)
 
 
 class RunEvents:
-    """The OpenLineage events of one run.
+    """Sender of one run's OpenLineage events; does nothing unless the environment enables them.
 
     Args:
         job: The job that is run, of one table or of several.
@@ -116,11 +116,11 @@ class RunEvents:
         self._sender = Sender(client) if client else None
 
     def send_start(self) -> None:
-        """Send the event START."""
+        """Queue the event START."""
         self._send("START", {})
 
     def send_complete(self, manifest: Manifest | TablesManifest, columns: Mapping[str, Sequence[str]], *, new: bool) -> None:
-        """Send the event COMPLETE with the release, new or existing; wait a while for all to be sent.
+        """Queue the event COMPLETE with the release; wait at most ten seconds until all events are sent.
 
         Args:
             manifest: Of the release.
@@ -131,7 +131,7 @@ class RunEvents:
         self._close(SECONDS)
 
     def send_end(self, error: SkaldError | None) -> None:
-        """Send FAIL with an error's exit code and message, or ABORT without one; wait for all to be sent."""
+        """Queue FAIL with an error's code and message, or ABORT for None; wait some seconds for all events."""
         told = {"exit": error.exit_code, "sentence": without_counts(str(error))} if error else {"exit": INTERRUPTED}
         self._send("FAIL" if error else "ABORT", told)
         self._close(SECONDS if error else SECONDS_INTERRUPTED)
@@ -166,7 +166,7 @@ class RunEvents:
 
 
 def without_counts(sentence: str) -> str:
-    """Replace the numbers in an error message by "some", as they could disclose small counts."""
+    """Return an error message with its numbers replaced by "some", as they could disclose small counts."""
     return _COUNT.sub("some", sentence)
 
 

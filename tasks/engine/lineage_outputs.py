@@ -18,7 +18,7 @@ ONLY_TABLE = ""
 
 
 class OutputTable(NamedTuple):
-    """A published table, as its output dataset describes it.
+    """Release id, numbers of rows and files, and column types of a published table.
 
     Attributes:
         release: The release id.
@@ -60,7 +60,7 @@ def output_tables(manifest: Manifest | TablesManifest, columns: Mapping[str, Seq
 
 
 def release_figures(manifest: Manifest | TablesManifest, *, new: bool) -> dict[str, Any]:
-    """Return the figures of a release; of several tables they count persons, as k does.
+    """Return a release's figures for its event; those of several tables count persons, as k does.
 
     Other tables' rows in the source are no part of them: beside the published rows they would tell how many were withheld, which may be
     those of one person.

@@ -35,17 +35,17 @@ class Sender:
         self._thread.start()
 
     def send(self, event: Any) -> None:
-        """Queue an event for sending."""
+        """Queue an event for sending and return at once."""
         self._asked += 1
         self._events.put(event)
 
     def failed(self, error: Exception) -> None:
-        """Count an event that could not be built."""
+        """Count an event that could not be built, for the report of ``close``."""
         self._asked += 1
         self._faults.append(type(error).__name__)
 
     def close(self, seconds: float = SECONDS) -> None:
-        """Wait at most so many seconds until all events are sent, and log how many were not."""
+        """Wait at most so many seconds until all events are sent; log a warning on those that were not."""
         self._events.put(None)
         self._thread.join(seconds)
         self._given_up.set()

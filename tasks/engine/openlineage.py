@@ -43,7 +43,7 @@ def event(
     sources: Sequence[tuple[str, str]],
     outputs: Sequence[tuple[tuple[str, str], OutputTable | None]],
 ) -> RunEvent:
-    """Build an OpenLineage run event.
+    """Return an OpenLineage run event, with a new run id if ``run`` is empty.
 
     Args:
         state: A run state of OpenLineage, such as ``START``.

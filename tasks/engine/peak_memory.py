@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def peak_rss() -> int:
-    """Return the largest resident set size of this process so far, in bytes."""
+    """Return the largest resident memory of this process so far, in bytes."""
     try:
         status = Path("/proc/self/status").read_text()
         # What getrusage tells includes the process that this one was forked from.
@@ -22,7 +22,7 @@ def peak_rss() -> int:
 
 
 def release_memory() -> None:
-    """Release freed memory of Arrow and the C heap to the system, for DuckDB's use."""
+    """Return freed memory of Arrow and the C heap to the operating system."""
     pa.default_memory_pool().release_unused()
     # glibc keeps what arrays of up to 32 MB leave behind; other systems have no such call and need none.
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

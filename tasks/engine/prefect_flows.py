@@ -28,7 +28,7 @@ TURN_SECONDS = 10.0
 
 
 def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
-    """Return the Prefect flow of a job function, under the function's name, which is the method's."""
+    """Return a Prefect flow, named as a function, that runs it with log and progress artifact."""
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
@@ -72,7 +72,7 @@ def run_name() -> str:
 
 
 def run_when_unlocked(call: Callable[[], Any]) -> Any:
-    """Run a function that locks the job's folder; a deployment's run waits until it can.
+    """Call a function and return its result; a deployment's run retries while the job's folder is locked.
 
     Any other run ends with the error that the folder is locked.
     """

@@ -90,7 +90,7 @@ def published_lines(report: Report, folder: Path, *, new: bool) -> list[str]:
 
 
 def figures(report: Report) -> list[dict[str, str]]:
-    """Return table rows of the risks before and after, then of the losses."""
+    """Return a release's risks before and after, then its losses, as rows of a Prefect table artifact."""
     risks = [
         {"figure": risk.title, "before": _risk(risk, risk.before), "after": _risk(risk, risk.after), "meaning": risk.meaning}
         for risk in report.risk
@@ -132,7 +132,7 @@ REPORT_URL = "SKALD_REPORT_URL"
 
 
 class ArtifactWriter:
-    """Writer of a run's artifacts on Prefect's server.
+    """Writer of a run's artifacts on Prefect's server; silent after the first refusal.
 
     After the first refusal it writes no more, and the run goes on.
     """
@@ -142,7 +142,7 @@ class ArtifactWriter:
         self.lost = False
 
     def write(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Create or update one artifact; return its id, None if refused; raise ``ServerError`` if stopped.
+        """Create or update an artifact; return its id, None if refused; raise ``ServerError`` if out of reach.
 
         The artifact's key is the job's name and ``what``.
         """
@@ -160,7 +160,7 @@ class ArtifactWriter:
 
 
 class Progress(ArtifactWriter):
-    """Progress artifact of a run, updated as the run's steps advance."""
+    """Listener that updates a run's progress artifact on Prefect's server, at most every two seconds."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -184,7 +184,7 @@ class Progress(ArtifactWriter):
         self.show(f"phase {phase} · {words}" + (f", {done:,} of {total:,}" if total > 1 else "") if self.percent < 100 else "published")
 
     def show(self, words: str) -> None:
-        """Create or update the progress artifact."""
+        """Create or update the progress artifact with these words and the percentage reached."""
         if self.artifact:
             self.write(update_progress_artifact, "", artifact_id=self.artifact, progress=self.percent, description=words)
         else:
@@ -194,7 +194,7 @@ class Progress(ArtifactWriter):
 
 @contextmanager
 def show_progress(name: str) -> Iterator[None]:
-    """Show the progress of the steps in the block as a Prefect artifact.
+    """During the block, show the progress of all steps as a Prefect artifact.
 
     A run that fails leaves the artifact as it is.
     """
@@ -203,7 +203,7 @@ def show_progress(name: str) -> Iterator[None]:
 
 
 def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
-    """Log a release's counts, and publish summary, figures and report link as Prefect artifacts.
+    """Log a release's counts and write Prefect artifacts from its report; nothing without a report.
 
     It does nothing where the report cannot be read.
     """
@@ -223,7 +223,7 @@ def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
 
 
 def log_line(sentence: str) -> None:
-    """Write a sentence into the log of the flow run: counts and names of job, steps and releases only."""
+    """Write a sentence without cell values into the log of the Prefect flow run; nothing outside one."""
     context = FlowRunContext.get()
     if context and context.flow_run:
         flow_run_logger(context.flow_run, context.flow).info(sentence)

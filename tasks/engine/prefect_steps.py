@@ -39,17 +39,17 @@ logging.getLogger("prefect.task_runs").addFilter(lambda record: not str(record.m
 
 
 class Calls(Protocol):
-    """A maker of one phase's calls, in this process or elsewhere."""
+    """Interface of objects that make one phase's calls, in this process or on workers."""
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
         """Make a call and return its result."""
 
     def withdraw(self) -> None:
-        """Cancel the calls that have not begun."""
+        """Cancel calls that have not begun; running ones go on."""
 
 
 class CallsHere:
-    """Maker of calls on this process's threads, each with a part of the job's threads."""
+    """Object that makes calls in this process's threads, each with a part of the job's threads."""
 
     def __init__(self, share: int) -> None:
         self._share = share
@@ -60,11 +60,11 @@ class CallsHere:
             return function(*call.arguments)
 
     def withdraw(self) -> None:
-        """Do nothing: calls in threads check for cancellation themselves."""
+        """Do nothing, as calls in threads check for cancellation themselves."""
 
 
 def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:
-    """Submit every call as a Prefect task, ``workers`` at a time, and yield the results in order.
+    """Yield the results of calls in order, each a Prefect task; reuse persisted results, redo lost ones.
 
     Calls for remote workers are all submitted at once.
 
@@ -99,7 +99,7 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
 
 
 def counted_workers() -> int:
-    """Return how many workers the flow's task runner has, besides the threads of this process."""
+    """Return how many calls the flow's remote workers can make at a time; 0 for threads of this process."""
     context = FlowRunContext.get()
     count: Callable[[], int] | None = getattr(context.task_runner, "count_workers", None) if context else None
     return count() if count else 0
@@ -169,7 +169,7 @@ def _task(phase: str, function: Callable[..., Result], call: Call, record: Path,
 
 
 def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
-    """Run a function as a Prefect task in this thread; with a lineage it materialises an asset.
+    """Run a function as a Prefect task in this thread and return its result; lineage becomes an asset.
 
     A task with a lineage is tried once.
     """

@@ -13,7 +13,7 @@ _hearers: list[Hearer] = []
 
 
 class StepWords(NamedTuple):
-    """Description of a step for people: phase, words and part of the run.
+    """Progress words of a step: phase, description, and percent of the run at its begin and end.
 
     Attributes:
         phase: Of the paper's three, and the fourth that verifies and publishes.
@@ -64,7 +64,7 @@ def step_label(step: str, label: str) -> str:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call ``listener(step, done, total)`` at each progress within the block."""
+    """Within the block, call ``listener(step, done, total)`` at each progress of any thread."""
     _listeners.append(listener)
     try:
         yield
@@ -73,14 +73,14 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def advance(step: str, done: int, total: int) -> None:
-    """Report the progress of a step to all listeners."""
+    """Report to all listeners that ``done`` of ``total`` calls of a step are made."""
     for listener in _listeners:
         listener(step, done, total)
 
 
 @contextmanager
 def hearing(hearer: Hearer) -> Iterator[None]:
-    """Call ``hearer(sentence)`` once for each different notice within the block."""
+    """Within the block, call ``hearer(sentence)`` once for each different notice of any thread."""
     said = set[str]()
 
     def hear(sentence: str) -> None:
@@ -96,6 +96,6 @@ def hearing(hearer: Hearer) -> Iterator[None]:
 
 
 def notify(sentence: str) -> None:
-    """Report a notice to all hearers, for people who run the job; no release contains it."""
+    """Send a notice for the job's user to all hearers; no release contains the notice."""
     for hearer in _hearers:
         hearer(sentence)

@@ -24,7 +24,7 @@ PROCESSES = 2
 
 
 def set_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
-    """Set the task runner of flows imported later, in the environment; raise ``RunnerError`` on conflict.
+    """Set the task runner of flows imported later in ``os.environ``; raise ``RunnerError`` on conflict.
 
     A scheduler's address alone means Dask.
 
@@ -49,7 +49,7 @@ def set_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool
 
 
 def check_address(address: str) -> None:
-    """Refuse a malformed scheduler address, which Dask would try in vain and for long."""
+    """Raise ``RunnerError`` for a malformed scheduler address, which Dask would try for long."""
     if not _ADDRESS.fullmatch(address):
         raise RunnerError.not_an_address(address)
 

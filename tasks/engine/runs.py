@@ -40,7 +40,7 @@ POLICY = "SKALD_POLICY"
 
 @dataclass
 class Run:
-    """One run of a job, holding the lock of its folder.
+    """State of one run of a job whose folder is locked: job, store, spill folder, and findings so far.
 
     Attributes:
         job: The job.
@@ -77,7 +77,7 @@ class Run:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measure the wall time of a phase, release freed memory, and keep the run folder's lock."""
+        """In the block, measure a phase's wall time into ``seconds``; then release memory and renew the lock."""
         start = time.perf_counter()
         try:
             yield
@@ -88,7 +88,7 @@ class Run:
         self.work.keep()
 
     def remove_unneeded_artifacts(self, needed: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
-        """Remove the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
+        """Remove artefacts that no later run needs; all of them if the job says ``artifacts: delete``.
 
         A run that finds its release published does it too: the one that published it may have been killed before it came to it.
 
@@ -113,13 +113,13 @@ class Run:
 
 
 def named_policy() -> Policy | None:
-    """Return the policy that the environment names, or None; raise ``PolicyError`` if it cannot be used."""
+    """Read the policy that ``SKALD_POLICY`` names; None without; raise ``PolicyError`` if unusable."""
     path = os.environ.get(POLICY)
     return None if path is None else read_policy(path)
 
 
 def faults_under_policy(policy: Policy, job: Job) -> list[str]:
-    """Return a message for each point in which a job, or the query of its source, stands below a policy."""
+    """Return faults of a job, its SQL query included, against a policy, as sentences."""
     faults = policy_faults(policy, job)
     if job.source.query is not None and policy.never_published:
         from tasks.store.database import syntax_of  # noqa: PLC0415 - DuckDB, which most policies can do without
@@ -129,7 +129,7 @@ def faults_under_policy(policy: Policy, job: Job) -> list[str]:
 
 
 def policy_in_force(job: Job) -> Policy | None:
-    """Return the policy that the environment names, or None; raise ``PolicyError`` if the job breaks it."""
+    """Return the policy of ``SKALD_POLICY`` or None; raise ``PolicyError`` if the job breaks the policy."""
     policy = named_policy()
     if policy and (faults := faults_under_policy(policy, job)):
         raise PolicyError.below(job.name, policy.path, faults)
@@ -138,7 +138,7 @@ def policy_in_force(job: Job) -> Policy | None:
 
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
-    """Check the policy, lock the run folder, clear leftovers of killed runs, and yield the run."""
+    """Check the policy, lock the run folder, clear killed runs' leftovers, yield a run, clear its spill."""
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
@@ -166,7 +166,7 @@ PACKAGES = ("skald", "prefect", "duckdb", "polars", "pyarrow", "numpy", "pandera
 
 
 def versions() -> dict[str, str]:
-    """Return the version of Python and of each package, by name."""
+    """Return by name the versions of Python and of the packages that SKALD uses."""
     return {"python": sys.version.split()[0]} | {package: _version(package) for package in PACKAGES}
 
 

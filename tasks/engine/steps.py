@@ -33,12 +33,12 @@ Stepped = TypeVar("Stepped")
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
-    """Make one call of a step and return its result."""
+    """Make one call of a step, in this process or on a worker, and return its result."""
     return map_step(run, phase, function, [call])[0]
 
 
 def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int | None = None) -> list[Result]:
-    """Make all calls of a step, a few at a time, and return their results in order.
+    """Make all calls of a step in parallel and return their results in order; the first error ends it.
 
     The first error ends the phase.
 
@@ -58,7 +58,7 @@ def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Seque
 
 
 def step_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None = None) -> Result:
-    """Run a step without artefact in this thread; within Prefect it is a visible task.
+    """Run a function as a step in this thread and return its result; in a flow run it is a Prefect task.
 
     Args:
         step: Names it.
@@ -78,7 +78,7 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
 
 
 def run_for_item(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
-    """Make a step's result for one item, on a cluster worker if ``elsewhere`` allows.
+    """Return a step's result for one item, stored or made; on a cluster worker if ``elsewhere`` allows.
 
     The result depends on all chunks.
     """
@@ -87,7 +87,7 @@ def run_for_item(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, l
 
 
 def run_for_items(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]) -> list[Stepped]:
-    """Make a step's result for each item, several items per call; return the results in order.
+    """Return a step's results for all items in order, stored or made, several items per call.
 
     Neighbours are made in one call, because a task for each would cost more than the item.
     """
@@ -97,7 +97,7 @@ def run_for_items(run: Run, step: Step[G, Item, Stepped], given: G, items: Seque
 def run_for_each_item(
     run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item], label: str = "", workers: int | None = None
 ) -> list[Stepped]:
-    """Make a step's result for each item, one item per call; return the results in order.
+    """Return a step's results for all items in order, stored or made, one item per call.
 
     As many are made at a time as the run has workers, unless ``workers`` says otherwise.
     """
@@ -105,7 +105,7 @@ def run_for_each_item(
 
 
 def results_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[Item]) -> list[Artifact]:
-    """Return the artefacts of a step for all items; cluster tasks rebuild missing ones.
+    """Return a step's artefacts for all items in order; missing ones are made, by cluster tasks if any.
 
     The process of the flow asks for it next; of a source in a bucket it may have nothing, and could not make it.
     """
@@ -138,7 +138,7 @@ def _calls(parts: Sequence[Sequence[Item]], label: str, key: Callable[[Item], Ke
 def map_groups(
     run: Run, phase: str, function: Callable[..., list[Artifact]], items: Sequence[Any], key: Callable[[Any], Key], *arguments: Any
 ) -> list[Artifact]:
-    """Call a step's function on groups of neighbouring items; return all artefacts in order.
+    """Call a function on groups of neighbouring items, on workers if any; return all artefacts in order.
 
     A task for each item would cost more than the item.
 
@@ -155,7 +155,7 @@ def map_groups(
 
 
 def split_for_workers(items: Sequence[Any]) -> list[Sequence[Any]]:
-    """Cut a list into runs of neighbours, as many as suit the current cluster workers.
+    """Return a sequence cut into consecutive parts, as many as suit the current cluster workers.
 
     No result depends on their number.
     """
@@ -172,7 +172,7 @@ def count_remote_workers() -> int:
 
 
 def remote_takes_all_chunks(run: Run) -> bool:
-    """Return whether a cluster worker may read the records of all chunks, with the flow's memory.
+    """Return whether a cluster worker with the flow's memory may do a step on all chunks.
 
     How much that is decides over some results, which are the same wherever they are made.
     """
@@ -211,7 +211,7 @@ FAN = 8
 
 
 class Merge(NamedTuple):
-    """The tables to merge into one: those of all chunks, or bundles of them.
+    """Chunk tables to merge into one, and bundles of them if some were merged already.
 
     Attributes:
         parts: The tables of all chunks, which the result's key depends on.
@@ -223,14 +223,14 @@ class Merge(NamedTuple):
 
     @property
     def read(self) -> Sequence[Artifact]:
-        """The tables to read."""
+        """The tables to read: the bundles, or else all chunk tables."""
         return self.bundles or self.parts
 
 
 def merge_on_cluster(
     run: Run, step: FileStep[G, Sequence[Artifact]], given: G, parts: Sequence[Artifact], always_merged: str | None = None
 ) -> Sequence[Artifact]:
-    """Merge chunk tables on cluster workers until at most ``FAN`` are left; without a cluster, do nothing.
+    """Merge chunk tables on cluster workers to at most ``FAN``; return them unchanged without a cluster.
 
     Args:
         run: The run.

@@ -36,12 +36,12 @@ class RecodingArtifacts(FrozenModel):
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Return the digests of the stored cells, classes, later stages and withheld persons of a recoding."""
+        """Return the SHA-256 digests of a recoding's stored parts, without its outcome."""
         return tuple(part.sha256 for part in (self.cells, self.classes, self.later, self.withheld) if part)
 
 
 def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) -> RecodingArtifacts | None:
-    """Return the stored artefacts of a recoding; None if one is missing.
+    """Find all stored artefacts of a recoding by key, without reading them; None if any is missing.
 
     A kill between two of them leaves a part, which is made again with the same bytes.
 
@@ -55,12 +55,12 @@ def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) ->
 
 
 def write_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
-    """Write the outcome of a search to the store as JSON, unless one with that key is already there."""
+    """Return the artefact of a search outcome as JSON, written unless the store has the key already."""
     return store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json()))
 
 
 def write_recoding_of_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
-    """Write a recoding of cells and its outcome to the store."""
+    """Write a recoding of cells and its outcome to the store; return their artefacts."""
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
         outcome=write_search_outcome(store, key, outcome),
@@ -75,13 +75,13 @@ Withheld = NDArray[Any]
 
 
 def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
-    """Read a recoding from the store, once for all chunks."""
+    """Return a recoding from the store, read once and then cached for all chunks."""
     key = (*coding.key, *artifacts.digests, job.intervals)
     return store.load("recoding", key, lambda: read_recoding_of(coding, artifacts, job.intervals, store))
 
 
 def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
-    """Read a recoding of cells from the store, without caching it.
+    """Return a recoding of cells read from the store, without caching.
 
     It is at the node of its outcome, or at the finest node if each class has labels of its own.
     """

@@ -41,7 +41,7 @@ WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])
 
 @dataclass(frozen=True, eq=False)
 class LinkedPeople:
-    """A node, and the records suppressed at it so that k people share each set of classes.
+    """A node with its loss and the records suppressed so that k people share each set of classes.
 
     Attributes:
         node: The node.
@@ -66,7 +66,7 @@ class LinkedPeople:
     evaluated: int = 1
 
     def with_linked_loss(self, search_result: SearchResult) -> SearchResult:
-        """Return a search result with this node and its loss.
+        """Return a search result with this node and loss, uncertified unless both are the same as before.
 
         The search's certificate holds only if nothing more is suppressed here.
         """
@@ -81,7 +81,7 @@ def keeps_linked(job: Job) -> bool:
 
 
 def best_linked_node(job: Job, coding: Coding, sought: Sought, search_result: SearchResult, counted: Histogram) -> LinkedPeople:
-    """Find a node near the best whose suppressed records, linked ones too, keep the limit; raise if none.
+    """Return a node near the best that keeps the limit with linked records suppressed too; raise if none.
 
     The records suppressed so that k people share each set of classes count too.
 
@@ -138,7 +138,7 @@ def _steps(axes: Sequence[Hierarchy], counted: Histogram, node: Node, step: int)
 def linked_people_at(
     job: Job, coding: Coding, sought: Sought, counted: Histogram, node: Node, shares: Sequence[Callable[[], Pairs]]
 ) -> LinkedPeople:
-    """Compute the records to suppress at a node so that k people share each set of classes.
+    """Return a node with the records to suppress there so that k people share each set of classes.
 
     Args:
         job: The job.
@@ -191,7 +191,7 @@ def _loss(counts: Counts, failing: NDArray[np.bool_], removed: Counts) -> Loss:
 
 
 def write_withheld(linked: LinkedPeople, path: Path) -> int:
-    """Write the withheld pairs of person and published class as a sorted .npy file; return their number."""
+    """Write withheld (person, published class) pairs as a .npy file; return their number."""
     numbers, start = np.cumsum(~linked.failing) - 1, 0
     if not linked.pairs:
         with path.open("wb") as file:

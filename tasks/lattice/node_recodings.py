@@ -40,13 +40,13 @@ from tasks.store.store import Artifact, Store
 
 
 class Local(Remainder):
-    """Figures of the local treatment of records that fail at the node, and the nodes of later stages."""
+    """Figures of locally treated records that fail at the node, and the nodes of later stages."""
 
     stages: tuple[Node, ...]
 
 
 class CostedRecoding(NamedTuple):
-    """A recoding with its losses and suppressed records.
+    """A recoding with its losses, NCP per QID, suppressed records and the reasons for suppression.
 
     Attributes:
         recoding: The recoding.
@@ -75,7 +75,7 @@ def recode_node(
     members: SourceMembers | None = None,
     linked: LinkedPeople | None = None,
 ) -> CostedRecoding:
-    """Recode all cells to one node; classes that fail are dropped or masked.
+    """Return the recoding of all cells to one node with its losses; failing classes are dropped or masked.
 
     Only classes smaller than k may be masked, so that masks do not depend on sensitive values.
 
@@ -133,7 +133,7 @@ def recode_locally(
     chunk_histograms: Sequence[Artifact],
     store: Store,
 ) -> CostedRecoding:
-    """Recode all cells to one node, and failing records by local transformation and suppression.
+    """Return a recoding to one node whose failing records get local transformation and suppression.
 
     Args:
         job: The job.

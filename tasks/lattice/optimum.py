@@ -41,7 +41,7 @@ CACHED_WITH_PERSONS = 2
 
 
 class Sought(NamedTuple):
-    """The privacy requirements of a search, and the records that it is about.
+    """What a search must keep: the privacy promise, k, number of records and their persons.
 
     Attributes:
         promise: The privacy requirements of every class.
@@ -71,12 +71,12 @@ class Sought(NamedTuple):
 
 
 def memory_for_cells(job: Job) -> int:
-    """Return how many bytes histograms may take; half of the job's memory where persons count."""
+    """Return how many bytes histograms may take: the job's memory, or half where persons count."""
     return job.memory // 2 if job.columns.person else job.memory
 
 
 def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
-    """Find the node of least loss, as far as memory, roots and effort allow; None if none is found.
+    """Search the node of least loss within memory and effort, raising if cancelled; None if none passes.
 
     Args:
         job: The job.
@@ -130,7 +130,7 @@ def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, c
 
 
 def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
-    """Return the column whose value too many persons hold, if all records as one class fail only by that."""
+    """Return the column with a value of too many persons, if one class of all records fails only by it."""
     if (whose := sought.source_members(counted, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
@@ -139,7 +139,7 @@ def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram)
 
 
 def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
-    """Find the best node for suppressed records, half suppressed again at most; None if none is found.
+    """Search the best node for suppressed records, at most half suppressed again; None if none passes.
 
     Args:
         job: The job.
@@ -178,7 +178,7 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
 
 
 def root_below(job: Job, coding: Coding, search_result: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
-    """Return the histogram of a root that is nowhere coarser than the node of a search result."""
+    """Load the histogram of a searched root that is nowhere coarser than the search result's node."""
     root = next(root for root in search_result.roots if all(low <= level for low, level in zip(root, search_result.node, strict=True)))
     if root == first.node:
         return first

@@ -26,13 +26,13 @@ from tasks.counting.person_cells import PersonsOfCells
 
 
 def most_suppressed(job: Job, record_count: int) -> int:
-    """Return how many records the suppression limit allows to suppress, exactly."""
+    """Return how many records a job may suppress: its limit times ``record_count``, exact, rounded down."""
     # A float product may fall just below a whole number, and one record fewer would be allowed.
     return floor(Fraction(job.suppression.limit) * record_count)
 
 
 def class_settings(job: Job, coding: Coding) -> tuple[object, ...]:
-    """Return the job settings that determine classes, for keys of any method."""
+    """Return the values, for keys, of all settings that determine classes, coding included."""
     promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
     return coding.key, *promise, job.method.canonical(), job.intervals, job.shared_ends
 
@@ -45,7 +45,7 @@ def promise_of(job: Job, coding: Coding) -> Promise:
 
 
 def promise_of_people(job: Job, coding: Coding, cells: Histogram, persons: PersonsOfCells) -> Promise:
-    """Return a job's privacy promise if k counts persons; it also limits how many hold a value.
+    """Return a job's privacy promise where k counts persons, with how many persons may hold each value.
 
     Where persons have several values of a column, the promise also limits who may hold each.
 
@@ -69,13 +69,13 @@ def source_value_counts(coding: Coding, position: int) -> NDArray[np.int64]:
 
 
 def check_at_least_k(job: Job, count: int, unit: str = "record") -> None:
-    """Raise ``PrivacyError`` if the source has fewer than k records or persons."""
+    """Raise ``PrivacyError`` if ``count`` records or persons are fewer than k."""
     if count < job.privacy.k:
         raise PrivacyError.too_few(job.privacy.k, count, unit)
 
 
 def check_promise(job: Job, coding: Coding, *, may_suppress: bool = False) -> None:
-    """Raise ``PrivacyError`` if no class can keep what is required of all records as one class.
+    """Raise ``PrivacyError`` for fewer than k records, or if all records as one class break l or t.
 
     Args:
         job: The job.
@@ -100,7 +100,7 @@ def models_promised(job: Job) -> list[str]:
 
 
 def one_class_error(job: Job, column_held: str | None) -> PrivacyError:
-    """Return the error that all records as one class fail, be it by a value that too many hold."""
+    """Return (not raise) the error that all records as one class fail, perhaps by a column's value."""
     models = models_promised(job)
     return PrivacyError.one_class_fails(models) if column_held is None else HoldersError.of_one_class(models, column_held)
 
@@ -119,7 +119,7 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
 
 
 def no_class_error(job: Job, coding: Coding, column_held: str | None = None) -> PrivacyError:
-    """Return the error that explains why no class can be published.
+    """Return (not raise) the error that explains why no class can be published.
 
     All records together fail, levels are too fine, or the suppression limit is too high.
 
@@ -141,7 +141,7 @@ def no_class_error(job: Job, coding: Coding, column_held: str | None = None) -> 
 
 
 def searched_axes(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
-    """Return the hierarchies that are the axes of the searched lattice, within ``method.levels``."""
+    """Return the searched lattice's axes: hierarchies bounded by ``method.levels``, then sensitive ones."""
     levels = full_domain(job.method).levels
     if not levels:
         return coding.axes
@@ -162,7 +162,7 @@ def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
 
 
 def named_node(job: Job, coding: Coding) -> Node | None:
-    """Return the node the job names, sensitive axes at 0, or None; raise ``HierarchyError`` if invalid."""
+    """Return the node that the job names, or None; raise ``HierarchyError`` for an invalid level."""
     node = full_domain(job.method).node
     if node is None:
         return None

@@ -57,7 +57,7 @@ def has_map(store: Store, key: Key) -> bool:
 
 
 def write_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -> Artifact:
-    """Write the lattice map of a search to the store.
+    """Write the lattice map of a search to the store as JSON; return its artefact.
 
     Args:
         job: Gives the names.
@@ -76,18 +76,18 @@ def write_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) 
 
 
 def read_map(outcome: Artifact, store: Store) -> LatticeMap | None:
-    """Read the lattice map of the search with this outcome; None if there is none."""
+    """Return the stored lattice map of the search with this outcome; None if there is none."""
     kept = store.find(MAP, outcome.key)
     return _MAP_JSON.validate_json(store.path(kept).read_bytes()) if kept else None
 
 
 def map_json(drawn: LatticeMap) -> bytes:
-    """Return a lattice map as JSON."""
+    """Return a lattice map as the bytes of indented JSON."""
     return _MAP_JSON.dump_json(drawn, indent=2)
 
 
 class Outcome(FrozenModel):
-    """The publishable figures of a lattice search and its recoding.
+    """Node, roots, suppression, losses and certificate of a lattice search and its recoding.
 
     Attributes:
         node: Level of each QID, in job order.
@@ -132,7 +132,7 @@ class Outcome(FrozenModel):
 
 
 def check_hierarchies(job: Job) -> None:
-    """Raise ``HierarchyError``, or ``JobError`` for several, if hierarchies are invalid on any data."""
+    """Raise for hierarchies that are invalid on any data: ``HierarchyError``, ``JobError`` if several."""
     qids, faults = list(job.columns.quasi_identifiers), []
     for column, closeness in job.privacy.t.items():
         if closeness.hierarchy is not None:
@@ -150,7 +150,7 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Return the given node, or the finest that fits memory; raise ``PrivacyError`` below k or if none."""
+    """Return the given node, else the finest root that fits memory; raise ``PrivacyError`` if none."""
     check_at_least_k(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
@@ -165,7 +165,7 @@ def choose_root(job: Job, coding: Coding) -> Node:
 
 
 class SearchedCells(NamedTuple):
-    """The histograms that a lattice search starts from.
+    """Histograms that a lattice search starts from: first root, chunks and person–cell pairs.
 
     Attributes:
         root: The first root, and with ``root: dense`` the only one.
@@ -238,7 +238,7 @@ SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
 def search_lattice(
     run: Run, domain: Artifact, root: Node, histogram: Artifact, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact]
 ) -> RecodingArtifacts:
-    """Find the best node of the lattice and make its recoding (phase 2)."""
+    """Search the best node (phase 2); return the artefacts of its recoding, stored or made."""
     job, cells = run.job, SearchedCells(root, histogram, chunk_histograms, pairs)
     # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
     # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
@@ -249,7 +249,7 @@ def search_lattice(
 
 
 def count_enough_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
-    """Count the persons and the most records of one; raise ``PrivacyError`` if fewer than k.
+    """Return the number of persons and the most records of one; raise if fewer than k, None for records.
 
     None where no person is named.
     """
@@ -291,5 +291,5 @@ def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedR
 
 
 def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
-    """Read the outcome of a lattice search from the store."""
+    """Return the stored outcome of a lattice search."""
     return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

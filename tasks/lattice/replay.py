@@ -25,7 +25,7 @@ from tasks.store.secret import read_secrets
 
 
 def replayed_manifest(job: Job) -> Manifest:
-    """Return the manifest of the release that a job replays; raise if method or hierarchies differ.
+    """Return the manifest of the original release that a job replays; raise if job and release differ.
 
     For a replay of a replay it is the manifest of the original.
     """
@@ -58,7 +58,7 @@ def replayed_manifest(job: Job) -> Manifest:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Return the node of the replayed release; raise ``ReplayError`` if numbers of levels differ."""
+    """Return the original release's node as root; raise ``ReplayError`` if numbers of levels differ."""
     manifest = replayed_manifest(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
@@ -68,7 +68,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
 
 
 def apply_given_node(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
-    """Return the search result for the node of ``counted``; raise if it suppresses more than the limit.
+    """Return the unsearched result for the node of ``counted``; raise if it suppresses over the limit.
 
     Args:
         job: The job.
@@ -87,7 +87,7 @@ def apply_given_node(job: Job, coding: Coding, sought: Sought, counted: Histogra
 
 
 def given_node_error(job: Job, suppressed_records: int, record_count: int, most: int) -> PrivacyError:
-    """Return the error that a replayed or named node suppresses more than the limit."""
+    """Return (not raise) the error that a replayed or named node suppresses more than the limit."""
     if job.replay is None:
         return LevelsError.node_fails(suppressed_records, record_count, most)
     return PrivacyError.replay_fails(job.replay.name, suppressed_records, record_count, most)

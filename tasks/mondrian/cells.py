@@ -41,7 +41,7 @@ NAMES_IN_FRAGMENTS = {"merged": "merged_partitions"}
 
 
 class Costs(Protocol):
-    """Losses, penalties and figures of a fragment, summed over its records."""
+    """Interface of a fragment's costs: losses, penalties and figures, summed over its records."""
 
     @property
     def losses(self) -> Mapping[str, int | float]:
@@ -64,7 +64,7 @@ def method_of(job: Job) -> MondrianMethod:
 
 
 def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
-    """Build the cutting rules of a job for its records, optionally with another score."""
+    """Return the cutting rules of a job where records are counted, optionally with another score."""
     method, qids = method_of(job), job.columns.quasi_identifiers
     if score is not None:
         method = method.model_copy(update={"score": score})
@@ -92,7 +92,7 @@ def order_of(method: MondrianMethod) -> Order:
 
 
 def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
-    """Return the number of QIDs with a learnt sibling order as figure ``orders_learnt``; empty for none."""
+    """Return figure ``orders_learnt``, the number of QIDs with a learnt sibling order; empty if none."""
     if not method_of(job).learns_order:
         return {}
     free = sum(is_order_free(*of) for of in zip(job.columns.quasi_identifiers, coding.domains, strict=True))
@@ -100,7 +100,7 @@ def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
 
 
 def check_job_can_be_cut(job: Job, coding: Coding) -> None:
-    """Raise ``PrivacyError`` if one class fails the job, ``SourceError`` for intervals of non-numbers."""
+    """Raise ``PrivacyError`` if all records as one class fail, ``SourceError`` for non-numeric intervals."""
     check_promise(job, coding)
     check_intervals(coding, cutting_of(job, coding).ways)
 
@@ -121,7 +121,7 @@ def works_on_cells(job: Job) -> bool:
 
 
 def in_fragments(job: Job, coding: Coding) -> bool:
-    """Return whether records are divided into fragments, by request, for memory, or in relaxed mode.
+    """Return whether records must be divided into fragments: as asked, for memory, or in relaxed mode.
 
     In relaxed mode equal records may come into two classes.
     """
@@ -132,7 +132,7 @@ def in_fragments(job: Job, coding: Coding) -> bool:
 
 
 class CutCells(NamedTuple):
-    """The histogram and counts that Mondrian cuts.
+    """Inputs of Mondrian on cells: finest-node histogram, class sizes, chunks and person–cell pairs.
 
     Attributes:
         histogram: The cells at full resolution.
@@ -186,7 +186,7 @@ def rows_of_cells(
 
 
 def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
-    """Return the rules for counting persons, or raise if one class fails; without persons, as given.
+    """Return the rules for counting persons, or the given ones without; raise if one class of all fails.
 
     Args:
         job: The job.
@@ -204,7 +204,7 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
 
 
 def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedClasses) -> None:
-    """Raise ``PrivacyError`` if rows were not cut and too many persons of the one class hold one value.
+    """Raise ``PrivacyError`` if rows stayed one class in which too many persons hold one value.
 
     Args:
         job: The job.
@@ -219,7 +219,7 @@ def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedCl
 
 
 def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
-    """Cut rows into classes and label them; raise ``PrivacyError`` if they fail as one class.
+    """Cut rows; return partition and labelled classes; raise ``PrivacyError`` if all fail as one class.
 
     Args:
         job: The job.
@@ -240,7 +240,7 @@ def outcome_of(
     source_sizes: Sizes,
     people: tuple[int, int] | None = None,
 ) -> LocalOutcome:
-    """Add up the losses and counts of fragments to the outcome of a run."""
+    """Return a run's outcome: the losses and counts of its fragments added up, with nothing suppressed."""
     qids = [hierarchy.qid for hierarchy in coding.hierarchies]
     loss = total_losses([part.losses for part in fragments], len(qids), job.privacy.k, coding.records)
     ncp = {qid: sum(part.penalties[qid] for part in fragments) / coding.records for qid in qids}

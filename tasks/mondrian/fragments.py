@@ -96,7 +96,7 @@ SAMPLES = FileStep(
 
 
 def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-    """Merge the samples of all chunks: codes of shape (cells, axes) and counts of shape (cells,)."""
+    """Return the merged samples of all chunks: codes of shape (cells, axes), counts of shape (cells,)."""
     packing = packing_of(coding.finest, coding.axes)
     tables = [read_table(store, sample) for sample in samples]
     words = tuple(np.concatenate([table[f"cell_{word}"].to_numpy() for table in tables]) for word in range(len(packing.words)))
@@ -107,7 +107,7 @@ def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) ->
 def choose_fragment_cuts(
     job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store
 ) -> FragmentCuts:
-    """Choose the cuts between fragments from a sample.
+    """Return the cut tree between fragments, chosen from a sample, and the number of sampled records.
 
     Args:
         job: Gives the kind of cuts and the number of fragments.
@@ -136,7 +136,7 @@ class FragmentCuts(NamedTuple):
 def choose_fragment_cuts_on_worker(
     table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int
 ) -> list[list[int]]:
-    """Choose the cuts between fragments on a worker; return them as lists of integers for JSON.
+    """Return ``choose_fragment_cuts`` as four lists of integers, which a worker can send as JSON.
 
     The last list holds the number of sampled records.
     """
@@ -206,7 +206,7 @@ PARTED = FilesStep("part", make=_part, reads=lambda given, chunk: [chunk.key, gi
 
 
 def known_leaf_counts(given: PartReading) -> list[Artifact] | None:
-    """Return the stored leaf counts of all chunks for this cut tree; None if any is missing.
+    """Return each chunk's stored artefact of leaf counts for this cut tree; None if any is missing.
 
     They are there if an earlier attempt or an interrupted run counted them.
     """
@@ -242,7 +242,7 @@ def _led(given: PartReading, chunk: Chunk) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def batches_of_runs(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:
-    """Group neighbouring chunks' runs so that a group has at most ``most`` of a fragment's records.
+    """Return neighbouring chunks' runs in batches of at most ``most`` records of a fragment.
 
     Args:
         runs: The records of every chunk, divided by leaf.

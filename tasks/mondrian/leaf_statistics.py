@@ -30,7 +30,7 @@ PEOPLE, MERGED = StepCode("people of leaves", __name__), StepCode("merged leaves
 
 
 class Merged(FrozenModel):
-    """Groups of leaves that make fragments.
+    """Groups of leaves that make fragments, and the source's persons and most records of one.
 
     Attributes:
         groups: The leaves of each.
@@ -42,7 +42,7 @@ class Merged(FrozenModel):
 
 
 def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer]], digests: Digests | None) -> pa.Table:
-    """Return table ``column`` (-1 for all), ``leaf``, ``code``, ``count`` of a chunk's records and values.
+    """Return a chunk's counts per leaf as ``column`` (-1: records), ``leaf``, ``code``, ``count``.
 
     Where persons are named, values count only for records with a person, since no class can rely on others.
     """
@@ -61,7 +61,7 @@ def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer
 
 @dataclass(frozen=True, eq=False)
 class LeafStatistics:
-    """Number of records and sensitive values of each leaf.
+    """Numbers of records, and of each sensitive value, in each leaf of a cut tree.
 
     Attributes:
         records: Shape (leaves,).
@@ -73,7 +73,7 @@ class LeafStatistics:
 
     @classmethod
     def of(cls, coding: Coding, leaf_count: int, tables: Sequence[pa.Table]) -> LeafStatistics:
-        """Add up the leaf counts of all chunks to the statistics of a cut tree's leaves."""
+        """Return the statistics of a cut tree's leaves, summed over the leaf tables of all chunks."""
         table = pa.concat_tables(tables)
         column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
         made = []
@@ -129,7 +129,7 @@ class LeafStatistics:
 
 
 def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
-    """Merge thin leaves to fragments that keep the requirements; raise ``FragmentsError`` if they cannot.
+    """Return groups of leaves that make fragments, thin leaves merged; raise ``FragmentsError`` if unsafe.
 
     Args:
         job: Gives the privacy requirements.
@@ -152,7 +152,7 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
 
 
 def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaf_count: int, store: Store) -> PersonsOfCells:
-    """Merge all chunks' person–leaf pairs to the persons of each leaf; raise if they are fewer than k."""
+    """Return the persons of each leaf, merged over chunks; raise ``PrivacyError`` if fewer than k."""
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:

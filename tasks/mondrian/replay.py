@@ -57,7 +57,7 @@ class CountedChunks(NamedTuple):
 
 
 def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[Sequence[Artifact], LocalOutcome, WrittenPersons]:
-    """Anonymise a source by a replayed release's cuts; return files, losses and persons of classes.
+    """Anonymise a source by a replayed release's cuts; return files, outcome and persons of classes.
 
     Returns:
         The files of the release, its losses, and the persons of its classes.

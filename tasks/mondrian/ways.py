@@ -32,7 +32,7 @@ ATTEMPTS = 4
 
 
 def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Anonymise a source by cutting all cells at once; return files, losses and persons of classes.
+    """Anonymise a source by cutting all its cells at once; return files, outcome and persons of classes.
 
     Returns:
         The files of the release, its losses, and the persons of its classes.
@@ -53,7 +53,7 @@ def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[
 
 
 def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Anonymise a source by fragments (Fig. 3); set ``run.members``; return files, losses and persons.
+    """Anonymise a source by fragments; set ``run.members``; return files, outcome and persons of classes.
 
     Returns:
         The files of the release, fragment after fragment, the sum of the fragments' losses, and the persons of the classes.
@@ -117,7 +117,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
 
 
 def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float) -> list[Artifact]:
-    """Draw a sample of every chunk's records, in one artefact each."""
+    """Return each chunk's artefact of sampled cells with a share of the records, drawn if missing."""
     return run_for_items(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
 
 

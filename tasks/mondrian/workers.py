@@ -78,7 +78,7 @@ class FragmentArtifacts(FrozenModel):
 
 
 def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
-    """Read the losses of a fragment from the store."""
+    """Return the stored losses of a fragment."""
     return FragmentLosses.model_validate_json(store.path(artifact).read_bytes())
 
 

@@ -74,7 +74,7 @@ ALWAYS, MOST_ALWAYS = 13, 16
 
 
 class DraftedJob(NamedTuple):
-    """A drafted job: proposals, questions and the loss on a sample.
+    """What a written draft proposes: roles, questions, loss on a sample, exposure and obstacle.
 
     Attributes:
         proposals: What is proposed for each column, in the order of the source.
@@ -100,12 +100,12 @@ class DraftedJob(NamedTuple):
 
 
 def drafted_k(person_count: int) -> int:
-    """Return the proposed k for a number of people, or of records where no persons are named."""
+    """Return the k proposed for a number of persons or records: 12, or 5 below 400."""
     return K if person_count >= FEW_RECORDS else FEW_K
 
 
 def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> DraftedJob:
-    """Draft a first job file from a source; ``accept`` takes the safest answer to each open question.
+    """Write a first job file for a source and return the draft; ``accept`` marks questions as answered.
 
     Args:
         given: What the user names.
@@ -174,7 +174,7 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 def with_guessed_quasi_identifiers(proposals: Sequence[Proposal], least_distinct: int) -> list[Proposal]:
-    """Propose quasi-identifiers among published columns where none is proposed yet.
+    """Return proposals with guessed quasi-identifiers if none is proposed yet, else unchanged.
 
     A job needs a quasi-identifier, and other people may know any of these columns.
 
@@ -258,7 +258,7 @@ SPARE = 0.25
 
 
 def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], int]) -> dict[str, int]:
-    """Return the sensitive columns to guard, with the number of distinct values asked of each class.
+    """Return by name up to three sensitive columns to guard, with distinct values asked per class.
 
     Args:
         proposals: For all columns.
@@ -273,7 +273,7 @@ def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], 
 
 
 def published_holders(front: OpenSource, proposal: Proposal, person: str | None, k: int) -> tuple[Integers, Integers, int]:
-    """Return distinct pairs of person and value of a column, rare values as one, and the number of people.
+    """Return a column's distinct (person, value) pairs as two arrays, and the number of people.
 
     Args:
         front: The source, with the table ``sample``, which has one record of each person.
@@ -322,7 +322,7 @@ def _shared(front: OpenSource, values: pa.Array, owners: Integers, k: int) -> pa
 
 
 def count_values_kept(owners: Integers, values: Integers, person_count: int) -> int:
-    """Return how many distinct values of a column every class can hold; 1 if not even two.
+    """Return how many distinct values (1 to 3) every class can be asked to hold of a column.
 
     Args:
         owners: Shape (n,), whose each value is.

@@ -29,7 +29,7 @@ COARSENED = "yes, so that no combination of them is that of fewer than k people"
 
 
 class Question(NamedTuple):
-    """A question to the user about some columns.
+    """A question of a draft about some columns, with the safest answer and its meaning.
 
     Attributes:
         columns: What it is about.
@@ -45,12 +45,12 @@ class Question(NamedTuple):
 
     @property
     def safest_words(self) -> str:
-        """The answer as people write it."""
+        """The safest answer as people write it, such as ``quasi-identifier``."""
         return self.safest.replace("_", "-")
 
 
 def questions_of(proposals: Sequence[proposed.Proposal]) -> tuple[Question, ...]:
-    """Return the questions of a draft about roles: one per kind of question and role, seven at most."""
+    """Return the questions of a draft about roles, one per kind of question and role."""
     found: dict[tuple[proposed.Question, str], list[str]] = {}
     for one in proposals:
         if one.question is not None:
@@ -63,7 +63,7 @@ def questions_of(proposals: Sequence[proposed.Proposal]) -> tuple[Question, ...]
 
 
 def person_question(choice: PersonChoice) -> tuple[Question, ...]:
-    """Return the question whose each record is, where several columns may say so or one is unsure."""
+    """Return one question on which column names the person, or none if there is no doubt."""
     if choice.person is None or not (choice.rivals or choice.unsure):
         return ()
     name = choice.person.profile.name
@@ -91,7 +91,7 @@ INSENSITIVE = "  # Of processing, and weights: published in the same way, and ne
 
 
 class DraftContents(NamedTuple):
-    """The contents of a drafted job file.
+    """What a drafted job file says: name, source, proposals for all columns, person, k and l.
 
     Attributes:
         name: Of the job.
@@ -118,18 +118,18 @@ class DraftContents(NamedTuple):
 
     @property
     def promises(self) -> str:
-        """What the pilot runs keep, in words."""
+        """The promises that pilot runs keep, in words: by k, or by k and l."""
         return "by k and l" if self.values_kept else "by k alone"
 
     @property
     def obstacle(self) -> str:
-        """Why the job does not run yet, in a sentence; empty if it does."""
+        """A sentence on why the job does not run yet; empty if it does."""
         coarsened = any(one.role == "quasi_identifier" for one in self.proposals)
         return obstacle_sentence(self.sampled, self.k, "person" if self.person else "record", coarsened=coarsened)
 
 
 def obstacle_sentence(person_count: int, k: int, unit: str, *, coarsened: bool) -> str:
-    """Return why a draft does not run yet; empty if it does.
+    """Return a sentence on why a draft does not run (no quasi-identifier, or below k); empty if it does.
 
     Args:
         person_count: How many there are, of the unit that k counts.
@@ -147,7 +147,7 @@ def obstacle_sentence(person_count: int, k: int, unit: str, *, coarsened: bool) 
 
 
 def next_commands_sentence(job: str) -> str:
-    """Return what to type after a draft, with the job file quoted for a shell."""
+    """Return a sentence with the ``plan`` and ``run`` commands after a draft, the file quoted for a shell."""
     return f"Then: skald plan {shlex.quote(job)}, skald run {shlex.quote(job)}"
 
 
@@ -258,7 +258,7 @@ def _spelling_words(steps: Sequence[str]) -> str:
 
 
 def normalise_words(steps: Sequence[str]) -> str:
-    """Return what the entry of a column says further where its texts are normalised, in YAML."""
+    """Return the YAML of an entry's ``normalise`` setting, with a leading comma; empty without steps."""
     return f", normalise: [{', '.join(steps)}]" if steps else ""
 
 
@@ -288,7 +288,7 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: DraftCont
 
 
 def counted_among(exposed: Exposures, unit: str, records: int) -> str:
-    """Return among whom shares of unique people were counted: all that were read, or a sample.
+    """Return a phrase on whom shares of unique people were counted among: all, the first, or a sample.
 
     Args:
         exposed: The shares.
@@ -310,7 +310,7 @@ def _shares(exposed: Exposures, decided: DraftContents) -> list[str]:
 
 
 def exposure_sentence(away: ExposedPeople, unit: str) -> str:
-    """Return a phrase on the share of people who are unique by a column, alone and with the others."""
+    """Return a phrase on the share of people unique by a column, alone, with and without others."""
     figures = f"alone by it {away.alone:.1%} of the {unit}"
     if away.without or away.together > away.alone:
         figures += f", with the others {away.together:.1%}, without it {away.without:.1%}"

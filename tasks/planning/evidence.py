@@ -24,7 +24,7 @@ SHORTEST = 4
 
 
 def with_value_patterns(connection: duckdb.DuckDBPyConnection, columns: Sequence[ColumnProfile]) -> tuple[ColumnProfile, ...]:
-    """Add to column profiles the most frequent value's share, and what a sample's values look like.
+    """Return column profiles with the top value's share and the patterns of a sample's values added.
 
     Args:
         connection: Has the view ``source``.
@@ -58,7 +58,7 @@ def _looked_at(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> 
 
 
 def columns_that_repeat(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> dict[str, str]:
-    """Return columns whose values correspond one to one with a quasi-identifier's, with its name.
+    """Return columns that correspond one to one with a quasi-identifier, each with that one's name.
 
     Published next to it, such a column would undo its coarsening.
 
@@ -93,7 +93,7 @@ UNTIDY = 0.01
 
 
 class ExposedPeople(NamedTuple):
-    """Shares of the people, or records, that are unique by a column and by others.
+    """Shares of people unique by a column alone, by it with others, and by the others without it.
 
     Attributes:
         alone: By this column.
@@ -107,7 +107,7 @@ class ExposedPeople(NamedTuple):
 
 
 def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> bool:
-    """Return whether one value has more than a tenth of the records with a value in the column.
+    """Return whether one value has more than a tenth of the column's values that are not null.
 
     No person has so many records, while a figure is often 0. Texts that say that nothing is known are no value.
 
@@ -122,7 +122,7 @@ def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -
 
 
 def determines_column(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) -> bool:
-    """Return whether one column's values determine another's, except for at most 1% of the values.
+    """Return whether one column's values determine another's, for at least 99 % of the values.
 
     Args:
         connection: Has the view ``source``.
@@ -137,7 +137,7 @@ def determines_column(connection: duckdb.DuckDBPyConnection, finer: str, coarser
 
 
 def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> int:
-    """Draw the SQL table ``sample`` from the source, one record per person; return its size.
+    """Create the SQL table ``sample`` of at most 20,000 records, one per person; return their number.
 
     The seed is fixed.
 
@@ -155,7 +155,7 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
 
 
 class Exposures(NamedTuple):
-    """What published columns give away, and of how many people that was counted.
+    """Shares of people unique by each published column, and among how many that was counted.
 
     Attributes:
         columns: By column, the shares of people who are unique by it.
@@ -175,7 +175,7 @@ MOST_GROUPED = 20_000_000
 def columns_exposures(
     connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], person: str | None, records: int, most: int = MOST_GROUPED
 ) -> Exposures:
-    """Return by column the shares of people that it makes unique, alone and with the others.
+    """Return by column the shares of people unique by the column, alone and with the others.
 
     All records are counted where that is cheap, as a plan does, else those of the sample.
 

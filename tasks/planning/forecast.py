@@ -47,7 +47,7 @@ SAMPLES, MOST_CELLS, EFFORT = 3, 10_000, 500
 
 
 class Expected(FrozenModel):
-    """The expected loss of one method.
+    """Expected GCP of one method, and the largest deviation of a sample from it.
 
     Attributes:
         way: How it chooses.
@@ -61,7 +61,7 @@ class Expected(FrozenModel):
 
 
 class Forecast(FrozenModel):
-    """The expected losses of several methods, by k alone.
+    """Expected GCP of several methods by k alone, and the number of records it was measured on.
 
     Attributes:
         records: How many the samples have on average; those of the source if all were taken.
@@ -75,7 +75,7 @@ class Forecast(FrozenModel):
 
 
 def forecast_ways(job: Job) -> tuple[Way, ...]:
-    """Return the methods to measure: the best node, the best cuts, and the job's own if different."""
+    """Return the methods whose loss is forecast: best node, best cuts, and the job's own if different."""
     method = job.method
     own: tuple[Way, ...] = ()
     if getattr(method, "objective", None) == "dm_star":
@@ -86,7 +86,7 @@ def forecast_ways(job: Job) -> tuple[Way, ...]:
 
 
 def forecast_of(job: Job, coding: Coding, chunk_histograms: Sequence[Artifact], store: Store) -> Forecast | None:
-    """Measure the expected loss of one node and of Mondrian, on all combinations or on samples.
+    """Return the expected GCP of each way by k, from all records or samples; None where persons count.
 
     The more records, the less every method loses: of all records less than of a sample.
 
@@ -134,7 +134,7 @@ def _added(coding: Coding, pieces: list[tuple[PackedWords, NDArray[np.int64]]]) 
 
 
 def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
-    """Return the GCP of a method's release of some records.
+    """Return the GCP of the records in a sample of cells if released by a method.
 
     Args:
         job: The job.

@@ -49,14 +49,14 @@ DELIMITER = ";"
 
 
 class DraftedHierarchy(NamedTuple):
-    """A drafted hierarchy and the number of records it was drafted from."""
+    """A drafted hierarchy and the number of source records it was drafted from."""
 
     draft: Draft
     records: int
 
 
 class CompletedHierarchy(NamedTuple):
-    """A completed hierarchy file and its new rows.
+    """A completed hierarchy file: path, new rows, and numbers of values and of unlisted records.
 
     ``values`` counts all values of the column, ``records`` the records whose value was missing in the file.
     """
@@ -68,7 +68,7 @@ class CompletedHierarchy(NamedTuple):
 
 
 def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy:
-    """Write a first hierarchy file for a column, readable by its owner alone.
+    """Write a drafted hierarchy as a CSV file for a source's column; return it; raise if the file exists.
 
     Args:
         given: The source.
@@ -87,13 +87,13 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
 
 
 def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELIMITER) -> None:
-    """Write the rows of a hierarchy to a CSV file, readable by its owner alone."""
+    """Write the rows of a hierarchy to a private CSV file, replacing an existing one."""
     text = _lines(rows, delimiter, "\n")
     write_atomically(out, lambda part: part.write_text(text, "utf-8", newline=""))
 
 
 def complete_file(job: Job, column: str) -> CompletedHierarchy:
-    """Add the source's values that a job's hierarchy file lacks to the file.
+    """Append the source's unlisted values to a job's hierarchy file; return the file and its new rows.
 
     The file becomes readable by its owner alone.
 
@@ -124,14 +124,14 @@ def complete_file(job: Job, column: str) -> CompletedHierarchy:
 
 
 def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
-    """Return a quasi-identifier's domain in the source, and its hierarchy."""
+    """Return a QID's domain, counted from the source, and its hierarchy; raise if it is no QID."""
     qid = _qid(job, column)
     domain = domain_of(job, column)
     return domain, build_hierarchy(qid, domain, job.folder)
 
 
 def domain_of(job: Job, column: str) -> Domain:
-    """Count the domains of a job's source, as its run would; return that of one column.
+    """Return a column's domain, counting a job's source as its run would, which reuses the counts.
 
     The counts are kept for the run.
     """
@@ -170,7 +170,7 @@ DELIMITERS = (";", ",", "\t", "|")
 
 
 def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], out: Path) -> tuple[list[Proposal], list[Path]]:
-    """Give quasi-identifiers hierarchies from files; return the proposals and the files written.
+    """Give quasi-identifiers existing or drafted CSV hierarchies; return proposals and files written.
 
     Args:
         front: The source.

@@ -28,7 +28,7 @@ ENOUGH = 100_000
 
 
 class LocalPlan(FrozenModel):
-    """The plan of a run of Mondrian or of a record method.
+    """Expected rows, fragments and memory of a run of Mondrian or a record method, from samples.
 
     Attributes:
         rows: What is cut or compared: ``cells``, distinct combinations with their counts, or single ``records``.
@@ -58,7 +58,7 @@ class LocalPlan(FrozenModel):
 
 
 def forecast_local_run(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
-    """Forecast rows, memory and fragments of a local method's run from samples, which are drawn."""
+    """Draw samples and return the expected rows, memory and fragments of a local method's run."""
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)

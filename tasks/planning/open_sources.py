@@ -41,7 +41,7 @@ SERVER = "the database"
 
 
 class SourceOptions(NamedTuple):
-    """The source options that the user gives.
+    """What the user names as a source: files or addresses, a table or query, and column types.
 
     Attributes:
         names: Files, folders, patterns or addresses; nothing for PostgreSQL by its own variables.
@@ -56,7 +56,7 @@ class SourceOptions(NamedTuple):
 
 
 class OpenSource(NamedTuple):
-    """An open source: a DuckDB connection with views of its records.
+    """A DuckDB connection with views ``everything`` and ``source`` of a source, and its job keys.
 
     Attributes:
         connection: Has it as two views: ``everything``, and of that the first records as ``source``.
@@ -79,13 +79,13 @@ class OpenSource(NamedTuple):
 
 
 def job_name(out: Path) -> str:
-    """Return the name of a job drafted into a file."""
+    """Return the name of a drafted job: its file's name without suffix and unusual characters."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", out.stem).strip("-") or "job"
 
 
 @contextmanager
 def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
-    """Open a source for drafting; yield its connection and its job keys.
+    """Open a source for drafting, converted to Parquet if need be; yield its connection and its job keys.
 
     What is no Parquet or CSV file of this machine becomes Parquet as its run would make it, in the work folder of the job that is
     drafted, so that the run finds it there. Copies of objects, which a run reads where they are, are gone in the end, whatever happens.
@@ -126,7 +126,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
 
 
 def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
-    """Profile each column of a source for a draft; return the profiles and the number of records.
+    """Return each column's profile and the number of records; raise for files that a run would refuse.
 
     Files that a run would refuse are refused in its words.
     """
@@ -182,7 +182,7 @@ def _of_folders(path: Path) -> bool:
 
 
 def source_patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[str]:
-    """Return the source's paths relative to the job file, a folder as the pattern of its files."""
+    """Return paths relative to the job's folder, with glob patterns for folders, as a job names a source."""
     named = []
     for name in names:
         path = Path(name)
@@ -218,7 +218,7 @@ def _said(given: SourceOptions, folder: Path) -> dict[str, Any]:
 
 
 def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
-    """Read a source as a job's run would, into the work folder where the run finds it.
+    """Read a source into a job's work folder, as its run would, and return it as a DuckDB sample.
 
     Args:
         connection: Will read it.

@@ -49,7 +49,7 @@ class ShownNode(FrozenModel):
 
 
 class ParetoFront(FrozenModel):
-    """The figures of the page, without values of the data."""
+    """The figures of the Pareto page: job, k, quasi-identifiers and nodes, without values of the data."""
 
     name: str
     records: int
@@ -65,7 +65,7 @@ class ParetoFront(FrozenModel):
 
 
 def measure_pareto_front(job: Job) -> ParetoFront:
-    """Search the Pareto front of a job's lattice, without a release."""
+    """Search the Pareto front of a job's lattice without a release; return its figures."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
@@ -96,7 +96,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
 
 
 def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
-    """Convert Pareto nodes to the page's figures, and mark the job's current optimum.
+    """Return Pareto nodes as the page's figures, with the job's current optimum marked.
 
     It is the best of the optimal nodes within the job's suppression limit, and marked only where the job's objective is GCP.
     """
@@ -116,7 +116,7 @@ def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> Pa
 
 
 def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
-    """Return a short mark of a level for a table: its width, unit, number of characters or number."""
+    """Return a short mark of a level for a table, such as a width, ``values`` or ``*``."""
     if hierarchy.is_suppressed_level(level):
         return "*"
     steps = entry_of(spec).marks(spec)
@@ -139,7 +139,7 @@ def render_pareto_page(front: ParetoFront) -> str:
 
 
 def lattice_of(job: Job) -> LatticeMap:
-    """Return the lattice map of a job, from its run's artefacts or a new search; publish nothing."""
+    """Return the lattice map of a job, from stored artefacts or a new search; raise if there is none."""
     if not isinstance(job.method, SkaldMethod):
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)

@@ -40,7 +40,7 @@ CASTS: dict[str, str] = {
 
 
 def column_values(front: OpenSource, column: str) -> Domain:
-    """Count the distinct values of a column over all records of a source.
+    """Return a column's domain, counted over all records of a source; raise if column or records lack.
 
     Args:
         front: The source.
@@ -57,12 +57,12 @@ def column_values(front: OpenSource, column: str) -> Domain:
 
 
 def typed_column_sql(column: str, kind: str | None) -> str:
-    """Return the SQL expression of a column, cast to a kind if its texts are read so."""
+    """Return SQL of a column, cast to the type of ``kind`` if it is given."""
     return f"CAST({quote(column)} AS {CASTS[kind]})" if kind in CASTS else quote(column)
 
 
 def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column: str, kind: str | None) -> Domain:
-    """Count the distinct values of a column of a view or table; return its domain.
+    """Return a column's domain: distinct values in ascending order with counts, and nulls, of a relation.
 
     Args:
         connection: Has it.
@@ -79,7 +79,7 @@ def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column:
 
 
 def normalised_domain(domain: Domain, steps: Sequence[str]) -> Domain:
-    """Return the domain of a column whose texts are normalised by some of the steps of ``normalised``."""
+    """Return a column's domain with texts normalised by some steps and their counts merged."""
     read = normalised(domain.values, steps)
     if not steps or read is domain.values:
         return domain
@@ -101,7 +101,7 @@ MOST_CLUSTERED, MOST_LEVELS = 200_000, 12
 
 
 class PilotRun(NamedTuple):
-    """The result of a pilot run: quasi-identifiers, method and losses.
+    """Accepted quasi-identifiers of a pilot run, its best method, and the GCP of each method.
 
     Attributes:
         accepted_proposals: Columns that are less well known and quasi-identifiers in it.
@@ -124,7 +124,7 @@ def best_draft(
     guarded: Callable[[str], pa.Array],
     folder: Path,
 ) -> PilotRun:
-    """Try jobs with ever fewer candidate quasi-identifiers; return the pilot run of most at low loss.
+    """Try jobs with ever fewer candidate quasi-identifiers; return the first pilot run of low loss.
 
     Args:
         connection: Has the table ``sample`` and the view ``source``.

@@ -44,7 +44,7 @@ from tasks.writing.pseudonyms import lacks_vault, prefect_stores_secrets, with_k
 
 
 class Uniqueness(NamedTuple):
-    """Exposed records of the source with their risk, what was not counted, and a forecast of the loss."""
+    """Exposed records and risk of the source, a sentence on what was not counted, and a loss forecast."""
 
     contributors: Contributors | None
     risk: Figures
@@ -53,7 +53,7 @@ class Uniqueness(NamedTuple):
 
 
 def uniqueness_of(run: Run, source: ChunkedSource, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
-    """Count how unique the source's records are, or return the reason why not.
+    """Count exposed records and risk of the source and return them, or a sentence on why they were not.
 
     A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
     """
@@ -79,7 +79,7 @@ def _too_many(cells: int) -> str:
 
 
 class PlannedQid(FrozenModel):
-    """The plan of one quasi-identifier.
+    """Values, groups at each level, and exposure without it, of one quasi-identifier in a plan.
 
     Attributes:
         name: The column.
@@ -98,7 +98,7 @@ class PlannedQid(FrozenModel):
 
 
 class Plan(FrozenModel):
-    """The plan of a run.
+    """What a run would do and face: source, promises, search or fragments, memory, risk and warnings.
 
     Attributes:
         release: The id that the release would have; null where a run makes the vault that the id follows from.
@@ -167,7 +167,7 @@ class Plan(FrozenModel):
 
 
 def find_existing_release(job: Job) -> Manifest | None:
-    """Return the manifest of the job's release if it is published already, without counting anything.
+    """Return the manifest of the job's release if published already, without counting; else None.
 
     None if it is not, or if that cannot be known before a run. The source's digests are kept for the run, so that nothing is read twice.
     Without any release of the job in the target, they are not even taken; nor where a key is in Prefect, which is not started yet.
@@ -189,7 +189,7 @@ def find_existing_release(job: Job) -> Manifest | None:
 
 
 def make_plan(job: Job, *, quick: bool = False) -> Plan:
-    """Count the source's domains and cells as far as needed, and return the plan of a run.
+    """Return the plan of a run, counting domains and cells as needed; the run reuses these counts.
 
     The run counts none of it again.
 

@@ -39,7 +39,7 @@ READINGS: Mapping[Kind, str] = {
 
 
 def source_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the named source files, or the source files in the named folders."""
+    """Return the source files among paths and in folders, sorted; raise if missing or of mixed formats."""
     folders = [path for path in paths if path.is_dir()]
     files = sorted(
         {path for path in paths if path.is_file()}
@@ -75,7 +75,7 @@ def is_hierarchy(name: str) -> bool:
 
 
 def planning_connection() -> duckdb.DuckDBPyConnection:
-    """Open an in-memory DuckDB database for sources that have no job yet."""
+    """Open an in-memory DuckDB database with a memory limit of 1 GB and no spilling to disk."""
     # Nothing is spilt, because there is no private folder yet; and no extension is fetched on account of a file's content.
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "1GB", "temp_directory": "", "autoinstall_known_extensions": False, "autoload_known_extensions": False,
@@ -86,7 +86,7 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
 def profile_columns(
     connection: duckdb.DuckDBPyConnection, *, all_are_texts: bool, unfit: Mapping[str, str] = {}
 ) -> tuple[tuple[ColumnProfile, ...], int]:
-    """Count the profile of each column of the view ``source``; return profiles and number of records.
+    """Return the profile of each column of the view ``source``, and the number of records.
 
     Args:
         connection: Has the view.
@@ -122,7 +122,7 @@ def _kind(dtype: str) -> Kind:
 
 
 def strictest_kinds(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
-    """Return the strictest kind that all texts of each CSV column fit; text for empty columns."""
+    """Return by column of texts the strictest kind that all texts fit; text for empty columns."""
     # A null is of every kind, while a reading may say that it is none.
     tests = ", ".join(
         f"coalesce(bool_and({test.format(quote(name))}) FILTER ({quote(name)} IS NOT NULL), false)"

@@ -76,7 +76,7 @@ def parquet_sample(
 
 
 def unfit_columns(schema: pa.Schema) -> dict[str, str]:
-    """Return the columns of types that a run neither coarsens nor shares, with the reason."""
+    """Return by name the columns of types that a run neither coarsens nor shares, with a reason."""
     types = {one.name: plain_type(one.type) for one in schema}
     return {name: AS_IT_IS for name, one in types.items() if not is_coarsenable(one)} | {
         name: UNPUBLISHABLE for name, one in types.items() if is_unpublishable(one)
@@ -84,7 +84,7 @@ def unfit_columns(schema: pa.Schema) -> dict[str, str]:
 
 
 def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
-    """Return the sample of CSV files, with encoding, delimiter and spelling detected in the first file."""
+    """Return the sample of CSV files, with encoding and delimiter of the first and the detected spelling."""
     encoding = encoding_of(files[0])
     with ExitStack() as opened:
         read = opened.enter_context(files_in_utf8(files, encoding))
@@ -140,7 +140,7 @@ def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
 
 @contextmanager
 def files_in_utf8(files: Sequence[Path], encoding: str) -> Iterator[Sequence[Path]]:
-    """Yield text files in UTF-8: the given ones if possible, else private copies.
+    """Yield text files in UTF-8: the given ones if they are, else private copies, removed after.
 
     Copies are removed at the end.
     """
@@ -155,7 +155,7 @@ def files_in_utf8(files: Sequence[Path], encoding: str) -> Iterator[Sequence[Pat
 
 
 def encoding_of(file: Path) -> str:
-    """Return the encoding of a text file: UTF-8, UTF-16 by its first bytes, or else Windows-1252."""
+    """Return a text file's encoding by its content: UTF-16, UTF-8, or else Windows-1252."""
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
             if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
@@ -195,7 +195,7 @@ DATES = ("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "dd-mm-yyyy", "mm-dd-yyyy", "
 
 
 def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tuple[Spelling, str]:
-    """Return the spelling of a file's numbers and dates, and a relation in the standard spelling.
+    """Return the spelling of numbers and dates in text columns, and a relation in standard spelling.
 
     A column speaks for a spelling if all its values are spelled so, and at least one of them in no other way. What columns leave open,
     such as dates of which no day is beyond the twelfth or 1,234 alone, stays text.
@@ -223,7 +223,7 @@ def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tup
 
 
 def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, spelling: Spelling) -> tuple[frozenset[str], str]:
-    """Return the columns of moments with an offset, and a relation that has these in UTC, without one.
+    """Return the text columns of moments with an offset, and a relation that has these in UTC without.
 
     Args:
         connection: Reads the file.

@@ -46,7 +46,7 @@ IN_A_STORE = "The files lie in a store and are large, and were not read back to 
 
 
 def check_linked(job: Job, counted: Recount) -> None:
-    """Refuse pseudonyms whose combinations fewer than k people share, unless the job accepts it."""
+    """Raise ``LinkedError`` if fewer than k people share linked classes, unless the job accepts that."""
     for one in exposing_links(job, counted.linked):
         unit = "person" if job.columns.person else "pseudonym"
         keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
@@ -54,13 +54,13 @@ def check_linked(job: Job, counted: Recount) -> None:
 
 
 def check_untreated(run: Run, recount: Recount) -> None:
-    """Refuse untreated columns that together single out fewer than k people, if the policy forbids it."""
+    """Raise ``UntreatedError`` if the policy forbids that untreated columns single out fewer than k."""
     if together := recount.together.get("insensitive"):
         _refuse_untreated(run, together.below_k, recount.units, recount.unit)
 
 
 def check_untreated_tables(run: Run, recount: TablesRecount) -> None:
-    """Refuse untreated columns of several tables that single out fewer than k, as for one table."""
+    """Raise ``UntreatedError`` as ``check_untreated`` does, for a release of several tables."""
     if together := recount.persons_together:
         _refuse_untreated(run, together.below_k, together.all, together.unit)
 
@@ -72,7 +72,7 @@ def _refuse_untreated(run: Run, below_k: int, whole: int, unit: str) -> None:
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
-    """Attack written files; return results, None if turned off; raise ``AttackError`` if they are refused.
+    """Attack written files; return the figures, None if turned off; raise ``AttackError`` if refused.
 
     Args:
         run: The run.
@@ -93,7 +93,7 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
 
 
 def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
-    """Refuse a published release that the run's job or policy would not publish now.
+    """Raise if the run's job or policy would refuse to publish the published release now.
 
     What is published stays, and its manifest is believed: it was compared and attacked when it was made. Only settings that do not change
     the release are looked at, since others would have made another one.
@@ -116,14 +116,14 @@ def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
 
 
 def refusal_words(settings: AttackSettings | None, policy: Policy | None) -> str:
-    """Return the words for the policy or job that refuses attackable releases; empty if neither does."""
+    """Return words for who refuses attackable releases, the policy or the job; empty if neither."""
     if policy and policy.attacks:
         return f"the policy '{policy.path}'"
     return "the job (attacks.refuse)" if settings and settings.refuse else ""
 
 
 def with_attacks(manifest: Manifest, played: PlayedAttacks | None, *, refused: bool) -> Manifest:
-    """Return a manifest with the results of attacks that a release may publish.
+    """Return a copy of a manifest with the attack figures that may be published, if attacks were run.
 
     Args:
         manifest: Says what earlier releases tell together with this one.
@@ -156,7 +156,7 @@ PHASE = "overlaps"
 
 
 def disclosed_by(run: Run, written: Written, payload: Sequence[str], members: WrittenMembers) -> list[Disclosed]:
-    """Return, for each linking column, the digests of what is published beside its pseudonyms.
+    """Return, per set of linking columns, artefacts of digests of what is published beside pseudonyms.
 
     Args:
         run: The run.
@@ -187,7 +187,7 @@ def _has_owners(job: Job, columns: Sequence[str], kept: WrittenMembers) -> bool:
 def store_disclosures(
     job: Job, written: Written, payload: Sequence[str], members: WrittenMembers, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
-    """Keep the digests of each linking column, then the owners of pseudonyms of non-persons."""
+    """Write digests of each set of linking columns, then owners of non-persons; return the artefacts."""
     made, links = [], job.columns.links
     with (
         written_at_hand(job, written, store) as (spill, files),

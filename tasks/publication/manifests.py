@@ -47,7 +47,7 @@ OF_SOURCE = ("t",)
 
 
 class LabelFigures(NamedTuple):
-    """Figures of a run of which a release reports the part that follows from its labels.
+    """Search figures, losses and reasons of a run, of which a release reports what labels disclose.
 
     Attributes:
         optimal: How far the search came, with numbers.
@@ -76,7 +76,7 @@ def make_manifest(
     tops: Sequence[int] = (),
     drawn: LatticeMap | None = None,
 ) -> Manifest:
-    """Return the manifest of staged files; counts and risks come from the recount.
+    """Return the manifest of a lattice method's staged files; counts and risks come from the recount.
 
     ``source_sizes`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
     """
@@ -129,7 +129,7 @@ def _reported_remainder(outcome: Outcome) -> Remainder | None:
 def make_local_manifest(
     run: Run, source: ChunkedSource, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount
 ) -> Manifest:
-    """Return the manifest of the staged files of a local recoding; counts come from the recount.
+    """Return the manifest of a local recoding's staged files; counts and risks come from the recount.
 
     So do losses that follow from class sizes, if nothing is suppressed.
     """
@@ -254,7 +254,7 @@ def _numerical(job: Job, source: ChunkedSource) -> dict[str, bool]:
 
 
 def risk_after(recount: Recount, suppressed_records: int, masked_records: int) -> Figures:
-    """Return the risk of written files, by persons where these were counted."""
+    """Return the re-identification risk of written files, in persons where these were counted."""
     starred, of_them = recount.fully_suppressed_units(masked_records)
     return release_risk(recount.unit_sizes, starred, suppressed_records, of_them)
 

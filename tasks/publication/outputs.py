@@ -50,12 +50,12 @@ Numbered = tuple[int, Artifact]
 
 
 def number_output_files(files: Sequence[Artifact]) -> list[Numbered]:
-    """Return the files that have records, numbered from 1 in the order of the release."""
+    """Return the files that have records as (number, artefact) pairs, numbered from 1 in release order."""
     return list(enumerate((file for file in files if file.rows), start=1))
 
 
 def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[PublishedFile]:
-    """Put Parquet files into the staging folder's ``data/``, by links if possible; return their entries."""
+    """Link or copy Parquet files into the staging folder's ``data/``; return their manifest entries."""
     staged = []
     for number, artifact in files:
         name = f"data/part-{number:05d}.parquet"
@@ -83,7 +83,7 @@ BLOCK = 1 << 20
 
 
 def check_output(job: Job, source: ChunkedSource) -> None:
-    """Refuse columns whose types the output format cannot hold."""
+    """Raise ``SourceError`` if the job's output format cannot hold the type of a published column."""
     types = {qid.name: source.columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
     for name, given in (types | dict(zip(source.payload, source.published, strict=True))).items():
         dtype = working_type(given)
@@ -100,7 +100,7 @@ def check_output(job: Job, source: ChunkedSource) -> None:
 
 
 def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Path, spill: Path) -> list[PublishedFile]:
-    """Write data files into the staging folder's ``data/`` in the job's format; return their entries.
+    """Write data files into the staging folder in the job's format; return their manifest entries.
 
     Args:
         job: Says the format.
@@ -124,7 +124,7 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
 
 
 def check_folders(files: Sequence[PublishedFile]) -> None:
-    """Refuse data files in too many folders."""
+    """Raise ``OutputError`` if partitioned data files are in more than 1,000 folders."""
     if len({file.path.rsplit("/", 1)[0] for file in files}) > MOST_FOLDERS:
         raise OutputError.too_many_folders(MOST_FOLDERS)
 
@@ -251,7 +251,7 @@ def _combined(keys: pa.Table) -> pa.DictionaryArray:
 
 
 def bucket_without_release(job: Job, release: str) -> Bucket:
-    """Return the bucket that a job publishes in; refuse one that already holds the release.
+    """Return the bucket that a job publishes in; raise ``ObjectStoreError`` if it has the release.
 
     A task that comes late, of a run that was taken over, must not put its files in the place of published ones.
     """
@@ -265,7 +265,7 @@ DELIVERED, EXAMPLES = StepCode("delivered", __name__), StepCode("examples", __na
 
 
 class Delivery(FrozenModel):
-    """Data files that a task put into a bucket.
+    """Manifest entries of data files that a task uploaded, and their column types for CSV.
 
     Attributes:
         files: The files.
@@ -277,7 +277,7 @@ class Delivery(FrozenModel):
 
 
 def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[list[PublishedFile], Csv]:
-    """Put the data files of a release into a bucket by tasks; return them and their CSV layout."""
+    """Upload a release's data files to a bucket in tasks; return their entries and CSV layout."""
     job, there = run.job, number_output_files(files)
     parts = split_for_workers(there) if job.output.format != "duckdb" else [there]
     # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
@@ -304,7 +304,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
 
 
 def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
-    """Find example records for the report in data files of a bucket, in a task."""
+    """Return example records for the report from data files in a bucket, read in a task."""
     call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, terms, run.store))
     return run_step(run, "publish", _examples, call)
 
@@ -316,7 +316,7 @@ def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, ter
 
 @contextmanager
 def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a spill folder and copies of files in a bucket; raise ``ObjectStoreError`` if a copy differs."""
+    """Yield a spill folder and local copies of files in a bucket; raise if a copy's digest differs."""
     place, wrong = Bucket(str(job.target)).below(release), 0
     with scratch(store) as folder:
         for file in staged:
@@ -331,7 +331,7 @@ def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store
 
 @contextmanager
 def scratch(store: Store) -> Iterator[Path]:
-    """Yield a temporary folder with a folder ``spill`` in a store's work, removed when the block ends."""
+    """Yield a private temporary folder in a store's work, with folder ``spill``; remove it at the end."""
     folder = private_folder(store.folder.parent / "spill" / f"delivery-{secrets.token_hex(8)}")
     try:
         private_folder(folder / "spill")

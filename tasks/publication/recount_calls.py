@@ -47,7 +47,7 @@ RELEASE, SOURCE = "published", "given"
 
 
 class Written(NamedTuple):
-    """Data files of a release, or a part of them.
+    """A release's written data files, where they are, and how they are read.
 
     Attributes:
         release: Whose files they are.
@@ -81,7 +81,7 @@ class WrittenMembers(NamedTuple):
 
 
 def recount_in_one(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> Recount:
-    """Recount a release's files on this worker, in one call; raise if they break the job's promise."""
+    """Recount a release's files on this worker; return the recount, raise on any fault."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
@@ -90,12 +90,12 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, members: W
 
 
 def recount_to_text(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> str:
-    """Recount a release on this worker, and return the recount as text for the calling process."""
+    """Recount a release on this worker, raise if it breaks the promise; return the recount as JSON text."""
     return counts_to_text(recount_in_one(job, written, source, members, store))
 
 
 def divide_written_records(job: Job, written: Written, share_count: int, key: Key, store: Store) -> DividedRelease:
-    """Divide the records of data files into shares by class; return faults of columns instead, if any."""
+    """Divide the records of data files by class into stored shares; return faults of columns instead."""
     with (
         written_at_hand(job, written, store) as (spill, files),
         written_rows(job, files, spill, written.what, written.layout) as (connection, source, faults),
@@ -107,7 +107,7 @@ def divide_written_records(job: Job, written: Written, share_count: int, key: Ke
 
 
 def divide_written_members(job: Job, members: WrittenMembers, share_count: int, first: bool, key: Key, store: Store) -> DividedMembers:
-    """Divide some members of classes into shares by class; the first part has the classes' labels too."""
+    """Divide some class members by class into stored shares; the first part has class labels too."""
     files = members.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
@@ -124,7 +124,7 @@ def count_classes_of(
     source_values: Mapping[str, Artifact],
     store: Store,
 ) -> str:
-    """Count the classes of one share of the records; return the recount as text."""
+    """Count the classes of one share of the records on this worker; return the recount as JSON text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         source, original = _read(store, share), Original("", columns)
         found = count_in_classes(
@@ -134,14 +134,14 @@ def count_classes_of(
 
 
 def count_persons_of(job: Job, release_name: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
-    """Count the distinct persons of one share by their numbers of records; return pairs of both."""
+    """Return pairs of records per person and number of such persons, in one share of persons."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         found = connection.execute(persons_by_records_sql(_read(store, persons))).fetchall()
         return [list(map(int, pair)) for pair in found]
 
 
 def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact], members: WrittenMembers, store: Store) -> str:
-    """Count what needs all classes at once (links, population, combinations); return it as text."""
+    """Count what needs all classes at once (links, population, combinations); return it as JSON text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         source, people = _read(store, records), members.files(store)
         if people:
@@ -164,7 +164,7 @@ class ReplacedValues(NamedTuple):
 
 
 class RecountRequest(NamedTuple):
-    """An SQL statement on rows, with the tables that it reads.
+    """An SQL statement of the recount, with the statements and tables that it needs first.
 
     Attributes:
         statement: What is asked.
@@ -190,7 +190,7 @@ def run_requests(
     key: Key,
     store: Store,
 ) -> list[Artifact]:
-    """Run statements on data files, source files or both, read once; return an artefact per statement."""
+    """Run SQL requests on data files, source or both, read once; return an artefact of rows for each."""
     with _rows(job, written, source, values, store) as (connection, large):
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         made = []
@@ -241,7 +241,7 @@ def _rows(
 
 @contextmanager
 def written_at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield a spill folder and the data files on this machine, fetched if they are in a bucket."""
+    """Yield a spill folder and local paths of written data files, downloaded if in a bucket."""
     if written.staging is None:
         with fetched_files(job, written.release, written.files, store) as found:
             yield found

@@ -61,7 +61,7 @@ PHASE = "verify"
 
 @dataclass
 class RecountTasks:
-    """Calls of the tasks of a recount.
+    """Maker of a recount's calls to tasks of the run, with the memory of a task.
 
     Attributes:
         run: The run.
@@ -75,7 +75,7 @@ class RecountTasks:
     def map_calls(
         self, function: Callable[..., Result], label: str, arguments: Sequence[tuple[Any, ...]], *, pass_key: bool = True
     ) -> list[Result]:
-        """Call ``function(job, *arguments, key, store)`` as a task for each tuple; return the results.
+        """Call ``function(job, *arguments, key, store)`` in a task for each tuple; return results in order.
 
         Args:
             function: A function of a module.
@@ -95,7 +95,7 @@ class RecountTasks:
 
 
 class RowsInTasks(ReleaseRows):
-    """Rows of release and source that tasks read in parts; counts are in a database here."""
+    """Rows of release and source that tasks read in parts; results are relations of a database here."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class RowsInTasks(ReleaseRows):
         self._known: dict[tuple[Side, Groups], str] = {}
 
     def expect(self, side: Side, groups: Sequence[Groups]) -> None:
-        """Count groups that are needed later, in one reading of each part."""
+        """Count groups that are needed later in tasks, with one read of each part, and keep the sums."""
         if new := [one for one in dict.fromkeys(groups) if (side, one) not in self._known]:
             self._known |= {(side, one): sums for one, sums in zip(new, self._sums(side, new), strict=True)}
 
@@ -132,7 +132,7 @@ class RowsInTasks(ReleaseRows):
         return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
 
     def counted(self, statement: str, *sides: Side) -> str:
-        """Run an SQL query that needs all rows of some sides in one task; return its result as a relation."""
+        """Run an SQL query on all rows of some sides in one task; return its result's SQL relation."""
         files = tuple(file for part in self._parts for file in part.files)
         written = self._parts[0]._replace(files=files) if "release" in sides else None
         sources = tuple(file for part in self._sources for file in part.files)
@@ -160,7 +160,7 @@ class RowsInTasks(ReleaseRows):
         }
 
     def exported(self, relation: str) -> Artifact:
-        """Write a table of the database into the store for tasks; return its artefact."""
+        """Write a table of the database into the store for tasks to read; return its artefact."""
         store, key = self._tasks.run.store, RECOUNTED.once()
 
         def write(path: Any) -> int:
@@ -181,7 +181,7 @@ MOST_SHARES = 64
 
 
 def recount_written(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers) -> Recount:
-    """Recount written data files, on a cluster in shares; raise if they break the job's promise.
+    """Recount written data files, in shares on a cluster; return counts, raise on a broken promise.
 
     Args:
         run: The run.
@@ -208,7 +208,7 @@ def _most(written: Written) -> int:
 
 
 def recount_in_shares(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers, most: int) -> Recount:
-    """Recount written files by tasks, each a share of the classes; raise if they break the promise.
+    """Recount written files in tasks of a share of classes each; return counts, raise on a broken promise.
 
     Args:
         run: The run.
@@ -262,7 +262,7 @@ def _members_of(apart: Sequence[DividedMembers], number: int) -> WrittenMembers:
 
 
 class CountsInTasks(ReleaseCounts):
-    """Counts of a release whose records were divided by class into shares for tasks."""
+    """Counts of a release made by tasks, each on a share of the classes, and added up."""
 
     rows: RowsInTasks
 
@@ -281,7 +281,7 @@ class CountsInTasks(ReleaseCounts):
         self._counted: list[tuple[int, int]] = []
 
     def classes(self, original: Original | None) -> ShareClasses:
-        """Count the classes of each share in tasks, and add the counts up."""
+        """Return the class counts of all shares, each counted in a task, added up."""
         job, rows, by_people = self._tasks.job, self.rows, bool(self._kept.people)
         models = models_counted(job, by_people=by_people)
         wholes = {
@@ -301,7 +301,7 @@ class CountsInTasks(ReleaseCounts):
         return self._with_everybody(apart, merge_share_counts(shares, [kind.least for kind, *_ in models]))
 
     def additional(self) -> CrossClassCounts:
-        """Count what needs all classes at once (links, population, combinations) in a task, if anything."""
+        """Return counts that need all classes at once, made in a task; empty if the job needs none."""
         job = self._tasks.job
         if not (job.columns.links or job.population or job.columns.ways or self._kept.people):
             return CrossClassCounts()
@@ -310,7 +310,7 @@ class CountsInTasks(ReleaseCounts):
         return counts_from_text(CrossClassCounts, text)
 
     def control_faults(self, recount: Recount) -> list[str]:
-        """Return faults of control totals: shares or source with other records than expected."""
+        """Return faults if shares or source have other numbers of records than expected."""
         faults = control_faults(self._counted, {number: sum(one.rows for one in piece) for number, piece in enumerate(self._pieces)})
         if recount.source != self._source.records:
             faults.append(f"of the source {recount.source or 0:,} records were counted, and it has {self._source.records:,}")

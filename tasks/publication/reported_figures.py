@@ -34,7 +34,7 @@ SEARCH_FIGURES = ("nodes", "orders_learnt")
 
 
 def reported_ncp(recount: Recount, suppressed_records: int, masked_records: int, source_records: int) -> dict[str, float]:
-    """Return the certainty penalty of each quasi-identifier, suppressed records counting as 1.
+    """Return the NCP of each quasi-identifier by the recounted labels, suppressed records counting as 1.
 
     Args:
         recount: Of the data files.
@@ -49,7 +49,7 @@ def reported_ncp(recount: Recount, suppressed_records: int, masked_records: int,
 def reported_loss(
     job: Job, losses: Mapping[str, Figure], recount: Recount, suppressed_records: int, masked_records: int, source_records: int
 ) -> dict[str, Figure]:
-    """Return the losses that a release reports, by name.
+    """Return by name the losses a release may report: those that follow from its labels and sizes.
 
     ``gcp`` is the mean of ``ncp`` over the quasi-identifiers. ``gcp_held`` is no more than it, which is what is told: no label says what a
     class holds of it. ``dm_all`` is told where nothing is suppressed, and is ``dm`` then.
@@ -106,12 +106,12 @@ def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
 
 
 def reported_search(search_figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the search figures that a manifest may publish: none depends on unpublished records."""
+    """Return the search figures that a manifest may publish: ``nodes`` and ``orders_learnt``."""
     return {name: search_figures[name] for name in SEARCH_FIGURES if name in search_figures}
 
 
 def reported_passthrough(columns: Mapping[str, PassedColumn], recount: Recount) -> dict[str, PassedColumn]:
-    """Return the figures of untreated columns, counted over the published records."""
+    """Return untreated columns' figures with counts of the published records in place of the source's."""
     told = {}
     for name, one in columns.items():
         distinct, alone, values = recount.passed.get(name, (one.distinct, one.unique_records, one.values))
@@ -121,7 +121,7 @@ def reported_passthrough(columns: Mapping[str, PassedColumn], recount: Recount) 
 
 
 def reported_repeating_identifiers(columns: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
-    """Return the repeating identifiers by name, without figures.
+    """Return by name repeating identifiers with empty figures, as a manifest may state them.
 
     Their values are not published, and the most records of a value would be the count of one person.
     """
@@ -179,7 +179,7 @@ def _reached(outcome: Outcome) -> str:
 
 
 def increment_of(run: Run, source: ChunkedSource) -> Increment:
-    """Compare the source with that of the last release, and find which of its chunks were counted before."""
+    """Return how the source differs from the last release's, and how many chunks are already counted."""
     reading = ChunkReading.of(run, source)
     keys = [(DOMAINS.key(reading, chunk), chunk.rows) for chunk in source.chunks]
     # That there is a record is enough to tell: to see whether all is whole would be to read all that was ever counted.
@@ -207,7 +207,7 @@ def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, 
 
 
 def may_report_part(job: Job, record_count: int, *totals: int) -> bool:
-    """Return whether the number of records in a part of the source may be published.
+    """Return whether the record count of a part of the source may be published beside ``totals``.
 
     Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
 

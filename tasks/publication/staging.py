@@ -46,7 +46,7 @@ def release_id(job: Job, source: ChunkedSource) -> str:
 def complete(
     job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest, Terms], tuple[Example, ...]]
 ) -> Manifest:
-    """Check the manifest, write it with report and any signature into staging; return it as published.
+    """Check a manifest by the recount, write it, report and signature to staging; return it, or raise.
 
     The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 
@@ -100,7 +100,7 @@ def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: 
 
 
 def signer_of(job: Job) -> Signer | None:
-    """Return the signer of releases, None where the environment names no key; raise for an unfit key."""
+    """Return the signer of releases, None if the environment names no key; raise for an unfit key."""
     if not os.environ.get(SIGNING_KEY):
         return None
     from tasks.release.signatures import read_signer  # noqa: PLC0415 - loads what small jobs would wait for
@@ -109,12 +109,12 @@ def signer_of(job: Job) -> Signer | None:
 
 
 def write_report(folder: Path, report: Report) -> list[Path]:
-    """Write a report as HTML and JSON, each whole or not at all; return the files."""
+    """Write a report as ``report.html`` and ``report.json``, each atomically; return their paths."""
     return write_texts(folder, _texts(report))
 
 
 def restore_report(release: Path, report: Report) -> list[Path]:
-    """Write a release's report into its folder, return the files; raise if the manifest lists another.
+    """Write a rebuilt report into a release folder; return the paths; raise if the manifest lists another.
 
     Raises ``ListedReportError`` if the manifest lists a report of other bytes; one that lists none allows any.
     """
@@ -122,7 +122,7 @@ def restore_report(release: Path, report: Report) -> list[Path]:
 
 
 def restore_documents(release: Path, manifest: Manifest | TablesManifest | None, texts: Mapping[str, str]) -> list[Path]:
-    """Write rebuilt documents into a release, return the files; raise if its manifest lists others."""
+    """Write rebuilt documents into a release folder; return the paths; raise if others are listed."""
     listed = manifest.listed if manifest and manifest.documents else {}
     made = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     if any(listed.get(name, digest) != digest for name, digest in made.items()):
@@ -135,7 +135,7 @@ def _texts(report: Report) -> dict[str, str]:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write named text files of a release, each whole or not at all; return their paths."""
+    """Write named text files into a release folder, each atomically; return their paths."""
     return [_write(folder / name, text) for name, text in texts.items()]
 
 

@@ -44,7 +44,7 @@ DIGITS = "[0-9a-f]" * 16
 
 
 class TargetWork(Protocol):
-    """The work of a run while it is held, in a folder or in a bucket."""
+    """Interface of a run's lock on its work: the takeover count and the check that it still holds."""
 
     @property
     def generation(self) -> int:
@@ -56,7 +56,7 @@ class TargetWork(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a job in a folder: publication renames a complete staging folder.
+    """A job's target in a folder, where publication renames a complete staging folder.
 
     Attributes:
         job: The job.
@@ -65,15 +65,15 @@ class Target:
     job: Job
 
     def may_hold_release(self) -> bool:
-        """Return whether the target may hold a release of the job, by its names alone."""
+        """Return whether the target has a manifest under a name that this job's releases can have."""
         return bool(target_of(self.job).matching(f"{self.job.name}-{DIGITS}/{MANIFEST}"))
 
     def is_published(self, release: str) -> bool:
-        """Return whether a release is in the target."""
+        """Return whether the target has a folder of a release's name."""
         return (self.job.target_path / release).is_dir()
 
     def recall(self, release: str, run: Run) -> Manifest | None:
-        """Return a published release's manifest, or None, and name it in ``CURRENT``; raise if it was altered.
+        """Return a published release's manifest and name it in ``CURRENT``, None if absent; raise if altered.
 
         Args:
             release: Its id.
@@ -84,7 +84,7 @@ class Target:
     def recall_by(
         self, release: str, run: Run, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
-        """Return a published manifest of any kind, or None; name it in ``CURRENT``; raise if it lacks files.
+        """Return a published manifest of any kind and name it in ``CURRENT``, or None; raise if files lack.
 
         Args:
             release: Its id.
@@ -103,7 +103,7 @@ class Target:
         return manifest
 
     def staging_folder(self, release: str) -> Path:
-        """Remove old staging folders of the job; make and return an empty one with ``data/`` in the target.
+        """Remove the job's old staging folders; create a new one with ``data/`` in the target; return it.
 
         Nobody but its owner can look into it: what it holds may be refused yet.
         """
@@ -124,7 +124,7 @@ class Target:
         open_folder(path)
 
     def write_data(self, run: Run, files: Sequence[Artifact], release: str, staging: Path) -> tuple[list[PublishedFile], Csv]:
-        """Write the data files of a release where they are recounted; return them and their CSV layout."""
+        """Write a release's data files into staging in the job's format; return entries and CSV layout."""
         return stage_output(run.job, number_output_files(files), run.store, staging, run.spill), csv_layout(run.job, files, run.store)
 
     def folder_of_data(self, staging: Path) -> Path | None:
@@ -132,7 +132,7 @@ class Target:
         return staging
 
     def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
-        """Publish a release by renaming its staging folder, never over another; name it in ``CURRENT``.
+        """Rename the staging folder to the release, never over another; name the release in ``CURRENT``.
 
         Args:
             staging: Has report, manifest and, where there is a key, signature.
@@ -165,7 +165,7 @@ class Target:
 
     @contextmanager
     def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
-        """Do nothing: each run removes its staging folder at its end; a bucket's target removes files.
+        """Do nothing around the block: staging goes at the run's end; a bucket's target removes files.
 
         Args:
             release: Its id.
@@ -176,17 +176,17 @@ class Target:
 
 
 class BucketTarget(Target):
-    """A target in a bucket: publication puts data files first and the manifest last."""
+    """A job's target in a bucket, where publication uploads data files first and the manifest last."""
 
     @property
     def bucket(self) -> Bucket:
-        """The prefix of the bucket."""
+        """The bucket, or the prefix in it, that the job publishes in."""
         return Bucket(str(self.job.target))
 
     def recall_by(
         self, release: str, run: Run, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
-        """Return a release's manifest, or None, and name it in ``CURRENT``; raise if its files are missing."""
+        """Return a release's manifest and name it in ``CURRENT``, or None; raise if files are missing."""
         content = self._manifest_content(release)
         if content is None:
             return None
@@ -206,7 +206,7 @@ class BucketTarget(Target):
         return self.bucket.read(f"{release}/{MANIFEST}", MOST_BYTES)
 
     def write_data(self, run: Run, files: Sequence[Artifact], release: str, staging: Path) -> tuple[list[PublishedFile], Csv]:
-        """Put the data files of a release into the bucket by tasks; return them and their CSV layout."""
+        """Upload a release's data files to the bucket in tasks; return their entries and CSV layout."""
         self._lay_mark(release, run.work)
         return deliver_files(run, files, release)
 
@@ -216,7 +216,7 @@ class BucketTarget(Target):
 
     @contextmanager
     def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
-        """Remove the unverified files of a release from the bucket if the block refuses it.
+        """Remove a release's unverified files from the bucket if the block raises a refusal.
 
         After an interruption, such as a full disk or a network that is down, they stay for the run that goes on.
         """
@@ -232,7 +232,7 @@ class BucketTarget(Target):
             raise
 
     def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
-        """Put data files of staging, then documents, then the manifest, which makes it a release."""
+        """Upload data files from staging, documents, then the manifest, which publishes; never over another."""
         bucket = self.bucket
         if files:
             self._lay_mark(release, work)
@@ -313,7 +313,7 @@ class BucketTarget(Target):
 
 
 def job_target(job: Job) -> Target:
-    """Return the target of a job."""
+    """Return the target of a job, in a folder or in a bucket."""
     return Target(job) if target_of(job).folder else BucketTarget(job)
 
 
@@ -327,5 +327,5 @@ def unaltered_manifest(folder: Path) -> Manifest:
 
 
 def count_missing_files(folder: Path, manifest: Signable) -> int:
-    """Count the files that a manifest lists and its release lacks, the signature included."""
+    """Return how many files a manifest lists and its folder lacks, the signature included."""
     return sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))

@@ -51,7 +51,7 @@ from tasks.writing.pseudonyms import give_tokens, with_key_fingerprints
 
 @dataclass
 class Publication:
-    """The state of a release while it is being published.
+    """What is left undone if publication fails now, in words; empty before the release is there.
 
     Attributes:
         undone: What is left undone if the run fails now, as the end of a sentence; empty as long as the release is not there.
@@ -62,7 +62,7 @@ class Publication:
 
 @contextmanager
 def publication_errors(release: str) -> Iterator[Publication]:
-    """Yield a ``Publication``; once its ``undone`` is set, raise errors as one: the release is there.
+    """Yield a ``Publication``; once its ``undone`` is set, raise errors as ``AfterPublicationError``.
 
     Args:
         release: Its id.
@@ -91,7 +91,7 @@ LEFTOVER_NAMES = "artefacts that it needs no more could not be removed, which th
 
 @dataclass(frozen=True)
 class PublishedRelease:
-    """A published release, whether this run made it, and figures that the release does not report."""
+    """A published release: manifest, folder, whether this run made it, and its unreported figures."""
 
     manifest: Manifest
     folder: Path
@@ -100,7 +100,7 @@ class PublishedRelease:
 
 
 def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
-    """Read and check the source; return it and the release already made of it, if any; prepare the run."""
+    """Read and check the source; return it, and the release already made of it or None; prepare the run."""
     if run.job.replay is not None:
         replayed_manifest(run.job)
     # A key that cannot be used is told of before hours are spent on what it was to sign.
@@ -135,7 +135,7 @@ def verify_and_publish(
     people: WrittenPersons = NO_PERSONS,
     claim: ClaimedLevels | None = None,
 ) -> PublishedRelease:
-    """Write the data files, recount them by the job alone, and publish the release; raise if one fails.
+    """Write data files, recount and publish them; return the release; raise and withdraw if refused.
 
     Args:
         run: The run.

@@ -36,7 +36,7 @@ BYTES_PER_RECORD, BYTES_PER_CODE, BYTES_PER_PERSON = 72, 14, 24
 
 @dataclass(frozen=True, eq=False)
 class JobRecords:
-    """All records as codes, in an order that does not depend on their order in the source.
+    """All records as codes in canonical order, with sensitive codes, persons and source positions.
 
     Attributes:
         codes: Shape (n, QIDs), the code of each value.
@@ -65,7 +65,7 @@ class JobRecords:
         chunks: tuple[int, ...],
         wholes: tuple[NDArray[np.int64], ...] | None = None,
     ) -> JobRecords:
-        """Build the records in canonical order from columns of codes.
+        """Return records in canonical order from columns of codes in the order of the source.
 
         Args:
             coding: Of the run.
@@ -86,7 +86,7 @@ class JobRecords:
 
 
 def source_counts_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], unit: Unit) -> tuple[NDArray[np.int64], ...]:
-    """Return the number of records, or persons, of each value of each sensitive column.
+    """Return, per sensitive column, how many records (or persons) have each value, shape (values,).
 
     Args:
         coding: Of the run.
@@ -145,7 +145,7 @@ CODED = FileStep(
 
 
 def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Artifact]:
-    """Write the domain codes of the records of every chunk; return the artefacts."""
+    """Return each chunk's artefact of its records' domain codes, coded if missing."""
     return run_for_items(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 
@@ -159,7 +159,7 @@ def bytes_of_records(job: Job, coding: Coding, record_count: int) -> int:
 
 
 def gather_records(job: Job, coding: Coding, coded_chunks: Sequence[Artifact], store: Store) -> JobRecords:
-    """Gather all coded records in canonical order; raise ``PrivacyError`` if fewer than k or too many."""
+    """Read all coded records in canonical order; raise ``PrivacyError`` below k or above memory."""
     count = sum(part.rows for part in coded_chunks)
     check_at_least_k(job, count)
     needed = bytes_of_records(job, coding, count)
@@ -184,7 +184,7 @@ def gather_records(job: Job, coding: Coding, coded_chunks: Sequence[Artifact], s
 
 
 def axes_of(job: Job, coding: Coding, order: Order = "listed") -> CutAxes:
-    """Return the axes of cuts, one per QID.
+    """Return the axes of cuts, one per QID, built once per order and cached in the coding.
 
     Args:
         job: The job.

@@ -25,7 +25,7 @@ from tasks.records.recodings import recode_with_method
 
 
 def need_fragments(job: Job, coding: Coding) -> bool:
-    """Return whether records are divided into fragments; raise if promise, types or memory forbid a run."""
+    """Return whether records must be divided into fragments; raise if promise or memory forbid a run."""
     check_promise(job, coding)
     check_intervals(coding, ways_of(job))
     needed = bytes_of_records(job, coding, coding.records)
@@ -41,7 +41,7 @@ def need_fragments(job: Job, coding: Coding) -> bool:
 def published_fragment(
     job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None = None
 ) -> tuple[PublishedClasses, NDArray[np.int32]]:
-    """Anonymise a fragment's records by the job's algorithm; return labelled classes and records' classes.
+    """Recode a fragment by the job's method; return labelled classes and the class of each record.
 
     Args:
         job: The job.

@@ -9,7 +9,7 @@ from tasks.store.store import Store
 
 
 class LocalOutcome(FrozenModel):
-    """The publishable figures of an algorithm's recoding.
+    """Losses, suppression and the algorithm's counts of a local recoding, source class sizes and persons.
 
     Attributes:
         suppressed: Records in no class.
@@ -31,5 +31,5 @@ class LocalOutcome(FrozenModel):
 
 
 def read_local_outcome(artifacts: RecodingArtifacts, store: Store) -> LocalOutcome:
-    """Read the figures of an algorithm's recoding from the store."""
+    """Return the stored figures of an algorithm's recoding."""
     return LocalOutcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

@@ -42,7 +42,7 @@ MANY_EXCHANGED = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Partitioned:
-    """Classes of records made by an algorithm.
+    """The class of each record by an algorithm, with the algorithm's counts.
 
     Attributes:
         classes: Shape (n,), int32, dense from 0; negative for suppressed records.
@@ -56,7 +56,7 @@ class Partitioned:
 
 
 def partition_by_method(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD) -> Partitioned:
-    """Divide records into classes by the job's method.
+    """Return the classes of records by the job's method; raise ``TypeError`` for one on cells.
 
     Args:
         job: The job.
@@ -116,7 +116,7 @@ def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> 
 
 
 def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Divide records by a VP-tree on Gower distance, with outliers set apart (RAYDEN).
+    """Return classes from a VP-tree on Gower distance, outliers treated apart (RAYDEN).
 
     See papers/rayden.txt, Algorithms 1 to 3.
     """
@@ -133,7 +133,7 @@ def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> P
 
 
 def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Divide records by a VP-tree on the distance of numerical QIDs; raise ``SourceError`` without any."""
+    """Return classes from a VP-tree on distances of numerical QIDs; raise ``SourceError`` without any."""
     method = job.method
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):
@@ -144,7 +144,7 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Pa
 
 
 def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Divide records by Mondrian, then set outliers apart and cut again."""
+    """Return classes from Mondrian cuts, with outliers taken out and the others cut again."""
     method = job.method
     assert isinstance(method, MondrianCofMethod)
     cut = MondrianCut(codes, axes_of(job, coding), job.privacy.k, unit)
@@ -152,7 +152,7 @@ def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit
 
 
 def partition_by_clustering(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Cluster records level by level (papers/semantic-clustering.txt)."""
+    """Return classes from hierarchical clustering, level by level (papers/semantic-clustering.txt)."""
     method = job.method
     assert isinstance(method, ClusteringMethod)
     clustering = Clustering(job.privacy.k, method.start, method.distance == "scaled")
@@ -162,7 +162,7 @@ def partition_by_clustering(job: Job, codes: Codes, coding: Coding, unit: Unit) 
 
 
 def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Divide records by greedy k-member clustering and local exchange, priced by the labels."""
+    """Return classes from greedy k-member clustering and local exchange, priced by the labels."""
     method = job.method
     assert isinstance(method, KMemberMethod)
     # In the order that cuts learn: they are what it is measured by.
@@ -172,7 +172,7 @@ def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> 
 
 
 def ways_of(job: Job) -> tuple[Generalisation | None, ...]:
-    """Return the way of generalisation of each QID, None for the default; empty for other methods."""
+    """Return each QID's setting of ``generalisation``, None for the default; empty for other methods."""
     method = job.method
     return tuple(method.way_of(qid.name) for qid in job.columns.quasi_identifiers) if isinstance(method, Generalising) else ()
 

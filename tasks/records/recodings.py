@@ -88,12 +88,12 @@ RECODE = FilesStep(
 
 
 def recode_all_records(run: Run, domain: Artifact, coded_chunks: Sequence[Artifact]) -> RecodingArtifacts:
-    """Run the job's algorithm on all records, as a step of the run."""
+    """Return the artefacts of the job's recoding of all records, stored or made as a step of the run."""
     return run_for_item(run, RECODE, DomainTable.of(run, domain), coded_chunks, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
 def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
-    """Run the job's algorithm on records, merge failing classes, and label; raise if no class is left.
+    """Partition records, merge classes failing models, label; return recoding and partition, or raise.
 
     Classes that fail the job's privacy models are merged first.
     """
@@ -112,7 +112,7 @@ def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[R
 
 
 def satisfy_models(partition: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
-    """Merge classes until they satisfy the job's privacy models, and suppress those that still fail."""
+    """Return the partition with unsafe classes merged, and suppressed where they fail even so."""
     if criteria is None:
         return partition
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
@@ -181,14 +181,14 @@ def _write_classes(path: Path, recoded: RecordRecoding) -> int:
 
 
 def read_record_classes(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:
-    """Read the class of each record of a chunk, by the chunk's number."""
+    """Return the class of each record of a chunk, shape (rows,), negative for suppressed ones."""
     with pa.memory_map(str(store.path(artifacts.cells))) as mapped:
         classes: NDArray[np.int32] = ipc.open_file(mapped).get_batch(number).column(0).to_numpy()
     return classes
 
 
 def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> LabelledClasses:
-    """Read labels and sizes of the classes from the store, once for all chunks."""
+    """Return labels and sizes of the classes, read from the store once and then cached."""
 
     def read() -> LabelledClasses:
         table = read_table(store, artifacts.classes)

@@ -22,7 +22,7 @@ from tasks.writing.rewriting import ChunkPosition, Rewriting, additional_columns
 
 @dataclass(frozen=True)
 class RecordRewriting(Rewriting):
-    """The rewriting of chunks by a recoding of single records."""
+    """Rewriter of chunks into release files by a recoding of single records."""
 
     @property
     def published(self) -> LabelledClasses:
@@ -45,7 +45,7 @@ class RecordRewriting(Rewriting):
         return classes, additional_columns(self.job, self.source, self.labels, *_published(self, classes, place.chunk))
 
     def write_run(self, place: ChunkPosition, path: Path) -> int:
-        """Write a chunk's released records grouped by output file; return their number."""
+        """Write a chunk's released records grouped by output file to ``path``; return their number."""
         classes, payload = _published(self, self.classes(place), place.chunk)
         return write_class_records(path, self.job, self.source, self.labels, self.sizes, classes, payload)
 
@@ -53,7 +53,7 @@ class RecordRewriting(Rewriting):
 def rewrite_records(
     run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts
 ) -> tuple[list[Artifact], WrittenPersons]:
-    """Write a release's files from a recoding of single records; return them and the classes' persons."""
+    """Write a release's files by a recoding of records; return them and the classes' persons."""
     return rewrite(run, RecordRewriting(run.job, domain, run.store, run.spill, source, recoding))
 
 

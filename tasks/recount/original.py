@@ -51,7 +51,7 @@ class Original(NamedTuple):
     source_relation: str = ""
 
     def persons(self, job: Job) -> dict[str, bool]:
-        """Return the quoted person columns, each with whether it is floating-point.
+        """Return the quoted person columns as keys, with True for floating-point ones.
 
         A floating-point column may hold NaN, which names no person.
         """
@@ -68,7 +68,7 @@ class Original(NamedTuple):
 
 @contextmanager
 def source_at_hand(job: Job) -> Iterator[Original | None]:
-    """Yield the source of a job; None if it is missing, remote, of a database, or does not fit the job.
+    """Yield a job's source as local files; None if missing, remote, a database, or not as the job says.
 
     CSV and Arrow files are converted to Parquet anew, in a temporary folder in the job's work.
     """
@@ -78,7 +78,7 @@ def source_at_hand(job: Job) -> Iterator[Original | None]:
 
 @contextmanager
 def sources_at_hand(jobs: Mapping[str, Job]) -> Iterator[dict[str, Original | None]]:
-    """Yield the sources of jobs that share their work, as ``source_at_hand``."""
+    """Yield by name the sources of jobs that share a work folder, None where ``source_at_hand`` has none."""
     with ExitStack() as stack:
         store: Store | None = None
         if converted := [job for job in jobs.values() if FORMATS[job.source.format].convert is not None]:
@@ -87,7 +87,7 @@ def sources_at_hand(jobs: Mapping[str, Job]) -> Iterator[dict[str, Original | No
 
 
 def original_of(job: Job, store: Store | None = None) -> Original | None:
-    """Return the source of a job; None if it is missing, remote, of a database, or does not fit the job.
+    """Return a job's source as local files; None if missing, remote, a database, or not as the job says.
 
     Args:
         job: The job.
@@ -134,7 +134,7 @@ def _parquet(job: Job, file: Located, store: Store | None) -> Path:
 
 
 def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
-    """Return the quoted person columns of a source, each with whether it is floating-point."""
+    """Return the quoted person columns of a source as keys, with True for floating-point ones."""
     return {quote(name): pt.is_floating(_plain_type(columns, name)) for name in job.columns.person}
 
 
@@ -157,7 +157,7 @@ NOT_AT_HAND = "the source is not at hand as files of this machine that can be re
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
-    """Return the reason why a release's records cannot be compared with the source; empty if they can."""
+    """Return why a release cannot be compared with the source, as a clause; empty if it can."""
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:
@@ -185,7 +185,7 @@ def fetch_columns(connection: duckdb.DuckDBPyConnection, statement: str) -> dict
 
 
 def with_source_types(values: pa.Array, original: Original, column: str) -> pa.Array:
-    """Restore the unit and time zone of a source's timestamp column, which DuckDB drops.
+    """Return timestamps with the source's unit and time zone, which DuckDB drops; else the given values.
 
     Values of other types are returned unchanged.
     """
@@ -203,7 +203,7 @@ def with_source_types(values: pa.Array, original: Original, column: str) -> pa.A
 
 @dataclass(frozen=True)
 class ReleaseAndSource:
-    """A release and its source, with the columns to compare.
+    """SQL relations and column types of a release and its source, and the columns to compare.
 
     Attributes:
         rows: Of the release and of the source.
@@ -249,14 +249,14 @@ class ReleaseAndSource:
         return DigestPart(f"r.{column}", source)
 
     def missing_column_faults(self, job: Job) -> list[str]:
-        """Return a fault that names the release's columns that are missing in the source, if any."""
+        """Return a one-element list naming columns that the source lacks, empty if it lacks none."""
         wanted = [*(qid.name for qid in job.columns.quasi_identifiers), *self.names]
         absent = [name for name in wanted if name not in self.types]
         return [f"the source has no {listed(absent)}"] if absent else []
 
 
 def release_and_source(job: Job, rows: ReleaseRows, original: Original) -> ReleaseAndSource:
-    """Pair a release with its source: read both column types and detect masked records."""
+    """Pair a release with its source: read both column types, find masked records and shared columns."""
     types, published = rows.types("source"), rows.types("release")
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     names = [name for name in published if name not in others]
@@ -279,7 +279,7 @@ def _unmasked(job: Job, rows: ReleaseRows) -> str:
 
 @dataclass(frozen=True)
 class SourceFigures:
-    """Counts of the source's classes, persons and withheld records.
+    """A source's class sizes by records, number of persons, and withheld records and persons.
 
     Attributes:
         sizes: Number of classes of the source as it is by records.
@@ -293,7 +293,7 @@ class SourceFigures:
 
 
 def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
-    """Count the classes and persons of a release's source, and the records withheld per person.
+    """Return a source's class sizes, number of persons, and records that ``most_records`` withholds.
 
     Args:
         job: The job that made it.

@@ -42,7 +42,7 @@ pseudonyms as ``link_0`` …. Files of classes have a row for each class with it
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
-    """Count the persons of each class; leave combinations and persons' values in the database.
+    """Return person counts of classes; leave tables ``combinations`` and ``held`` in the database.
 
     The persons' values are then in the database, for ``values_of_people``.
 
@@ -70,7 +70,7 @@ def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
-    """Count, after ``count_people``, classes whose persons share a sensitive value, and their records.
+    """Return by sensitive column the classes, and their records, whose persons share one value.
 
     Args:
         connection: The database, in which persons were counted.
@@ -88,7 +88,7 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 def count_linked(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], files: PeopleFiles | None
 ) -> tuple[LinkCount, ...]:
-    """Count people who share a set of classes, by linking columns; with files, after ``count_people``.
+    """Return by linking columns how many people share each set of classes, and how many are below k.
 
     A set is that of all records of one person or pseudonym, for each group of pseudonyms that link records.
 
@@ -123,7 +123,7 @@ def _has_links(files: PeopleFiles) -> bool:
 
 
 def read_people(files: PeopleFiles) -> tuple[str, str]:
-    """Return the SQL relations of the classes' labels and of the persons."""
+    """Return two SQL relations: the classes' labels, and the persons with their classes."""
     kept, labels = files
     parts = f"[{', '.join(literal(str(path)) for path in labels)}]"
     # Parts of a release number their classes each by itself, and say so; else a class is a row.
@@ -134,7 +134,7 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
 
 
 def not_counted(columns: Sequence[str], because: str) -> list[str]:
-    """Return sentences on the counts that are missing without the person files.
+    """Return one or two sentences on the counts that are missing without the person files.
 
     Args:
         columns: The sensitive columns whose values are counted by people.
@@ -146,7 +146,7 @@ def not_counted(columns: Sequence[str], because: str) -> list[str]:
 
 
 def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], column: str) -> int:
-    """Count, after ``count_people``, classes whose values of a column differ from those of its persons.
+    """Return how many classes have other values of a column than their persons, by ``count_people``.
 
     Args:
         connection: The database, in which they were counted.
@@ -161,7 +161,7 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
 
 
 def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
-    """Return the relation of persons' values after ``count_people``, its class columns and value column.
+    """Return SQL relation, class columns and value column of persons' values after ``count_people``.
 
     Each value of a person in a class occurs once.
     """
@@ -169,7 +169,7 @@ def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
 
 
 def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
-    """Return SQL that counts persons by a column's value, in the source, else after ``count_people``."""
+    """Return SQL that counts persons by a column's value, in the source or, without, in table ``held``."""
     if original is None:
         return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))
     return source_counts_sql(
@@ -189,7 +189,7 @@ Counts = dict[Kind, TogetherCount]
 def columns_to_combine(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
-    """Return the published columns to count in combination, by kind.
+    """Return by kind (insensitive, sensitive, pseudonyms) the published columns to count together.
 
     Columns of no other kind are insensitive.
 
@@ -209,14 +209,14 @@ def columns_to_combine(
 
 
 def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
-    """Return the published columns of a job's files to count in combination, by kind."""
+    """Return by kind the published columns of a job's release to count together."""
     return columns_to_combine(
         list(rows.types("release")), published_qids(job), job.columns.sensitive, [one.name for one in job.columns.pseudonyms]
     )
 
 
 def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
-    """Count records that are unique, or share their combination with fewer than k, by kind of columns.
+    """Return, by kind of columns, how many records have a combination that is unique or below k.
 
     Args:
         rows: Of the release.
@@ -235,7 +235,7 @@ def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]],
 
 
 def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
-    """Count persons unique or below k by kind of columns; the table of combinations must be there.
+    """Return, by kind of columns, how many persons are unique or below k; needs table ``combinations``.
 
     Nothing is counted where the job names no persons, or the files lack what their records publish.
 
@@ -261,7 +261,7 @@ def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, fi
 def combined_pairs(
     records: Mapping[Kind, TogetherCount], people: Mapping[Kind, TogetherCount], *, by_people: bool
 ) -> tuple[Mapping[Kind, TogetherCount], list[str]]:
-    """Return the combination counts in the unit of k, and faults where records and persons disagree.
+    """Return records' or persons' combination counts, as k counts, and faults where the two disagree.
 
     Args:
         records: Counted in records.

@@ -56,7 +56,7 @@ LACKING = "its classes do not hold the records that the source has for them"
 
 
 class PeopleOfSource(NamedTuple):
-    """The persons of each class, or the reason why they are not known.
+    """Files with the persons of each class, or the reason why these are not known.
 
     Attributes:
         files: Where that was written; None where it is not known.
@@ -72,7 +72,7 @@ class PeopleOfSource(NamedTuple):
 def people_of_source(
     job: Job, files: Sequence[Path], layout: Csv, original: Original, claim: ClaimedLevels | None, folder: Path
 ) -> PeopleOfSource:
-    """Write the persons of each class to ``folder``, by source and claimed levels, or say why not.
+    """Write the persons of each class, found in the source, to ``folder``; return files or a reason.
 
     Args:
         job: Names the persons.
@@ -152,7 +152,7 @@ Fitting = tuple[tuple[int, int, int], ...]
 
 
 def population_of(job: Job) -> Original | None:
-    """Return the job's population as an SQL relation, or None; raise ``PopulationError`` if unusable."""
+    """Return the job's population file set, or None; raise ``PopulationError`` if files or columns lack."""
     if job.population is None:
         return None
     files: list[str] = []
@@ -172,7 +172,7 @@ def population_of(job: Job) -> Original | None:
 
 
 def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
-    """Count the population's rows, and classes by records and fitting rows; None without a population.
+    """Return the population's rows, and classes by records and fitting rows; None without a population.
 
     Args:
         job: Names the population.

@@ -30,7 +30,7 @@ from tasks.store.database import quote
 
 @dataclass(frozen=True, eq=False)
 class PublishedLabels:
-    """The labels of a quasi-identifier in a release, with their values in the source.
+    """A quasi-identifier's labels in a release, the source values they cover, and record counts.
 
     Attributes:
         number: Its position in the job.
@@ -79,7 +79,7 @@ class PublishedLabels:
 
 
 def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
-    """Announce the counts of all quasi-identifiers' values and labels, so that one scan serves them."""
+    """Announce counts of all QIDs' values and labels to the rows, so that one scan serves them."""
     if not job.columns.quasi_identifiers:
         # One of several tables may have none.
         return
@@ -95,7 +95,7 @@ def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Gr
 
 
 def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
-    """Make tables ``values_<number>`` and ``labels_<number>`` of a quasi-identifier; return its labels.
+    """Create a QID's tables ``values_<number>`` and ``labels_<number>``; return its labels with values.
 
     Args:
         job: The job.
@@ -126,7 +126,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
 def labels_of_levels(
     job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier, values: pa.Array, columns: Sequence[pa.Array], claim: ClaimedLevels
 ) -> tuple[NDArray[np.int64], Spans] | None:
-    """Read a quasi-identifier's labels by the levels that the release claims; None if they do not fit.
+    """Return value positions and label spans by the claimed levels; None if a label is of none of them.
 
     Args:
         job: The job.
@@ -170,7 +170,7 @@ def _read_anyhow(job: Job, qid: QuasiIdentifier, held: pa.Array, columns: Sequen
 
 
 def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
-    """Return labels as texts, from text, from values of another type or from pairs of bounds."""
+    """Return a QID's labels as texts, also from values of other types or from pairs of bounds."""
     texts = [texts_with_nulls(column) for column in columns]
     if len(texts) == 1:
         return texts[0]

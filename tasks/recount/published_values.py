@@ -53,12 +53,12 @@ class PublishedSource:
     columns: Sequence[str] = ()
 
     def relation_of(self, connection: duckdb.DuckDBPyConnection, relation: str) -> str:
-        """Return a relation with published values in place of its own, as a table if of many columns."""
+        """Return SQL of a relation with published values in place of its own; many columns as a table."""
         return relation_with_values(connection, relation, self.columns, self.joins)
 
 
 class PublishedHolders(NamedTuple):
-    """The relation of value holders: records, or persons.
+    """SQL relation of who holds a value, records or persons, with the columns that name a person.
 
     Attributes:
         relation: Its records.
@@ -70,12 +70,12 @@ class PublishedHolders(NamedTuple):
 
     @property
     def persons(self) -> dict[str, bool]:
-        """What names a person, as ``Original.persons`` says it."""
+        """Quoted person columns, each with whether it is floating-point; empty where records count."""
         return {name: pt.is_floating(kind) for name, kind in self.types.items()}
 
 
 def published_source(job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders | None = None) -> PublishedSource:
-    """Compute the published values of the source, and read the source with them from here on.
+    """Compute the source's published values; make ``rows`` read them, and return source and losses.
 
     Args:
         job: Says how columns are published.
@@ -173,7 +173,7 @@ def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.D
 
 
 def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: str, people: PeopleFiles | None) -> list[str]:
-    """Return faults for shared columns that publish values of fewer than k people.
+    """Return faults for columns under ``publish: shared`` with values of fewer than k people.
 
     Args:
         connection: The database.
@@ -211,7 +211,7 @@ def _fault(name: str, few: int, k: int, unit: str) -> Sequence[str]:
 
 
 def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, ColumnLoss]:
-    """Return the information loss of each quasi-identifier's labels, by name.
+    """Return by name the information loss of each quasi-identifier that the source has.
 
     Args:
         job: The job.
@@ -223,7 +223,7 @@ def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, 
 
 
 def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int]]:
-    """Return the counts of distinct values, unique records and non-null values of each untreated column."""
+    """Return by untreated column the numbers of distinct values, unique records and non-null values."""
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     found = {}
     for name in rows.types("release"):

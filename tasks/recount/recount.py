@@ -36,7 +36,7 @@ from tasks.store.work_folder import temporary_folder_of
 
 
 class ReleaseCounts(ABC):
-    """The counts of a release, from one database or from shares counted by tasks.
+    """Interface of a release's counts, made in one database or by tasks from shares of classes.
 
     Attributes:
         rows: Of the release and of its source.
@@ -46,7 +46,7 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def classes(self, original: Original | None) -> ShareClasses:
-        """Count the sizes, persons and sensitive values of the release's classes.
+        """Return the class counts of the release: sizes, persons and sensitive values.
 
         Args:
             original: The source as it is published, if it is at hand.
@@ -54,24 +54,24 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def additional(self) -> CrossClassCounts:
-        """Count linked persons, the population's rows and column combinations, which need all classes at once.
+        """Return linked persons, population rows and column combinations, counted after ``classes``.
 
         It is called after ``classes``.
         """
 
     def control_faults(self, _found: Recount) -> list[str]:
-        """Return faults where the counts do not cover each record of release and source once."""
+        """Return faults if the counts do not cover each record once; none by default."""
         return []
 
 
 class CountsHere(ReleaseCounts):
-    """The counts of an undivided release, made in one database."""
+    """Counts of a release made in one database, undivided."""
 
     def __init__(self, job: Job, rows: RowsHere, people: PeopleFiles | None) -> None:
         self.rows, self._job, self._people = rows, job, people
 
     def classes(self, original: Original | None) -> ShareClasses:
-        """Count the sizes, persons and sensitive values of all classes in the database."""
+        """Return sizes, persons and sensitive values of all classes; leave their persons in the database."""
         job, rows, by_people = self._job, self.rows, bool(self._people and self._job.columns.person)
         found = count_in_classes(
             job,
@@ -87,7 +87,7 @@ class CountsHere(ReleaseCounts):
         return found
 
     def additional(self) -> CrossClassCounts:
-        """Make the counts that need all classes, with the classes' persons in the database."""
+        """Return the counts that need all classes at once; call it after ``classes``."""
         return count_additional(self._job, self.rows.connection, self.rows.release, self._people)
 
 
@@ -101,7 +101,7 @@ def recount(
     people: PeopleFiles | None = None,
     basis: RecountBasis = RecountBasis(),  # noqa: B008 - a tuple
 ) -> Recount:
-    """Recount data files and check them against job and source; raise ``VerificationError`` for faults.
+    """Recount data files and check them by job and any source; return counts, raise on any fault.
 
     A release that fails a check is refused.
 
@@ -129,7 +129,7 @@ def recount(
 
 
 def recount_by(job: Job, counts: ReleaseCounts, release_name: str, original: Original | None, basis: RecountBasis) -> Recount:
-    """Recount a release by given counts; raise ``VerificationError`` if it breaks the job's promise.
+    """Check given counts of a release by job and source; return the recount, raise on any fault.
 
     Args:
         job: All that is known.
@@ -152,7 +152,7 @@ def recount_by(job: Job, counts: ReleaseCounts, release_name: str, original: Ori
 def written_rows(
     job: Job, files: Sequence[Path], spill: Path, release_name: str, layout: Csv, *, last: bool = False
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str, list[str]]]:
-    """Yield a database connection, the SQL relation of data files, and the faults of their columns.
+    """Yield a DuckDB connection, the SQL relation of data files, and their columns' faults as sentences.
 
     Args:
         job: The job.
@@ -183,7 +183,7 @@ def count_in_classes(
     whole_of: Callable[[str], str],
     alike: RecordRelation | None = None,
 ) -> ShareClasses:
-    """Count the sizes, persons and sensitive values of classes in one database.
+    """Return sizes, persons and sensitive values of the classes of records in one database.
 
     Args:
         job: The job.
@@ -207,7 +207,7 @@ def count_in_classes(
 
 
 def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: str, people: PeopleFiles | None) -> CrossClassCounts:
-    """Count linked persons, population rows, combinations and values of few people.
+    """Return linked persons, population rows, combinations and faults of values of few people.
 
     Args:
         job: The job.
@@ -222,7 +222,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
 
 
 def with_person_counts(classes: Recount, persons: PersonCount) -> Recount:
-    """Return a recount whose class sizes and figures of k count persons instead of records."""
+    """Return a copy of a recount whose class sizes and failures by k are those of persons."""
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 
@@ -235,7 +235,7 @@ def count_classes(
     *,
     by_qid: bool = False,
 ) -> Recount:
-    """Count the classes of data files: sizes, failing classes and classes with one sensitive value.
+    """Return a recount of classes by records: sizes, failing ones, and those of one sensitive value.
 
     Args:
         connection: The database.
@@ -254,7 +254,7 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verify a release by job, manifest and any source; return the counts, or raise ``VerificationError``."""
+    """Verify a release by job, manifest and any source; return recount and manifest, or raise."""
     with source_at_hand(job) as original:
         return verify_against(job, release, original, people)
 
@@ -262,7 +262,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
 def verify_against(
     job: Job, release: Path, original: Original | None, people: PeopleFiles | None = None
 ) -> tuple[Recount, Manifest | None]:
-    """Verify files by manifest, classes by job, records by source; return counts and manifest, or raise.
+    """Verify a release by manifest, job and a given source; return recount and manifest, or raise.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
 
@@ -325,7 +325,7 @@ def claimed_k(manifest: Manifest | None) -> int:
 
 
 def risk_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Return a fault if the manifest's risk differs from that of the recounted classes."""
+    """Return one fault in a list if the manifest's risk is not that of the recounted classes."""
     if "after" not in manifest.risk or (manifest.persons and not recount.persons):
         return []
     starred, masked = recount.fully_suppressed_units(manifest.masked)
@@ -335,7 +335,7 @@ def risk_faults(manifest: Manifest, recount: Recount) -> list[str]:
 
 
 def file_faults(release: Path, files: Sequence[Path], manifest: Manifest) -> list[str]:
-    """Return faults for data files that are missing, added or altered since publication."""
+    """Return a fault each if data files are missing, unlisted or altered by the manifest's digests."""
     promised = {release / file.path: file for file in manifest.files}
     there = set(files)
     faults = []

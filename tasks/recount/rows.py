@@ -30,7 +30,7 @@ TOGETHER = "together"
 
 
 class ReleaseRows(ABC):
-    """The rows of a release and of its source, as SQL relations to count.
+    """Interface to count the rows of a release and of its source, as SQL relations of one database.
 
     Attributes:
         connection: A database for what was counted.
@@ -44,22 +44,22 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def grouped(self, side: Side, groups: Groups) -> str:
-        """Count grouped rows of release or source; return the counts as an SQL relation.
+        """Count grouped rows of release or source; return SQL of a relation, one row per group.
 
         Each group occurs once.
         """
 
     def expect(self, _side: Side, _groups: Sequence[Groups]) -> None:
-        """Announce the groups that will be counted, so that one scan can serve all of them."""
+        """Announce groups that will be counted, so that one scan can serve all; do nothing by default."""
         return
 
     @abstractmethod
     def counted(self, statement: str, *sides: Side) -> str:
-        """Run or wrap an SQL query that needs all rows of the given sides; return its result as a relation."""
+        """Return the SQL relation of a query's result that needs all rows of the given sides."""
 
     @abstractmethod
     def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Replace the source's values by the published ones in all later reads.
+        """Replace the source's values by published ones in all later counts.
 
         Args:
             tables: Tables that are joined, by name.
@@ -97,7 +97,7 @@ class RowsHere(ReleaseRows):
         self._tables, self._copies = 0, ""
 
     def merge_equal_records(self, parts: Sequence[str]) -> None:
-        """Merge equal records of the release if many are equal, so that later counts read fewer rows.
+        """Create a table of distinct records with counts if a sample shows many copies; else do nothing.
 
         A sample decides whether many are equal; if it misleads, the database needs more memory and counts the same.
 
@@ -120,7 +120,7 @@ class RowsHere(ReleaseRows):
         return RecordRelation(release.replace(self.release, TOGETHER), self._copies) if self._copies else RecordRelation(release)
 
     def grouped(self, _side: Side, groups: Groups) -> str:
-        """Return a GROUP BY query as an SQL relation: a subquery, or a table if it must run alone."""
+        """Return a GROUP BY query as SQL: a subquery, or a table if it must run in one thread."""
         for statement in groups.before:
             self.connection.execute(statement)
         if not (groups.alone or (groups.wide and self.wide)):
@@ -138,7 +138,7 @@ class RowsHere(ReleaseRows):
         return f"({statement})"
 
     def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Make the tables of published values, and join them to the source in later reads."""
+        """Create tables of published values, and join them to the source in all later reads."""
         for name, table in tables.items():
             self.connection.register("made", table)
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM made")
@@ -151,7 +151,7 @@ class RowsHere(ReleaseRows):
 
 
 def relation_with_values(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str], joins: Sequence[str]) -> str:
-    """Return a source's relation with replaced values, as a temporary table if these are of many columns.
+    """Return SQL of a source with replaced values; of more than 16 columns, as a temporary table.
 
     Every join holds buffers for each thread. So of many columns a few are replaced at a time, in tables that may spill.
 
@@ -186,7 +186,7 @@ HELD, BUFFERS = 5, 1 << 18
 
 
 def have_wide_records(job: Job, files: Sequence[Path]) -> bool:
-    """Return whether Parquet records are too wide for all threads to read whole within the job's memory.
+    """Return whether all threads reading whole Parquet records would exceed half the job's memory.
 
     Args:
         job: Gives memory and threads.
@@ -200,7 +200,7 @@ def have_wide_records(job: Job, files: Sequence[Path]) -> bool:
 
 
 def exceeds_half_memory(job: Job, largest: int, column_count: int) -> bool:
-    """Return whether reading whole records by all threads takes more than half of the job's memory.
+    """Return whether all threads reading whole records would take over half of the job's memory.
 
     Args:
         job: Gives memory and threads.
@@ -212,7 +212,7 @@ def exceeds_half_memory(job: Job, largest: int, column_count: int) -> bool:
 
 
 def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
-    """Return the faults of Parquet files' columns: names, order, types and partition folders."""
+    """Return faults of Parquet files' columns as sentences: names, order, types, partition folders."""
     faults: list[str] = []
     for path in files:
         folders = [name for name, *_ in partition_of(path)]
@@ -232,7 +232,7 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
 
 
 def read_column_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
-    """Return the faults of columns of CSV and other files, as DuckDB reads them."""
+    """Return faults of the columns of CSV and other files as sentences, by types that DuckDB reads."""
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     names = list(types)
     if faults := column_faults(job, names):

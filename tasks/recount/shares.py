@@ -26,7 +26,7 @@ Keep = Callable[[int, Callable[[Path], int]], Artifact]
 
 
 class DividedRelease(FrozenModel):
-    """A part of the data files, divided into shares by class.
+    """Artefacts of a part of the data files, one per share of classes, or faults of its columns.
 
     Attributes:
         shares: By number, the records of each share.
@@ -44,7 +44,7 @@ class DividedRelease(FrozenModel):
 
 
 def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, share_count: int, keep: Keep) -> DividedRelease:
-    """Divide the records of data files into shares by class, with the columns that are counted."""
+    """Write the counted columns of records into ``share_count`` files by class; return their artefacts."""
     types, columns = types_of(connection, view), job.columns
     qids = published_qids(job)
     wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking, *columns.ways])
@@ -54,7 +54,7 @@ def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, s
 
 
 class DividedMembers(FrozenModel):
-    """The persons of classes, divided into shares.
+    """Artefacts of the persons of classes, one per share of classes and one per share of persons.
 
     Attributes:
         people: By number of a share, who is in its classes.
@@ -70,7 +70,7 @@ class DividedMembers(FrozenModel):
 def divide_members(
     connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, share_count: int, keep: Callable[[str], Keep], *, first: bool
 ) -> DividedMembers:
-    """Divide the persons of classes into the same shares as the classes.
+    """Write persons of classes into files by share of class and of person; return their artefacts.
 
     Persons of unknown classes go to the first share, as unexpected. Persons are divided by themselves too: a person may be in classes of
     several shares.
@@ -130,12 +130,12 @@ def files_sql(paths: Sequence[Path]) -> str:
 
 
 def counts_to_text(counts: Any) -> str:
-    """Serialise the counts of a recount as JSON text, so that another process can return them."""
+    """Return the counts of a recount as JSON text, so that another process can read them."""
     return json.dumps(TypeAdapter(type(counts)).dump_python(counts))
 
 
 def counts_from_text(kind: type[Counted], text: str) -> Counted:
-    """Parse counts from the JSON text of ``counts_to_text``.
+    """Return counts of a given class from the JSON text of ``counts_to_text``.
 
     Args:
         kind: A class of data without keys other than texts and numbers.

@@ -25,14 +25,14 @@ from tasks.store.database import quote
 
 
 def source_value_groups(source: str, column: str) -> Groups:
-    """Return the groups that count the records of each sensitive value: ``value``, ``records``."""
+    """Return groups (SQL to be run) that count the records of each value: ``value``, ``records``."""
     return Groups(source, ((quote(column), "value"),))
 
 
 def make_source_distribution(
     job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, counted: str
 ) -> int:
-    """Make table ``whole`` of a column's values, records, ranks and groups; return the number of levels.
+    """Create table ``whole`` of a column's values, records, ranks, groups; return the number of levels.
 
     Args:
         job: Says where files of hierarchies are.
@@ -61,7 +61,7 @@ EVERYWHERE = "everywhere"
 
 
 def models_counted(job: Job, *, by_people: bool, with_source: bool = True) -> list[tuple[PrivacyKind, str, Any]]:
-    """Return the promises on sensitive values that can be counted.
+    """Return kind, column and settings of the promises on sensitive values that can be counted.
 
     Without the persons of classes, these are promises on the presence of values alone. Without the source, t-closeness is none of them: the
     values of a release are not those of its source, because records were suppressed.
@@ -75,7 +75,7 @@ def models_counted(job: Job, *, by_people: bool, with_source: bool = True) -> li
 
 
 def uncounted_without_source(job: Job, where: str = "", *, by_people: bool) -> list[str]:
-    """Return a sentence for each promise that takes the source, and else could be counted.
+    """Return a sentence for each promise that cannot be counted because the source is lacking.
 
     Args:
         job: Says what is promised.
@@ -101,7 +101,7 @@ def count_spreads(
     *,
     by_people: bool,
 ) -> tuple[tuple[ShareSpread, ...], dict[str, int]]:
-    """Count classes with broken promises or unexpected values; ``by_people`` needs ``count_people`` first.
+    """Return by promise the classes that break it, and by column those with values its persons lack.
 
     Unexpected are values that the counted persons do not hold.
 
@@ -149,7 +149,7 @@ def needs_source_values(kind: PrivacyKind, *, by_people: bool) -> bool:
 
 
 def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: Original | None, *, by_people: bool) -> str:
-    """Return the SQL relation of a column's values, with records or persons per value.
+    """Return the SQL relation of a column's values with counts: source's if at hand, else release's.
 
     Args:
         job: The job.
@@ -167,7 +167,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
 def model_faults(
     job: Job, classes: ShareClasses, *, by_people: bool, with_source: bool = True
 ) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
-    """Return broken l and t promises, the worst measure of each, and columns that were not counted."""
+    """Return faults of l and t promises, each one's worst measure, and columns that were not counted."""
     faults = [
         f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
         for column, unexpected in classes.unexpected.items()

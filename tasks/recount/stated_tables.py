@@ -32,7 +32,7 @@ MODELS = {"l": "l-diversity", "t": "t-closeness"}
 
 
 class StatedRecount(NamedTuple):
-    """What could be counted without a job.
+    """A recount by a manifest alone, None if too little is stated, and what was not counted.
 
     Attributes:
         recount: Of the files; None where the manifest does not state enough.
@@ -44,7 +44,7 @@ class StatedRecount(NamedTuple):
 
 
 def recount_stated(manifest: TablesManifest, release: Path, what: str) -> StatedRecount:
-    """Count who shares each history, by what the manifest states; raise ``VerificationError`` for faults.
+    """Recount histories by what a manifest states, without a job; raise ``VerificationError`` on faults.
 
     It takes the keys, references, quasi-identifiers and k from there.
 

@@ -38,7 +38,7 @@ KEYS_OF_PERSONS = "keys_of_persons"
 def source_owners(
     job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> dict[str, ReadTable]:
-    """Make tables of source rows with persons, and of these with keys, if values need them.
+    """Create tables of source rows with persons and keys; return the tables by name, empty if not needed.
 
     Returns:
         The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.
@@ -66,7 +66,7 @@ def published_table(
     whole: ReadTable | None,
     key_types: Sequence[pa.DataType],
 ) -> PublishedSource | None:
-    """Return a table's source as published, by persons, None if unknown; put its values into ``whole``.
+    """Return a table's source with published values, None if unknown; ``whole`` gets the values too.
 
     Orphans belong to no person.
 
@@ -108,7 +108,7 @@ def published_table(
 
 
 def few_persons_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> list[str]:
-    """Return faults for shared columns with values of fewer than k persons; persons must be joined first."""
+    """Return faults for shared columns with values of fewer than k persons; join persons first."""
     k, faults = job.privacy.k, list[str]()
     for table, read in tables.items():
         for name, way in table_job(job, table).columns.ways.items():
@@ -129,7 +129,7 @@ def value_faults(
     tables: Mapping[str, ReadTable],
     whole: Mapping[str, ReadTable],
 ) -> list[str]:
-    """Return faults for histories that break a promise on sensitive values; histories must be counted.
+    """Return faults for histories that break l or t, or a holder limit; count histories first.
 
     A history without a row of a table publishes no value of it, and is not asked.
 
@@ -165,5 +165,5 @@ def value_faults(
 
 
 def uncounted_values(job: TablesJob) -> list[str]:
-    """Return a sentence for each promise on sensitive values that takes the sources."""
+    """Return a sentence for each l or t promise that cannot be counted because a source is lacking."""
     return [told for table in job.tables for told in uncounted_without_source(table_job(job, table), f" of '{table}'", by_people=True)]

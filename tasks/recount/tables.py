@@ -66,7 +66,7 @@ class WrittenTables:
     levels: Mapping[str, Mapping[str, int | None]]
 
     def read(self, table: str) -> ReadTable:
-        """Return a table of the release as SQL: relation, columns, key and references."""
+        """Return a table of the release as SQL names: relation, columns, key and references; reads no rows."""
         spec = self.job.tables[table]
         sensitive = dict.fromkeys([*table_job(self.job, table).privacy.columns, *spec.columns.ways])
         qids = [qid.name for qid in spec.columns.quasi_identifiers]
@@ -82,7 +82,7 @@ def table_as_read(
     tree: TableTree,
     sensitive: Iterable[str] = (),
 ) -> ReadTable:
-    """Return a table of a release as SQL: relation, columns, key and references.
+    """Return a table of a release as SQL names: relation, columns, key and references; reads no rows.
 
     Args:
         table: Its name.
@@ -104,7 +104,7 @@ def table_as_read(
 
 
 def file_faults_of_table(table: str, files: Sequence[Path], fits: Callable[[Sequence[str]], bool], asked: str) -> list[str]:
-    """Return a fault if a table has no data file, or one that cannot be read or has other columns.
+    """Return one fault in a list if a table has no file, an unreadable one, or one of other columns.
 
     Args:
         table: Its name.
@@ -123,12 +123,12 @@ def file_faults_of_table(table: str, files: Sequence[Path], fits: Callable[[Sequ
 
 
 def originals_at_hand(job: TablesJob) -> AbstractContextManager[dict[str, Original | None]]:
-    """Return a block with the source of each table; None for sources that are not at hand."""
+    """Return a context manager with each table's source by name; None for sources not at hand."""
     return sources_at_hand({table: table_job(job, table) for table in job.tables})
 
 
 def count_source_rows(job: TablesJob, originals: Mapping[str, Original | None], spill: Path) -> dict[str, int]:
-    """Count the rows of the sources that are available, by table."""
+    """Return by table the number of rows of each source that is at hand."""
     found = {}
     with connect(table_job(job, job.tree.unit), spill, last=True) as connection:
         for table, original in originals.items():
@@ -140,7 +140,7 @@ def count_source_rows(job: TablesJob, originals: Mapping[str, Original | None], 
 
 
 def recount_tables(written: WrittenTables, spill: Path, release_name: str, histories: Path | None = None) -> TablesRecount:
-    """Recount written tables' histories and compare each table with its source; raise if a check fails.
+    """Recount written tables and compare each with its source; return counts, raise on any fault.
 
     Args:
         written: The files, the job and the sources.
@@ -184,7 +184,7 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
 
 @dataclass(frozen=True)
 class AskedHistories:
-    """What the histories of a release must keep.
+    """The promise on histories: table tree, k, rows an intruder knows, and bounds on rows.
 
     Attributes:
         tree: Its tables.
@@ -207,7 +207,7 @@ def _asked(job: TablesJob) -> AskedHistories:
 def count_histories(
     asked: AskedHistories, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> tuple[TablesRecount, list[str]]:
-    """Join the written tables, and count who shares each history; return counts and faults.
+    """Join written tables to persons in the database; return counts of shared histories, and faults.
 
     Args:
         asked: The promise.

@@ -60,7 +60,7 @@ JOINS = 16
 
 
 def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels]) -> list[str]:
-    """Return faults where overlapping labels do not fit the values of records with equal other columns."""
+    """Return faults where overlapping labels do not cover values of records with equal other columns."""
     looked = [(one, parts) for one in some if (parts := _parts_of(one)) >= 2 and sides.names]
     sides.rows.expect("release", [_released(sides, one, parts) for one, parts in looked])
     sides.rows.expect("source", [_valued(sides, one, parts) for one, parts in looked])
@@ -95,7 +95,7 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
 
 
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
-    """Check label combinations of randomly drawn classes by the source; return faults and number drawn.
+    """Check the label combinations of randomly drawn classes by the source; return faults, classes drawn.
 
     Args:
         sides: Release and source.
@@ -125,7 +125,7 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
 
 
 def drawn_number() -> int:
-    """Draw the random number by which a recount samples classes, the same for all its parts."""
+    """Return a random 64-bit number by which a recount samples classes."""
     return secrets.randbits(64)
 
 
@@ -167,7 +167,7 @@ def _numbers(sides: ReleaseAndSource, statement: str) -> dict[str, NDArray[np.in
 
 
 class Truth(NamedTuple):
-    """The result of comparing a release's files with their source.
+    """Faults of a release's files against their source, and how many classes were sampled.
 
     Attributes:
         faults: What they publish that it does not bear out, in counts.
@@ -179,7 +179,7 @@ class Truth(NamedTuple):
 
 
 def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLevels | None = None) -> Truth:
-    """Compare the published records with the source: types, labels, label combinations and whole records.
+    """Compare records with the source by types, labels and whole records; return faults, classes sampled.
 
     Args:
         job: Says what is published as it is, and how the rest is coarsened.

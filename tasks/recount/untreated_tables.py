@@ -30,7 +30,7 @@ Counts = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class UntreatedTables:
-    """The columns that tables publish beside their quasi-identifiers, by table; none where there are none.
+    """Names of the columns beside QIDs and keys, by table: untreated, insensitive and sensitive.
 
     Attributes:
         passed: Those that are published as they are.
@@ -44,7 +44,7 @@ class UntreatedTables:
 
     @classmethod
     def of_job(cls, job: TablesJob, columns: Mapping[str, Sequence[str]]) -> UntreatedTables:
-        """Return the untreated columns of a job's tables; ``columns`` are those of the files."""
+        """Return the columns that a job's tables publish beside QIDs and keys, by kind and table."""
         passed, insensitive, sensitive = {}, {}, {}
         for name, table in job.tables.items():
             linking = {*table.key, *(column for referred in table.referring.values() for column in referred)}
@@ -56,7 +56,7 @@ class UntreatedTables:
         return cls(passed, insensitive, sensitive)
 
     def carried(self, read: ReadTable, *, is_unit: bool) -> ReadTable:
-        """Return a table with the columns that must be known beside the person of each row."""
+        """Return a table with the columns added that its joined rows must hold for the counts."""
         together = (*self.insensitive.get(read.name, ()), *self.sensitive.get(read.name, ()))
         names = dict.fromkeys(map(quote, (*self.passed.get(read.name, ()), *together)))
         # Who knows what a row publishes may know labels too, and those of its person.
@@ -66,7 +66,7 @@ class UntreatedTables:
 
 @dataclass(frozen=True)
 class TogetherOfTables:
-    """Who stands out by columns of one kind together.
+    """Counts of persons who stand out by columns of one kind together, per table and over all.
 
     Attributes:
         tables: By those of a table, for each table that has any.
@@ -79,7 +79,7 @@ class TogetherOfTables:
 
 @dataclass(frozen=True)
 class UntreatedCounts:
-    """What was counted of the columns beside the quasi-identifiers.
+    """Value counts of untreated columns by table, and who stands out by columns together.
 
     Attributes:
         columns: Of each untreated column, by table.
@@ -100,7 +100,7 @@ def count_untreated(
     k: int,
     known_rows: int | None,
 ) -> UntreatedCounts:
-    """Count the untreated columns of written tables, whose rows are joined to their persons already.
+    """Return value counts of untreated columns, and who stands out by them; join persons first.
 
     Args:
         connection: The database.
@@ -147,7 +147,7 @@ def _together(
 
 
 def column_counts(connection: duckdb.DuckDBPyConnection, table: ReadTable, names: Collection[str]) -> dict[str, Counts]:
-    """Count the values of untreated columns of a table, whose rows are joined to their persons already."""
+    """Return by column the distinct, unique and all values, and persons; join persons first."""
     found: dict[str, Counts] = {}
     for name in names:
         [(distinct, alone, values, persons)] = connection.execute(column_persons_sql(table, quote(name))).fetchall()

@@ -51,7 +51,7 @@ BLOCK = 1 << 16
 
 
 def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shared_by: int = 0) -> list[str]:
-    """Return faults for ranges whose ends fewer than k people share.
+    """Return faults for ranges whose ends fewer than k people share; none checked without the source.
 
     Nothing is checked without the source, or where ends may be observed values.
 
@@ -78,7 +78,7 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
 
 def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups:
-    """Return the groups that list the distinct labels of a quasi-identifier in the release."""
+    """Return groups (an SQL statement to be run) that list the distinct labels of a quasi-identifier."""
     return distinct_groups(rows.countable_records(rows.release), list(map(quote, published_columns(job, qid))))
 
 
@@ -117,7 +117,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
 
 
 class CrossClassCounts(NamedTuple):
-    """The counts that need all classes at once.
+    """Counts that need all classes at once: links, population, combined columns, values of few.
 
     Attributes:
         linked: Who is linked.
@@ -133,7 +133,7 @@ class CrossClassCounts(NamedTuple):
 
 
 class RecountBasis(NamedTuple):
-    """The knowledge of a recount about a release, besides its files and the source.
+    """What a recount knows besides files and source: claimed levels, range ends, reasons of gaps.
 
     Attributes:
         unproved: Why the records are not to be held against the source, if they are not.
@@ -155,7 +155,7 @@ class RecountBasis(NamedTuple):
 def verdict_of(
     job: Job, rows: ReleaseRows, classes: ShareClasses, additional: CrossClassCounts, original: Original | None, basis: RecountBasis
 ) -> tuple[Recount, list[str]]:
-    """Compare the counts with job and source; return the completed recount and all faults.
+    """Compare counts with job and source; return the completed recount and all faults; raise none.
 
     Args:
         job: The job.

@@ -34,7 +34,7 @@ NOBODY_HERE = -1
 
 
 class OfTable(NamedTuple):
-    """A table and one of its columns whose values are kept as digests."""
+    """Names of a table and of one of its columns."""
 
     table: str
     column: str
@@ -64,7 +64,7 @@ class RowBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class PersonRows:
-    """The persons of a release with their rows in all tables.
+    """Reader of a release's persons and their rows in all tables, as numbers and digests.
 
     Attributes:
         given: The tables, and what is published of them.
@@ -79,7 +79,7 @@ class PersonRows:
 
     @cached_property
     def columns(self) -> Mapping[str, OfTable]:
-        """The table and column behind each column name of the persons' source."""
+        """The table and column behind each column name of all tables joined by person."""
         found = {}
         for name, table in self.given.tables.items():
             linking = table.table.linking if name == self.given.job.tree.unit else ()
@@ -96,7 +96,7 @@ class PersonRows:
         return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, values]
 
     def withheld(self) -> dict[str, NDArray[np.bool_]]:
-        """Return a mask of each table's rows that are not published even if their person is, shape (rows,)."""
+        """Return by table a mask of rows withheld although their person may be published, shape (rows,)."""
         given, chosen = self.given, pq.read_table(self.store.path(self.given.chosen))
         gone = dict[str, NDArray[np.bool_]]()
         for table in given.job.tree.tables:
@@ -113,7 +113,7 @@ class PersonRows:
 
     @cached_property
     def published(self) -> NDArray[np.bool_]:
-        """Who is published, shape (persons + 1,); the last place is nobody's, at which rows of nobody look."""
+        """Mask of the published persons, shape (persons + 1,); the last entry is for rows of nobody."""
         return np.isin(np.arange(self.given.persons + 1), self.given.persons_kept())
 
     def persons_of_rows(self, table: str) -> NDArray[np.int64]:
@@ -121,11 +121,11 @@ class PersonRows:
         return np.concatenate([np.zeros(0, np.int64), *(batch.whose for batch in self.rows_of(table, []))])
 
     def count_beyond_bounds(self, table: str, rows: NDArray[np.bool_]) -> int:
-        """Count which of some rows, a mask of no orphan, ``rows: {most: n}`` withholds."""
+        """Return how many rows of a mask ``rows: {most: n}`` withholds; the mask has no orphans."""
         return int((rows & (self.given.numbers(table)[1] == NOWHERE)).sum()) if self.given.chain(table) else 0
 
     def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False, folded: Container[str] = ()) -> Iterator[RowBatch]:
-        """Yield a table's rows in batches, in their order, with persons and digests of the given columns.
+        """Yield a table's rows in order, in batches, with persons and digests of the given columns.
 
         Args:
             table: The table.
@@ -191,7 +191,7 @@ class PersonRows:
 
 @dataclass(frozen=True)
 class KeptPersons:
-    """The tables of persons' digests, computed on request.
+    """Maker of the persons' digest tables in some columns, computed on each call.
 
     Attributes:
         rows: The persons.
@@ -204,7 +204,7 @@ class KeptPersons:
     key: Sequence[str]
 
     def contents(self) -> pa.Table:
-        """Return the digests of each person, by row of the unit's table.
+        """Return a table of each person's digests, in the row order of the unit's table; not cached.
 
         They are ``content``, ``person``, ``untreated``, ``value_0`` …, and those of how values stand together.
         """
@@ -219,7 +219,7 @@ class KeptPersons:
         return pa.table(found)
 
     def sets(self) -> pa.Table:
-        """Return ``column``, ``digest`` and ``value`` of each set of several values that persons have."""
+        """Return a table ``column``, ``digest``, ``value`` of the values in each digested value set."""
         parts = [(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64))]
         for number, held in self._sets.items():
             digests, values = held.members()
@@ -275,7 +275,7 @@ class KeptPersons:
 
 
 def arrangements(rows: PersonRows, by: DigestedColumns, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests]:
-    """Return three digests of each person's related rows, by kind, each of shape (persons,).
+    """Return by kind a digest of each person's joined rows (values, labels or both), shape (persons,).
 
     Whose values are all the same may still publish another history: where two visits exchange their nights, or a condition is another
     visit's. Whoever has both releases finds one history gone and one that is new, as if a value had changed.
@@ -360,7 +360,7 @@ PERSON_SETS = FileStep(
 
 
 class NumberedHistories(NamedTuple):
-    """The histories of a release as numbered by its recount.
+    """File of each person's history number from the recount, and digests of the data files.
 
     Attributes:
         path: Where they are, with the published keys of the unit.

@@ -30,7 +30,7 @@ KEY_KINDS = ("integer", "text")
 
 
 def draft_tables(folders: Sequence[Path], out: Path, *, accept: bool = False) -> DraftedTables:
-    """Draft a job of several tables; write it to a file that must not exist, and its hierarchy files.
+    """Write a drafted job of several tables and its hierarchy files; return it; raise if the file exists.
 
     Args:
         folders: A folder for each table, after which it is called.

@@ -22,7 +22,7 @@ ORPHANS = "May rows be left out that refer to rows that are not there?"
 
 @dataclass
 class DraftedTable:
-    """One table of a drafted job.
+    """One table of a drafted job: source, proposals, key, references and bound on rows.
 
     Attributes:
         name: The folder's name.
@@ -60,7 +60,7 @@ class DraftedTable:
 
 @dataclass(frozen=True)
 class DraftedTables:
-    """A drafted job of several tables.
+    """A drafted job of several tables: the tables, their tree and written hierarchy files.
 
     Attributes:
         tables: In the order of the job, the unit first.
@@ -87,7 +87,7 @@ class DraftedTables:
 
 
 class TableQuestion(NamedTuple):
-    """A question to the user about some columns of a table.
+    """A question of a draft about columns of a table, with the safest answer and its meaning.
 
     Attributes:
         table: Its name.
@@ -229,7 +229,7 @@ def drafted_role(table: DraftedTable, proposal: Proposal) -> str:
 
 
 def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
-    """Return the draft as JSON content: keys, references, roles and questions, but no values."""
+    """Return the draft as JSON-compatible values: keys, references, roles and questions."""
     tables = {
         table.name: {
             "key": table.key or None,
@@ -257,7 +257,7 @@ def _names(proposals: Sequence[Proposal]) -> str:
 
 
 def drafted_table_sentences(drafted: DraftedTables) -> Mapping[str, str]:
-    """Return one sentence on each drafted table, by name: its role, key and number of rows."""
+    """Return by table a phrase on it: the unit or what it refers to, its key and number of rows."""
     found = {}
     for table in drafted.tables:
         role = "the unit" if table.name == drafted.tree.unit else f"refers to {listed(table.references.values())}"

@@ -55,7 +55,7 @@ from tasks.writing.people import KeptRecords
 
 @dataclass
 class ComparedTables:
-    """A release of several tables and its comparison, while the release registry is locked.
+    """A release's manifest fields on earlier releases, its persons, and the locked registry.
 
     Attributes:
         known: Its persons.
@@ -70,7 +70,7 @@ class ComparedTables:
     said: dict[str, Any]
 
     def enter(self, manifest: TablesManifest) -> Registered | None:
-        """Enter the release into the registry before its publication, as not yet published.
+        """Write history and registry entries of a release before publication; None without a registry.
 
         The entry counts only once the release is published. None is returned where there is no registry.
         """
@@ -98,7 +98,7 @@ class ComparedTables:
         return register_release(known, manifest.release, self.registry, self.joining.families)
 
     def record_publication(self, entry: Registered | None) -> None:
-        """Record that the release was published, in the registry and in the pseudonym indexes."""
+        """Record the publication in the registry and commit pseudonym indexes; nothing without an entry."""
         if self.registry and entry:
             self.registry.record_publication(entry)
             self.joining.commit()
@@ -106,7 +106,7 @@ class ComparedTables:
 
 @contextmanager
 def compared_tables(persons: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
-    """Compare a release with earlier ones, or raise if refused; lock the registry during the block.
+    """Compare a release with earlier ones, raise if refused; yield results with the registry locked.
 
     The registry stays locked, so that of two releases at once one knows of the other.
     """
@@ -126,7 +126,7 @@ def compared_tables(persons: ComparablePersons, shown: ShownTables) -> Iterator[
 
 @dataclass(frozen=True)
 class ShownTables:
-    """The data files of a release, as their readers can join them.
+    """Data files and job of a release's tables, to be joined as a reader of it can.
 
     Attributes:
         run: The run, with the job of persons.
@@ -148,7 +148,7 @@ class ShownTables:
         return self.run.store
 
     def table(self, name: str) -> ShownTable:
-        """Return a table's relation, key and references, and its columns as those of a row ``m``, as SQL."""
+        """Return a table as SQL names: relation, key, references, and its columns of a row ``m``."""
         spec, chain = self.job.tables[name], self.job.tree.chains[name]
         paths = ", ".join(literal(str(path)) for path in self.files[name])
         labels = [qid.name for qid in spec.columns.quasi_identifiers]
@@ -190,7 +190,7 @@ DISCLOSED_PERSONS = FileStep(
 
 
 def disclosed_by_tables(given: ShownTables) -> list[Disclosed]:
-    """Return the digests of values disclosed under the unit's lasting pseudonyms.
+    """Return digests of what is disclosed under the unit's lasting pseudonyms, empty if it has none.
 
     The list is empty where the pseudonyms are new in this release.
     """
@@ -222,7 +222,7 @@ class ComparablePersons(KnownRecords):
 
     @classmethod
     def of(cls, given: ReleasedTables, released_persons: int, histories: NumberedHistories) -> ComparablePersons:
-        """Return the comparable persons of a release of several tables, which publishes so many of them."""
+        """Return the comparable persons of a release that publishes ``released_persons`` of them."""
         job = persons_job(given.job)
         run, rows = replace(given.run, job=job), PersonRows(given)
         k = given.job.privacy.k
@@ -238,7 +238,7 @@ class ComparablePersons(KnownRecords):
         return "" if given.job.tables[given.job.tree.unit].key else NO_KEY
 
     def sketches(self, columns: Columns) -> Sketches:
-        """Return the distinct-count sketches of some columns of the persons' rows, and of the persons."""
+        """Return the distinct-count sketches of persons in some columns, computed once and cached."""
         if columns not in self._sketches:
             by = self.digested if columns == self.columns else DigestedColumns(tuple(name for name, _ in columns))
             self._sketches[columns] = sketches_of(pq.read_table(self.run.store.path(self.digest_tables(by)[0])))
@@ -246,18 +246,18 @@ class ComparablePersons(KnownRecords):
 
     @property
     def digested(self) -> DigestedColumns:
-        """Return the columns whose digests this release keeps, singly and as they stand together."""
+        """Return the columns whose digests this release keeps, singly and joined over tables."""
         return super().digested.arranged()
 
     def parts(self, by: DigestedColumns) -> Sequence[KeptRecords]:
-        """Return the persons' histories and digests as one part; raise if they cannot be compared."""
+        """Return one part of the persons' histories and digests; raise ``UnmeasuredError`` if incomparable."""
         if reason := self.unmeasured:
             raise UnmeasuredError(reason)
         contents, sets = self.digest_tables(by)
         return [KeptRecords(files=(), members=PERSON_CLASSES.result(self.rows, self.histories), contents=contents, sets=sets)]
 
     def digest_tables(self, by: DigestedColumns) -> tuple[Artifact, Artifact]:
-        """Return the artefacts of the persons' digests in some columns, and of their value sets."""
+        """Return the artefacts of the persons' digests and of their value sets, stored or made."""
         item = ByColumns(by, tuple(name for name, _ in self.person_columns))
         made = KeptPersons(self.rows, *item)
 

@@ -9,7 +9,7 @@ from tasks.relational.making.profiles import HistoryTables
 
 
 class ExpectedTable(FrozenModel):
-    """What a run would publish of one table.
+    """Rows that a run would publish, withhold or suppress of one table, with levels and loss.
 
     Attributes:
         released: Rows that would be published.
@@ -29,7 +29,7 @@ class ExpectedTable(FrozenModel):
 
 
 class ExpectedTables(FrozenModel):
-    """What a run would publish.
+    """Persons that a run would leave out, its loss, and the expected figures of each table.
 
     Attributes:
         left_out: Persons who would be left out.
@@ -43,7 +43,7 @@ class ExpectedTables(FrozenModel):
 
 
 def expected_tables(given: HistoryTables, release: str) -> ExpectedTables:
-    """Return what a run would publish. Its choice is kept, so that the run does not make it again.
+    """Choose a release and return its expected figures by table; the choice is stored for the run.
 
     Args:
         given: The tables.

@@ -24,7 +24,7 @@ from tasks.writing.pseudonyms import lacks_vault
 
 
 class PlannedTable(FrozenModel):
-    """The plan of one table.
+    """Rows, files, parent, groups per level and column figures of one table in a plan.
 
     Attributes:
         rows: Of the source, in ``files``.
@@ -46,7 +46,7 @@ class PlannedTable(FrozenModel):
 
 
 class TablesPlan(FrozenModel):
-    """The plan of a run of several tables.
+    """What a run of several tables would publish or why it would be refused, with sizes and memory.
 
     Attributes:
         release: The id that the release would have; null where a run makes the vault that the id follows from.
@@ -83,7 +83,7 @@ class TablesPlan(FrozenModel):
 
 
 def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
-    """Make the plan of a job of several tables: scan the sources, and leave the target untouched.
+    """Return the plan of a job of several tables, counting its sources; nothing is published.
 
     Args:
         job: The job.

@@ -44,7 +44,7 @@ from tasks.store.store import Artifact
 
 @dataclass(frozen=True)
 class PublishedTables:
-    """A published release of several tables.
+    """A published release of several tables: manifest, folder, columns, and whether it is new.
 
     Attributes:
         manifest: Of the release.
@@ -69,7 +69,7 @@ def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource
 
 
 def recall_tables(run: Run, release: str, tables: Mapping[str, TableSource]) -> PublishedTables | None:
-    """Make a published release current and remove unneeded artefacts; return it, or None if there is none."""
+    """Return a published release, named current and without unneeded artefacts, or None; raise if altered."""
     manifest = job_target(run.job).recall_by(release, run, written_manifest, read_tables_manifest)
     if manifest is None:
         return None
@@ -78,7 +78,7 @@ def recall_tables(run: Run, release: str, tables: Mapping[str, TableSource]) -> 
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
-    """Link or copy each table's data file into ``data/`` of the staging folder; return their entries.
+    """Link or copy each table's data file into ``data/`` of the staging folder; return manifest entries.
 
     Files are linked instead of copied where the file system allows it.
     """
@@ -102,7 +102,7 @@ def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> li
 
 
 def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
-    """Stage the tables, recount them from job and sources alone or raise, and publish with one rename.
+    """Stage tables, recount them by job and sources, publish; return the release, raise if refused.
 
     What is for an object store is staged and recounted in the run folder, and put there with its manifest last.
     """

@@ -38,7 +38,7 @@ def report_code_of_tables() -> str:
 
 
 def report_content(manifest: TablesManifest) -> dict[str, Any]:
-    """Return the report as JSON content: sentences and the manifest's figures."""
+    """Return the report of several tables as JSON-compatible values: sentences and manifest figures."""
     persons = manifest.persons
     sentences = [
         *_untreated_warnings(manifest),
@@ -226,7 +226,7 @@ def _attack_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def report_texts(manifest: TablesManifest) -> dict[str, str]:
-    """Return the texts of ``report.html`` and ``report.json`` by file name."""
+    """Return the texts of ``report.html`` and ``report.json`` of several tables, by file name."""
     content = report_content(manifest)
     return {"report.html": _page(content), "report.json": json.dumps(content, indent=2) + "\n"}
 

@@ -16,7 +16,7 @@ EVERY_ROW = 1 << 32
 
 
 class RowsOfPersons:
-    """Temporary tables of all rows, each with its person and its parent row.
+    """Temporary SQL tables of all tables' rows, each with person and parent row, to try row bounds on.
 
     Args:
         connection: The database.
@@ -65,7 +65,7 @@ class RowsOfPersons:
         return int(persons)
 
     def count_rare_persons(self, most: int, k: int) -> int:
-        """Count the persons whose row counts fewer than k share, if tables keep ``most`` rows per person.
+        """Return how many persons have row counts that fewer than k share, if ``most`` rows each are kept.
 
         Numbers of rows are those below each row too, as a history shows them.
         """
@@ -87,7 +87,7 @@ class RowsOfPersons:
         return int(persons)
 
     def count_rows_beyond(self, most: int) -> dict[str, int]:
-        """Count the rows that a bound on the rows of a person withholds, by table below the unit.
+        """Return by table about how many rows a bound of ``most`` rows per person withholds.
 
         What hangs from them is counted too.
         The run draws rows that stay, and here the first do, so that tables below others may lose a few more or fewer.
@@ -107,7 +107,7 @@ class RowsOfPersons:
         return beyond
 
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
-        """Return the largest of ``bounds`` at which few persons have rare row counts, or None.
+        """Return the largest of ``bounds`` at which few persons have rare row counts; None if none helps.
 
         Few are at most ``share`` of the persons; row counts are rare if fewer than k share them. None where no bound helps or none is
         needed.

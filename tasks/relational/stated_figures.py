@@ -28,7 +28,7 @@ NO_REPORT = "The report was held against its digest alone: the manifest does not
 
 
 def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
-    """Count the released, withheld, suppressed and orphan rows of each table.
+    """Return each table's manifest entry: row counts by fate, None where below k, levels and columns.
 
     Released rows are those of the recounted files. Where fewer than k persons are left out, no table says how many rows it had: persons
     may all have equally many. Nor does one that withholds rows of fewer than k persons: whoever sees that one row more was there than
@@ -74,7 +74,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
 def reported_columns(
     columns: Mapping[str, PassedColumn], counted: Mapping[str, tuple[int, int, int, int]], k: int
 ) -> dict[str, PassedColumnOfPersons]:
-    """Return what was found of untreated columns of a table, with the figures of its recounted files."""
+    """Return untreated columns' figures by the recounted files of a table, small counts left out."""
     told = {}
     for name, (distinct, alone, values, persons) in counted.items():
         one = columns[name]
@@ -90,7 +90,7 @@ def reported_columns(
 
 
 def rows_beyond_bounds(given: ReleasedTables) -> dict[str, int]:
-    """Count the rows of published persons that ``rows: {most: n}`` withholds, by table with any.
+    """Return by table with any how many rows of published persons ``rows: {most: n}`` withholds.
 
     No release states them: they are for whoever runs the job.
     """
@@ -125,7 +125,7 @@ def loss_of_tables(tables: Mapping[str, ReleasedTable], penalties: Mapping[str, 
 
 
 def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list[str]:
-    """Return the counts of a manifest that the files contradict, or that it must not state."""
+    """Return faults for counts of a manifest that the files contradict or k forbids to state."""
     faults = []
     if (manifest.histories, manifest.min_class) != (found.histories, found.smallest):
         faults.append("the manifest's histories are not those of the files")
@@ -153,7 +153,7 @@ def _untreated_faults(manifest: TablesManifest, found: TablesRecount, k: int) ->
 
 
 def together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
-    """Return a fault if a manifest does not say truly who stands out by untreated or sensitive columns."""
+    """Return faults if a manifest misstates who stands out by untreated or sensitive columns together."""
     return _untreated_together_faults(manifest, found) + _sensitive_together_faults(manifest, found)
 
 
@@ -211,7 +211,7 @@ def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
 
 
 def tables_report_faults(release: Path, manifest: TablesManifest) -> tuple[list[str], list[str]]:
-    """Return faults of a report that differs from its manifest, and notes on unchecked parts.
+    """Return faults of a report that differs from its manifest, and a note if it cannot be rebuilt.
 
     A report that is missing or was altered since publication is reported with the entries of the folder.
     """
@@ -226,7 +226,7 @@ def tables_report_faults(release: Path, manifest: TablesManifest) -> tuple[list[
 
 
 def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob, *, sources_were_read: bool) -> list[str]:
-    """Return the statements of a manifest that its job or the recount contradicts.
+    """Return faults for statements of a manifest that its job or the recount contradicts.
 
     Args:
         manifest: Of the release.
@@ -278,7 +278,7 @@ MORE_LEFT_OUT = "more persons are left out than suppression.limit allows"
 
 
 def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: TablesJob) -> list[str]:
-    """Return wrong row counts of a manifest by its sources, and too many persons left out by its job.
+    """Return faults for row counts that the sources contradict, and limits exceeded by job.
 
     Args:
         manifest: Of the release.
@@ -312,7 +312,7 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
 
 
 def promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:
-    """Return the manifest's statements on its job that are not those of the job."""
+    """Return faults for a manifest's statements on its job's settings that differ from the job."""
     faults = [f"the manifest's {name} not {said} of the job" for (name, said), same in _claims(manifest, job).items() if not same]
     if job.orphans == "refuse" and any(table.orphans != 0 for table in manifest.tables.values()):
         faults.append("the manifest says that rows find nobody, which the job refuses")

@@ -36,7 +36,7 @@ NEVER = 1 << 62
 
 
 class VerifiedTables(NamedTuple):
-    """The result of verifying a release of several tables.
+    """Manifest and recount of a verified release of several tables, and what was not verified.
 
     Attributes:
         manifest: As it is in the folder.
@@ -62,14 +62,14 @@ LOOKS = "reasons of passthrough"
 
 
 def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
-    """Return the counts of a verified release as JSON content."""
+    """Return the recount and notes of a verified release as JSON-compatible values."""
     counted_there = TypeAdapter(TablesRecount).dump_python(verified.recount, mode="json") if verified.recount else {}
     evidence = {name: list(getattr(verified, name)) for name in ("notes", "unverified", "on_trust", "newer")}
     return {"release": verified.manifest.release, "signed_by": verified.manifest.signed_by} | evidence | counted_there
 
 
 def read_tables_manifest(release: Path) -> TablesManifest:
-    """Read and check the manifest of a release of several tables."""
+    """Read the manifest of a release of several tables; raise ``StorageError`` if it is altered."""
     return written_manifest(_manifest_bytes(release), str(release))
 
 
@@ -82,7 +82,7 @@ def _manifest_bytes(release: Path) -> bytes:
 
 
 def written_manifest(content: bytes, place: str) -> TablesManifest:
-    """Parse a manifest of several tables and check its digest, its form and its file names.
+    """Parse a manifest of several tables; raise if digest, form or a file name is invalid.
 
     Args:
         content: What the file holds.
@@ -108,7 +108,7 @@ def _manifest_to_verify(release: Path) -> TablesManifest:
 def verify_tables(
     job: TablesJob | None, release: Path, key: bytes | None = None, kept_seal: str = "", *, report: bool = True
 ) -> VerifiedTables:
-    """Verify every file of a release and recount it, or raise; without a job, by its manifest alone.
+    """Verify and recount a release of several tables, by job or its manifest alone; return or raise.
 
     Args:
         job: The job whose promise is checked; without one histories are counted by what the manifest states.

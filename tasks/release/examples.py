@@ -57,7 +57,7 @@ def examples_of(release_name: str, files: Sequence[Path], manifest: Manifest, te
 
 
 def example_files(files: Sequence[File]) -> list[File]:
-    """Return the first, the middle and the last file, which bound what is counted.
+    """Return the first, middle and last of some files, each once.
 
     k records in them are k records of all files.
     """
@@ -107,7 +107,7 @@ def _cut(value: str | None) -> str | None:
 
 
 def chosen_sql(source: str, qids: Sequence[str], k: int, *, masks_suppressed: bool) -> str:
-    """Return SQL for ``third``, ``q0`` …: the largest class of each third of the classes, in label order.
+    """Return SQL for the largest class of each third of the classes in label order: ``third``, ``q0`` ….
 
     It is right because GROUP BY takes nulls as equal, so that a class is exactly the records that share one combination; and because ties
     are broken by the labels, which no two classes share.

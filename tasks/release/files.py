@@ -25,7 +25,7 @@ DATA = "data"
 
 
 class Csv(NamedTuple):
-    """Delimiter and column types of a release's CSV files.
+    """Delimiter and column types by which a release's CSV files are read.
 
     Attributes:
         delimiter: The character between fields.
@@ -71,7 +71,7 @@ def is_listed(path: Path, digest: str, size: int | None, most: int = MOST_LISTED
 
 
 def partition_of(path: Path) -> Partition:
-    """Return the partition columns named by the folders between ``data`` and a file, as text."""
+    """Return (name, value, ``text``) of each column that folders between ``data`` and a file name."""
     folders = path.parts[:-1]
     # The last one of that name: the release itself may lie below a folder called data.
     below = len(folders) - folders[::-1].index(DATA) if DATA in folders else len(folders)
@@ -79,7 +79,7 @@ def partition_of(path: Path) -> Partition:
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv = TEXT) -> str:
-    """Return the SQL relation of data files; a DuckDB file is checked, and attached as ``written``."""
+    """Return the SQL relation of data files; a DuckDB file is checked and attached to the connection."""
     match files[0].suffix:
         case ".csv":
             return _csv_relation(files, layout)
@@ -110,7 +110,7 @@ def _check_table(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = ",") -> Csv:
-    """Return delimiter and types of a release's CSV files.
+    """Return delimiter, found in the first line, and given types of a release's CSV files.
 
     Args:
         files: Of any format.
@@ -159,7 +159,7 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
 
 @contextmanager
 def file_error(what: str) -> Iterator[None]:
-    """Convert DuckDB's errors on data files to ``VerificationError``, without any value.
+    """Raise ``VerificationError`` without values for DuckDB errors in the block, except lack of memory.
 
     Args:
         what: How the release is called.

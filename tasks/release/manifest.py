@@ -24,7 +24,7 @@ from tasks.store.secret import FolderSecret
 
 
 def check_names(release: str, names: Iterable[str]) -> None:
-    """Raise ``EscapeError`` if a name leads out of a release or is the folder of another name.
+    """Raise ``EscapeError`` if a file name leads out of a release or is also another file's folder.
 
     Args:
         release: The name of the release.
@@ -52,12 +52,12 @@ MOST_BYTES, MOST_PARTS = 64_000_000, 2_000_000
 
 
 def is_small_enough_to_parse(content: bytes) -> bool:
-    """Return whether a manifest is small enough to be parsed."""
+    """Return whether a manifest's bytes and numbers of entries are below the limits for parsing."""
     return len(content) <= MOST_BYTES and sum(map(content.count, (b",", b"[", b"{"))) <= MOST_PARTS
 
 
 def is_release_of_tables(release: Path) -> bool:
-    """Return whether the manifest in a folder is that of a release of several tables.
+    """Return whether a folder's manifest looks like one of several tables; False if unreadable.
 
     Whether it is complete is checked later.
     """
@@ -68,7 +68,7 @@ def is_release_of_tables(release: Path) -> bool:
 
 
 def is_manifest_of_tables(content: bytes) -> bool:
-    """Return whether the content of a manifest is that of a release of several tables."""
+    """Return whether the bytes look like a manifest of several tables; False if invalid."""
     try:
         # Only an escape could spell the key in another way. So a manifest of one table is not read a second time.
         read = json.loads(content) if (b"histories" in content or b"\\" in content) and is_small_enough_to_parse(content) else None
@@ -131,7 +131,7 @@ def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
 
 
 def read_manifest(release: Path) -> Manifest | None:
-    """Read and check the manifest of a release folder, None if it has none; raise if it is invalid."""
+    """Return the checked manifest of a release folder of one table; None if missing, raise if invalid."""
     # Of a link that leads nowhere, too, it is said that it is one.
     if not (release / MANIFEST).exists() and not (release / MANIFEST).is_symlink():
         return None
@@ -145,38 +145,38 @@ OF_HIERARCHY = 32
 
 
 def keyed_job(job: Job, secret: FolderSecret) -> str:
-    """Return the keyed digest of a job, as in a manifest."""
+    """Return a job's digest keyed with a folder's secret, as a manifest states it."""
     return secret.keyed("job", job_digest(job))
 
 
 def keyed_file(digest: str, secret: FolderSecret) -> str:
-    """Return the keyed digest of a source file, as in a manifest."""
+    """Return a source file's digest keyed with a folder's secret, as a manifest states it."""
     return secret.keyed("file", digest)
 
 
 def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
-    """Return the keyed digest of each quasi-identifier with its hierarchy, in job order, as in a manifest."""
+    """Return by QID, in job order, the keyed digest of its hierarchy, as a manifest states it."""
     return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchies_of(job).items()}
 
 
 def is_of_job(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> bool:
-    """Return whether a manifest is of a job, tried with all known secrets."""
+    """Return whether a manifest has the digest of a job, plain or keyed with any of the secrets."""
     return manifest.job in {job_digest(job), *(keyed_job(job, secret) for secret in secrets)}
 
 
 def hierarchies_as_in(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> Mapping[str, str]:
-    """Return the job's hierarchy digests, keyed with the secret that matches a manifest best."""
+    """Return the job's hierarchy digests by name, keyed with the secret that fits a manifest best."""
     mine = [hierarchies_of(job), *(keyed_hierarchies(job, secret) for secret in secrets)]
     return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
 
 
 def files_in(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> set[str]:
-    """Return the plain digests of files that a release was made of, tried with all known secrets."""
+    """Return those of the plain digests whose files a release was made of, tried with all secrets."""
     theirs, secrets = {file.digest for file in manifest.sources}, list(known)
     return {one for one in digests if not theirs.isdisjoint({one, *(keyed_file(one, secret) for secret in secrets)})}
 
 
 def is_of_files(manifest: Manifest, digests: Iterable[str], secrets: Iterable[FolderSecret]) -> bool:
-    """Return whether a release was made of exactly the files of some digests, by known secrets."""
+    """Return whether a release was made of exactly the files of some plain digests, by known secrets."""
     plain, theirs = list(digests), sorted(file.digest for file in manifest.sources)
     return any(sorted(mine) == theirs for mine in (plain, *([keyed_file(one, secret) for one in plain] for secret in secrets)))

@@ -40,7 +40,7 @@ class Signer:
 
     @property
     def name(self) -> str:
-        """Return the public key, as manifest and envelope name it."""
+        """Return the public key as text, as the manifest names the signer."""
         return SCHEME + self._public.hex()
 
     @property
@@ -48,13 +48,13 @@ class Signer:
         return self._key.public_key().public_bytes_raw()
 
     def signature(self, manifest: Signable, content: bytes) -> str:
-        """Return the text of ``manifest.sig`` for a manifest and its file's ``content``."""
+        """Return the text of ``manifest.sig``, signing a manifest and its file's ``content``."""
         payload = statement_of(manifest, content)
         return Envelope(payload, self._public, self._key.sign(signed_bytes(payload))).text()
 
 
 def read_signer(job: Job) -> Signer:
-    """Read the private key of ``SKALD_SIGNING_KEY``; raise ``SigningKeyError`` if it is exposed or unfit."""
+    """Return the signer of the key in ``SKALD_SIGNING_KEY``; raise ``SigningKeyError`` if unfit."""
     path = Path(os.environ[SIGNING_KEY]).resolve()
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
         if path.is_relative_to(folder.resolve()):
@@ -93,7 +93,7 @@ def read_public_key(path: Path) -> bytes:
 
 
 def signature_faults(manifest: Signable, content: bytes, signature: bytes, trusted: bytes | None) -> list[str]:
-    """Return the faults of a manifest's signature; empty if it is valid.
+    """Return faults of a manifest's signature as sentences; empty if it is valid.
 
     Args:
         manifest: The manifest.

@@ -50,7 +50,7 @@ UNPLAYED = "This release was not attacked: the job turned attacks off, or a vers
 
 
 def attack_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Return sentences on how a release was attacked and with what verdict."""
+    """Return the report's sentences on how a release was attacked and how many attacks succeeded."""
     basis = manifest.attacked
     if basis is None:
         return (UNPLAYED,)
@@ -81,7 +81,7 @@ def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
 
 
 def attack_meaning(attack: AttackFigures) -> str:
-    """Explain an attack's verdict in one sentence, for the report."""
+    """Return a sentence that explains an attack's verdict for the report."""
     if attack.verdict == "broken":
         if not attack.guesses:
             return "Breaks the release. Its figures follow from the source and stand in the run folder alone."
@@ -107,7 +107,7 @@ def attack_warning(manifest: Manifest) -> str:
 
 
 def reason_without_maximum_risk(manifest: Manifest) -> str:
-    """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
+    """Return why untreated columns rule out a claim of maximum risk; empty if they do not."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
     said = reason_of_combinations(
         together, k, is_accepted=is_accepted_untreated(manifest), has_untreated_columns=manifest.has_untreated_columns
@@ -137,13 +137,13 @@ def untreated_warning(manifest: Manifest) -> str:
 
 
 def together_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Return a sentence for each kind of columns on the records that they single out together."""
+    """Return a sentence for each kind of columns on how many records they single out together."""
     k = int(manifest.privacy["k"])
     return tuple(one.sentence(kind, k) for kind in KINDS if (one := manifest.together(kind)))
 
 
 def maximum_risk(manifest: Manifest) -> str:
-    """Return a sentence on the strictest published risk maximum that a release keeps.
+    """Return the claim of a maximum risk, or why there is none; empty if no risk was measured.
 
     Where untreated columns rule out a claim, it says why. Empty where no risk was measured.
     """
@@ -155,7 +155,7 @@ def maximum_risk(manifest: Manifest) -> str:
 
 
 def maximum_risk_in_short(manifest: Manifest, unit: UnitWording, least: int) -> str:
-    """Return the claim of a maximum risk in short form for the command line.
+    """Return the claim of a maximum risk, or why there is none, in short for the command line.
 
     Args:
         manifest: Of the release.

@@ -21,7 +21,7 @@ from tasks.report.terms import UnitWording
 
 
 def criteria_of(manifest: Manifest, terms: Terms) -> tuple[Criterion, ...]:
-    """Answer the questions of singling out, linkability and inference for a release.
+    """Return the report's answers on singling out, linkability and inference for a release.
 
     Args:
         manifest: Of the release.
@@ -180,7 +180,7 @@ MONDRIAN, MANY_TIMES = "mondrian", 50
 
 
 def advice_sentences(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
-    """Advise how to lose less where columns are withheld or too coarse; empty if little is lost.
+    """Return sentences on how to lose less where columns are withheld or too coarse; empty if not.
 
     ``objective`` is the loss that the search minimised, if that is known.
     """
@@ -210,7 +210,7 @@ def _kept_whole(manifest: Manifest) -> tuple[str, ...]:
 
 
 def uncut_classes_advice(size: float, k: int, sampled: int | None = None) -> str | None:
-    """Return advice where classes are far larger than k because l or t refuse their best cuts.
+    """Return a sentence if classes are far larger than k because l or t refuse cuts; None if not.
 
     Args:
         size: Mean size of the class of a record.

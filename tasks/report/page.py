@@ -34,7 +34,7 @@ TABLE_NOTE = "The table below says the same."
 
 
 def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Draw the share of records or persons by class size, in source and release, as an SVG chart."""
+    """Return an SVG chart of the share of records or persons by class size, in source and release."""
     rows = size_rows(report)
     sides = {SOURCE: [source for _, source, _ in rows], RELEASE: [after for _, _, after in rows]}
     # A side that was not counted is left out: drawn, it would look like one that has nothing.
@@ -44,7 +44,7 @@ def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
 
 
 def size_rows(report: Report) -> list[tuple[str, Band | None, Band | None]]:
-    """Return the bands of class sizes: label, band of the source, band of the release."""
+    """Return table rows of class size bands: label, source's band and release's band or None."""
     before, after = ({band.least: band for band in bands} for bands in (report.came_out.source_bands, report.came_out.bands))
     starts = sorted(before.keys() | after.keys())
     # The last band of one side is open only if it is the last of all.
@@ -65,7 +65,7 @@ def _range(least: int, most: int | None) -> str:
 
 
 def risk_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Draw the risks of source and release that are shares as an SVG chart; empty if none was counted."""
+    """Return an SVG chart of the risks of source and release that are shares; empty if none was counted."""
     shares = [risk for risk in report.risk if risk.share]
     sides: dict[str, Callable[[RiskFigure], float | None]] = {SOURCE: lambda risk: risk.before, RELEASE: lambda risk: risk.after}
     series = {side: [value(risk) for risk in shares] for side, value in sides.items()}
@@ -74,7 +74,7 @@ def risk_chart(report: Report, percent: Callable[[float | None], str]) -> str:
 
 
 def loss_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Draw the NCP loss of each quasi-identifier as an SVG chart; empty if it was not counted."""
+    """Return an SVG chart of each quasi-identifier's NCP; empty if it was not counted."""
     known = [qid for qid in report.qids if qid.ncp is not None]
     return (
         _shares_chart("Loss of each quasi-identifier (NCP)", [qid.name for qid in known], {RELEASE: [q.ncp for q in known]}, percent)
@@ -93,7 +93,7 @@ def _shares_chart(
 
 
 def lattice_charts(drawn: LatticeMap, width: int) -> tuple[str, str]:
-    """Draw the lattice's heights and the nodes around the chosen one, at most ``width`` pixels wide."""
+    """Return two SVG charts: the lattice's heights, and the nodes around the chosen one."""
     return heights_picture(drawn, width).inline("lattice"), nodes_picture(drawn, width).inline("lattice")
 
 
@@ -101,7 +101,7 @@ DIGEST = hashlib.sha256().digest_size
 
 
 class TemplateCache(BytecodeCache):
-    """Cache folder of compiled Jinja templates, each stored with its digest.
+    """Bytecode cache of Jinja templates in a folder, each file stored with its digest.
 
     A damaged file is compiled again, and no page fails for it.
     """
@@ -110,7 +110,7 @@ class TemplateCache(BytecodeCache):
         self._folder = folder
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Load a compiled template from the cache; files with a wrong digest are ignored."""
+        """Load a compiled template into Jinja's bucket; ignore a missing or damaged file."""
         try:
             kept = self._file(bucket).read_bytes()
         except OSError:
@@ -120,7 +120,7 @@ class TemplateCache(BytecodeCache):
             bucket.bytecode_from_string(code)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write a compiled template to the cache; write errors are ignored."""
+        """Write Jinja's compiled template to the cache folder; ignore write errors."""
         code = bucket.bytecode_to_string()
         try:
             write_atomically(self._file(bucket), lambda path: path.write_bytes(hashlib.sha256(code).digest() + code))
@@ -132,7 +132,7 @@ class TemplateCache(BytecodeCache):
 
 
 def template_cache(made_by: Path) -> TemplateCache | None:
-    """Return the cache of compiled templates; None where its folder cannot be made.
+    """Return the cache of compiled templates, its folder created; None if that fails.
 
     Each version of Jinja and each way of compiling has a folder of its own.
 
@@ -157,25 +157,25 @@ BROAD, SLIM = 900, 320
 
 
 def render(report: Report) -> str:
-    """Render a report as an HTML page; equal reports give equal pages."""
+    """Return a report as an HTML page; equal reports give equal pages."""
     # What the charts hold is escaped where they are made.
     charts = {name: Markup(chart) for name, chart in _charts(report).items()}
     return page(TEMPLATE, report=report, charts=charts, dark=Markup(DARK_STYLE), sizes=size_rows(report))
 
 
 def notebook_summary(report: Report) -> str:
-    """Render a report's verdict, warnings and counts as an HTML fragment for a notebook."""
+    """Return a report's verdict, warnings and counts as an HTML fragment for a notebook."""
     return page("notebook.html", report=report)
 
 
 def page(template: str, **context: Any) -> str:
-    """Render a template of ``templates`` to escaped HTML; missing variables are an error."""
+    """Return a template rendered to HTML with values escaped; a missing variable raises an error."""
     return _environment().get_template(template).render(**context)
 
 
 @cache
 def report_code() -> str:
-    """Return a fingerprint of the code and templates that make a report.
+    """Return a fingerprint of the code and templates that make a report, cached.
 
     Where it differs, a rebuilt report may look different.
     """
@@ -216,14 +216,14 @@ def _charts(report: Report) -> dict[str, str]:
 
 
 def number(value: float | None) -> str:
-    """Format a count with thousands separators, a float with four decimals, and None as a dash."""
+    """Return a count with thousands separators, a float with four decimals, or a dash for None."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
 
 
 def percent(share: float | None) -> str:
-    """Format a share as a percentage; shares between 0 and 1 are never rounded to 0 or 100 %."""
+    """Return a share as text in percent, never rounded to 0 or 100 %; a dash for None."""
     if share is None:
         return "–"
     if 0 < share < SMALLEST_SHARE:
@@ -234,5 +234,5 @@ def percent(share: float | None) -> str:
 
 
 def size(memory: int) -> str:
-    """Format a number of bytes in decimal units."""
+    """Return a number of bytes as text in MB or GB (decimal)."""
     return f"{memory / 1e9:,.2f} GB" if memory >= 1e9 else f"{memory / 1e6:,.0f} MB"

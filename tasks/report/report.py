@@ -50,7 +50,7 @@ BANDS = (1, 2, 5, 10, 100, 1000)
 
 
 def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tuple[Example, ...]) -> Report:
-    """Build a release's report from its manifest, its job's settings, its recount and sample records.
+    """Return a release's report, built from manifest, job settings, recount and example records.
 
     Args:
         manifest: The release's manifest.
@@ -161,7 +161,7 @@ def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
 
 
 def bands(sizes: Mapping[int, int], k: int) -> tuple[Band, ...]:
-    """Group class sizes into bands: 1, below k, and multiples of k; the last band is open.
+    """Return class sizes grouped into bands by multiples of k, with counts of classes and records.
 
     Empty bands at either end are left out.
 
@@ -208,7 +208,7 @@ def _risks(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording) -> 
 
 
 def rebuild_report(release: Path, job: Job | None = None) -> Report:
-    """Verify a release's files by its manifest and a recount; rebuild its report, or raise if they differ.
+    """Verify data files by manifest and recount; return the report, rebuilt in memory; raise on faults.
 
     Args:
         release: The release folder.
@@ -231,7 +231,7 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
 
 
 def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
-    """Count the classes in a release's data files by its manifest, without the job.
+    """Return a recount of the classes in a release's data files, by its manifest without the job.
 
     Args:
         what: How the release is called in a message.
@@ -248,7 +248,7 @@ def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, 
 
 
 def rebuilt_report_faults(manifest: Manifest, found: Recount) -> list[str]:
-    """Return the differences between a manifest and the recount of its files, without the job."""
+    """Return faults for counts of a manifest that differ from the recount of its files."""
     thin = [f"{found.failing:,} of {found.classes:,} classes hold fewer than k records"] if found.failing else []
     return thin + contradicted_counts(manifest, found) + risk_faults(manifest, found)
 

@@ -28,7 +28,7 @@ NO_SENSITIVE_MODEL = (
 
 
 def promises(privacy: Mapping[str, Any], unit: UnitWording = RECORDS) -> tuple[str, ...]:
-    """Return the privacy requirements of every class, a sentence each.
+    """Return the privacy requirements of every class as sentences, k-anonymity first.
 
     Args:
         privacy: The manifest's privacy section.
@@ -40,7 +40,7 @@ def promises(privacy: Mapping[str, Any], unit: UnitWording = RECORDS) -> tuple[s
 def proofs(
     privacy: Mapping[str, Any], measured: Mapping[str, Mapping[str, float]], smallest: int, unit: UnitWording = RECORDS
 ) -> tuple[Proof, ...]:
-    """Return each privacy requirement with its worst value counted in the written files.
+    """Return each privacy requirement with the worst value that the recount measured.
 
     Args:
         privacy: As the manifest holds it.
@@ -62,7 +62,7 @@ def _figure(value: float | None, rounding: str) -> str | None:
 
 
 def round_to(value: Decimal, rounding: str) -> Decimal:
-    """Round a number to four decimals; differences within the recount's slack are ignored."""
+    """Return a number at four decimals, rounded as given unless within the recount's slack of the nearest."""
     near = value.quantize(FOUR)
     return near if abs(near - value) < SLACK else value.quantize(FOUR, rounding)
 
@@ -74,7 +74,7 @@ LEVELS_ALONE = (
 
 
 def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
-    """Return sentences on whether a better release by the same method was possible."""
+    """Return sentences on whether the release is certified to be the best by its method."""
     nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
     if objective is None or not isinstance(nodes, int):
         return (
@@ -114,7 +114,7 @@ def _orders(manifest: Manifest) -> tuple[str, ...]:
 
 
 def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
-    """Return sentences on how many records were suppressed, why, and how."""
+    """Return sentences on how many records were suppressed, for which requirement, and how."""
     lost, why = manifest.suppressed, manifest.suppressed_for
     if not lost:
         return ("No record was suppressed.",)
@@ -165,7 +165,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
 
 
 def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS) -> tuple[Limit, ...]:
-    """Return the limits of what a release protects against.
+    """Return the report's limits: attacks and columns against which the release does not protect.
 
     Args:
         privacy: As the manifest holds it.
@@ -193,7 +193,7 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS
 
 
 def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return a limit for each sensitive column with classes in which all values are the same."""
+    """Return a report limit per sensitive column that has one value only in some classes."""
     return tuple(
         Limit(text=one_value_sentence(name, one, manifest.classes), source=DIVERSITY)
         for name, one in manifest.one_value.items()
@@ -202,7 +202,7 @@ def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
 
 
 def one_value_sentence(name: str, counts: OneValue, class_count: int) -> str:
-    """Return a sentence on the classes in which all values of a sensitive column are the same."""
+    """Return a sentence on how many classes have only one value of a sensitive column."""
     return (
         f"'{name}': in {counts.classes:,} of {class_count:,} classes ({counts.share:.1%}), with {counted(counts.records, 'record')}, "
         "all who have a value hold the same one. Who is known to be in one of these is known to have it, or none."
@@ -216,12 +216,12 @@ def increment_sentences(manifest: Manifest) -> tuple[str, ...]:
 
 
 def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return the limits that follow from other releases of the same source."""
+    """Return the report's limits on overlaps with other releases of the same source."""
     return tuple(Limit(text=text, source=COMPOSITION) for text in overlap_sentences(manifest))
 
 
 def overlap_sentences(manifest: Manifest) -> list[str]:
-    """Return the warnings on overlaps with other releases of the same source."""
+    """Return warnings as sentences on overlaps with other releases of the same source."""
     told = [one.sentence() for one in manifest.compositions]
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
@@ -258,7 +258,7 @@ def empty_column_warnings(manifest: Manifest) -> list[str]:
 
 
 def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:
-    """Return the warning that identifiers repeat although k counts records; empty if none does."""
+    """Return the warning, if any, that identifiers repeat although k counts records; at most one."""
     said = UnitWording.of_release(manifest).warning()
     return (said,) if said else ()
 
@@ -304,12 +304,12 @@ SEQUENCES = "Wang and Fung, Anonymizing Sequential Releases, KDD 2006"
 
 
 def linked_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return a limit for each column whose pseudonyms link records."""
+    """Return a report limit for each set of columns whose pseudonyms link records."""
     return tuple(Limit(text=sentence, source=SEQUENCES) for sentence in linked_sentences(manifest))
 
 
 def linked_sentences(manifest: Manifest) -> list[str]:
-    """Return a sentence for each linking column on how many share a set of combinations.
+    """Return a sentence for each set of linking columns on how many share a set of classes.
 
     That set is the set of combinations of all records of one pseudonym or person.
     """
@@ -331,7 +331,7 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
 
 
 def failing_records_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Return sentences on records that fail at the published levels: recoded again, or values suppressed."""
+    """Return sentences on how records that fail at the chosen levels were treated locally; empty if none."""
     remainder = manifest.remainder
     if remainder is None:
         return ()

@@ -54,7 +54,7 @@ SOUGHT_AFTER = "gcp_held"
 
 
 def losses(several: str = "records") -> dict[str, tuple[str, str]]:
-    """Return titles and meanings of losses, in the order of the report.
+    """Return titles and meanings of losses by name, in the order of the report.
 
     ``several`` is the plural name of the unit that k counts.
     """
@@ -70,12 +70,12 @@ LOCAL = "a range or group of its own in every class"
 
 
 def hierarchy_text(hierarchy: HierarchySpec) -> str:
-    """Describe how a hierarchy groups values, without labels of a tree or file."""
+    """Return words for how a hierarchy groups values, without labels of a tree or file."""
     return entry_of(hierarchy).words(hierarchy)
 
 
 def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
-    """Describe the values that a hierarchy level publishes.
+    """Return words for the values that a hierarchy level publishes.
 
     Args:
         hierarchy: As the job says it.
@@ -95,7 +95,7 @@ def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
 
 
 def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Terms:
-    """Collect the settings of a job that its manifest publishes.
+    """Return the settings of a job that its manifest publishes.
 
     Args:
         job: The job.
@@ -126,7 +126,7 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
 
 
 def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
-    """Convert a lattice map to the form of the manifest."""
+    """Return a lattice map in the form of the manifest."""
     return LatticeFigures(
         levels=drawn.levels,
         heights={status: tuple(row[status] for row in drawn.heights) for status in STATUSES},
@@ -136,7 +136,7 @@ def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
 
 
 def map_of_report(report: Report) -> LatticeMap | None:
-    """Rebuild the lattice map from a report; None if it has none or its classes are at no node."""
+    """Return the lattice map in a report; None if there is none or classes are at no node."""
     figures, node = report.lattice, tuple(qid.level for qid in report.qids if qid.level is not None)
     # Classes with labels of their own are at no node, so that there is none to mark.
     if figures is None or len(node) < len(report.qids):
@@ -205,7 +205,7 @@ def _distinct(manifest: Manifest, name: str) -> int | None:
 
 
 def date_text(created: str | None) -> str:
-    """Format an ISO timestamp for people, in UTC; empty for None.
+    """Return an ISO timestamp in words and UTC; unchanged if it is none, empty for None.
 
     A text that is no timestamp is returned as it is.
     """
@@ -256,7 +256,7 @@ class UnitWording:
         return f"Every published combination of quasi-identifiers is shared by at least {counted(k, self.one)} (k-anonymity)."
 
     def lacking(self, k: int) -> str:
-        """Return the reason why suppressed records failed k, to follow their number."""
+        """Return a clause on why suppressed records failed k, to follow their number."""
         persons = " persons" if self.of_persons else ""
         return f"at the published levels fewer than k = {k:,}{persons} share their combination."
 
@@ -265,7 +265,7 @@ class UnitWording:
         return repeating_identifiers_sentence(self.repeats)
 
     def maximum_risk(self, least: int) -> str:
-        """Return a sentence on the strictest published risk maximum that a smallest class keeps."""
+        """Return a sentence on the strictest published risk limit that a smallest class keeps, or on none."""
         if self.repeats:
             return "Identifiers repeat and no person is named, so that no maximum risk is claimed."
         if self.linked:
@@ -275,7 +275,7 @@ class UnitWording:
         return "No published maximum risk (0.2 or 0.09) is kept; these need k = 5 and k = 12."
 
     def maximum_risk_in_short(self, least: int) -> str:
-        """Return the risk maximum that a smallest class keeps, in short form for the command line."""
+        """Return a short clause on the risk limit a smallest class keeps, or why none is claimed."""
         if self.repeats:
             return "none claimed: identifiers repeat and columns.person names nobody"
         if self.linked:
@@ -306,7 +306,7 @@ class UnitWording:
 
 
 def share_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return a limit on the largest share of a class that one person holds, where it was counted."""
+    """Return the report's limit on the largest share of a class by one person; empty if not counted."""
     share = manifest.persons.largest_share if manifest.persons else None
     return () if share is None else (Limit(text=LARGEST_SHARE.format(share=f"{share:.0%}"), source=PERSONS),)
 

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def run_in_forked_process(name: str, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function in a forked copy of this process; return its result, raise ``FileError`` if it dies.
+    """Call a function in a forked process and return its result; raise ``FileError`` if a signal ends it.
 
     Args:
         name: The file that it reads, as the user knows it.
@@ -42,7 +42,7 @@ def run_in_forked_process(name: str, function: Callable[..., Result], *arguments
 
 
 def run_each_in_forked_process(function: Callable[..., Result], calls: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Result]:
-    """Call a function for each file in forked processes; return results, raise for a file that kills one.
+    """Call a function for each file in one forked process, return results; find a file that kills it.
 
     A copy of the process costs as much as a hundred small files, so that one reads all of them. Where a signal ends it, each file is
     read in a copy of its own: then it is known which one did.
@@ -115,7 +115,7 @@ _SIGNATURE, _ENCRYPTED = 28, b"PARE"
 
 
 class LengthInspection(NamedTuple):
-    """A Parquet file whose value lengths are looked up.
+    """Path, name, digest and stat of a Parquet file whose value lengths are looked up.
 
     Attributes:
         path: Where it is.
@@ -131,7 +131,7 @@ class LengthInspection(NamedTuple):
 
 
 def lengths_unpacked(files: Sequence[LengthInspection], memory: int, store: Store) -> list[Unpacked]:
-    """Return each Parquet file's value lengths, from the store where known; raise for unreadable files.
+    """Return each Parquet file's value lengths, stored or read; raise for encrypted or damaged files.
 
     Args:
         files: The files.
@@ -158,7 +158,7 @@ def _unpacked_at_rest(file: LengthInspection, memory: int) -> Unpacked:
 
 
 def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
-    """Check a Parquet file and return its value lengths; raise if it is encrypted, damaged or too large.
+    """Return the lengths of a Parquet file's long values; raise if it is encrypted, damaged or too large.
 
     Args:
         path: The file.
@@ -177,7 +177,7 @@ def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
 
 
 def check_header(opened: Any, name: str) -> None:
-    """Refuse an open Parquet file that is encrypted, or has timestamps finer than can be read.
+    """Raise ``SourceError`` for an open Parquet file that is encrypted or of too fine timestamps.
 
     Args:
         opened: The file.
@@ -192,7 +192,7 @@ def check_header(opened: Any, name: str) -> None:
 
 
 def check_plain(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
-    """Refuse a Parquet file with encrypted columns, at which Arrow would crash.
+    """Raise ``FileError`` for a Parquet file with encrypted columns, at which Arrow would crash.
 
     Args:
         opened: The file, open for reading.

@@ -38,14 +38,14 @@ _DICTIONARY, _RECORDS = 2, 3
 
 
 def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Convert an Arrow file of the source to Parquet, once for its content."""
+    """Return an Arrow source file as Parquet, converted unless the store has it by content."""
     assert file.path is not None
     made = convert_arrow(file.path, file.name, file.digest, store, job.memory)
     return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
 
 
 def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int) -> Artifact:
-    """Convert one Arrow file to Parquet, in the order of its rows.
+    """Return an Arrow file's artefact as Parquet in row order, converted if missing; raise if damaged.
 
     Args:
         path: The file; Arrow's file or stream format, which its first bytes tell.
@@ -131,7 +131,7 @@ def batch_sizes(file: BinaryIO) -> Iterator[int]:
 
 
 def bytes_behind(file: BinaryIO) -> int:
-    """Return the number of bytes between the last listed batch and the footer; 0 in a stream.
+    """Return the bytes between the last listed batch and the footer of an Arrow file; 0 for a stream.
 
     Also 0 where no batch is listed.
 

@@ -29,7 +29,7 @@ Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def schema_of_columns(schema: pa.Schema) -> pa.Schema:
-    """Return a schema in Parquet's types, without metadata; raise ``DatabaseError`` if one has none."""
+    """Return a schema as Parquet keeps it, without metadata; raise ``DatabaseError`` for other types."""
     if faults := [f"'{field.name}' ({_name(field.type)})" for field in schema if not _is_kept(field.type)]:
         raise DatabaseError.no_such_type(faults)
     return pa.schema([pa.field(field.name, _kept(field.type)) for field in schema])
@@ -92,7 +92,7 @@ def check_row_count(path: Path, row_count: int) -> int:
 
 
 def check_values(batch: pa.RecordBatch, name: str) -> None:
-    """Refuse values that are larger than any source may have.
+    """Raise ``ValuesError`` if a batch has a text or binary value larger than a source may have.
 
     Args:
         batch: Of any columns.

@@ -33,7 +33,7 @@ FORMS, PAGE = 4, 1 << 20
 
 
 class SourceFile(FrozenModel):
-    """One file of the source, as Parquet.
+    """One source file as Parquet: path, digest, row groups, and how its columns are read.
 
     Attributes:
         name: Path or address as the user knows it.
@@ -78,12 +78,12 @@ class SourceFile(FrozenModel):
 
     @property
     def scan_location(self) -> str:
-        """The text by which DuckDB reads the file."""
+        """The path or pinned object address by which DuckDB reads the file."""
         return str(self.path) if self.path else scan_address(self.name, self.stat or ())
 
 
 class Piece(FrozenModel):
-    """A range of rows of one file."""
+    """A range of rows of one source file."""
 
     file: SourceFile
     first: int
@@ -109,7 +109,7 @@ class Piece(FrozenModel):
 
 
 class Chunk(FrozenModel):
-    """Records that one step reads at once: rows of one file, or several small files."""
+    """Ranges of rows of one file, or several small files, that one step reads at once."""
 
     pieces: tuple[Piece, ...]
 
@@ -140,7 +140,7 @@ class Chunk(FrozenModel):
         return f"{first}' or one of {counted(len(others), 'file')} beside it, '{others[-1]}" if others else first
 
     def with_source_values(self) -> Chunk:
-        """Return the chunk with the values of the source instead of published ones."""
+        """Return a copy of the chunk that reads source values instead of published ones."""
         return Chunk(
             pieces=tuple(piece.model_copy(update={"file": piece.file.model_copy(update={"publish": {}})}) for piece in self.pieces)
         )
@@ -157,7 +157,7 @@ class Chunk(FrozenModel):
 
 
 class ChunkedSource(FrozenModel):
-    """All files of a job's source, with the types of their published columns.
+    """A job's source: files, chunks, column types, payload columns and key fingerprints.
 
     Attributes:
         files: In the order of their names.
@@ -189,7 +189,7 @@ class ChunkedSource(FrozenModel):
     withheld: tuple[int, int] = (0, 0)
 
     def file_rows(self, job: Job) -> int:
-        """Return the approximate number of records in a data file of the release.
+        """Return how many records a data file of the release should hold, by job and memory.
 
         It is less than the job says where a part of its memory is less.
 
@@ -202,7 +202,7 @@ class ChunkedSource(FrozenModel):
         return BYTES_OF_LABELS + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
 
     def task_bytes(self, job: Job) -> int:
-        """Return the approximate bytes of the records that one task holds.
+        """Return about how many bytes of records one task holds: of a chunk, or of a data file and a copy.
 
         Those are the largest chunk, or a data file and a copy in order.
 
@@ -254,7 +254,7 @@ def common_schema(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Sche
 
 
 def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
-    """Return the columns that a file lacks, or has in another type than they are read in; None if none."""
+    """Return fields that a file lacks or has in another type, in the type they are read in; None if none."""
     mine = {field.name: plain_type(field.type) for field in schema}
     fields = [field for field in columns if mine.get(field.name) != plain_type(field.type)]
     return pa.schema([(field.name, plain_type(field.type)) for field in fields]) if fields else None
@@ -263,7 +263,7 @@ def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
 def batches(
     file: pq.ParquetFile, most_rows: int, groups: list[int], columns: Sequence[str], wanted: pa.Schema, plain: Container[str], name: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of row groups in batches.
+    """Yield rows of some row groups in batches of the wanted types, text dictionary-encoded.
 
     Args:
         file: The file.

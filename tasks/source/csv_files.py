@@ -51,14 +51,14 @@ UNSOUND = "a quote in the wrong place, or lines that do not all end alike"
 
 
 def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Convert a CSV file of the source to Parquet, once for its content."""
+    """Return a CSV source file as Parquet, converted unless the store has it by content and settings."""
     assert file.path is not None
     made = convert_csv(job, file.path, file.name, file.digest, store)
     return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
 
 
 def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> Artifact:
-    """Convert one CSV file to Parquet, in the order of its rows; raise if rows or values do not fit.
+    """Return the artefact of a CSV file as Parquet in row order, converted if missing; raise if unfit.
 
     Args:
         job: Gives delimiter, null values, encoding, spelling and types; a column without a type is text.
@@ -90,7 +90,7 @@ def _in_utf8(encoding: str, path: Path, name: str, store: Store) -> Iterator[Pat
 
 
 def write_in_utf8(path: Path, name: str, encoding: str, copy: Path) -> None:
-    """Write the characters of a text file to ``copy`` in UTF-8; raise if its encoding is another.
+    """Write a text file's characters to ``copy`` in UTF-8; raise ``FileError`` if not in its encoding.
 
     Args:
         path: The file, plain or compressed with gzip or zstd.
@@ -124,7 +124,7 @@ def converted_key(job: Job, digest: str) -> Key:
 
 
 def join_csv(job: Job, converted_ranges: Sequence[Artifact], key: Key, store: Store) -> Artifact:
-    """Join the converted ranges of a CSV file into the Parquet file that it would become whole.
+    """Join converted ranges of a CSV file into one Parquet artefact, equal to one converted whole.
 
     Args:
         job: Gives delimiter, null values and types.
@@ -276,14 +276,14 @@ REJECTS = (
 
 
 def read_csv_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
-    """Return the SQL that reads a CSV file's columns as text, and sets bad rows aside."""
+    """Return SQL that reads a CSV file's columns as text and lists bad rows in DuckDB's rejects table."""
     nulls = ", ".join(literal(text) for text in job.source.null_values)
     aside = f"nullstr = [{nulls}], buffer_size = {buffer}, {SET_ASIDE}"
     return f"SELECT * FROM {texts_sql([path], names, job.source.delimiter, aside)}"
 
 
 def texts_sql(paths: Sequence[Path], names: Sequence[str], delimiter: str, options: str = "nullstr = ['']") -> str:
-    """Return the table function of DuckDB that reads the columns of CSV files in UTF-8 as text.
+    """Return SQL of DuckDB's ``read_csv`` that reads all columns of CSV files in UTF-8 as text.
 
     Nothing is guessed from a sample, or types would depend on where a value stands.
     """
@@ -295,7 +295,7 @@ def texts_sql(paths: Sequence[Path], names: Sequence[str], delimiter: str, optio
 
 
 def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str, names: Sequence[str], delimiter: str) -> SkaldError | None:
-    """Return the error of a CSV file's line ends, or of rows with too few or many fields; else None.
+    """Return (not raise) the error of a CSV file's bad rows or line ends; None if it has none.
 
     Args:
         connection: Reads the file.
@@ -325,7 +325,7 @@ def _header(job: Job, path: Path, name: str) -> list[str]:
 
 
 def header_names(path: Path, name: str, delimiter: str, known: Collection[str] = ()) -> list[str]:
-    """Return the column names in the first line of a CSV file in UTF-8; raise if it is no such header.
+    """Return the column names in the first line of a CSV file in UTF-8; raise if they are no header.
 
     Args:
         path: The file.

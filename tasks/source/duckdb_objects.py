@@ -11,7 +11,7 @@ from tasks.source.listing import PINNED
 
 
 def register_objects(connection: duckdb.DuckDBPyConnection, relation: str) -> None:
-    """Allow a database to read the objects in an SQL relation, if there are any."""
+    """Register the file system by which DuckDB reads objects if an SQL relation names any."""
     if f"'{PINNED}://" in relation and not connection.filesystem_is_registered(PINNED):
         # fsspec, which files can do without.
         from tasks.source.pinned_objects import PinnedObjects  # noqa: PLC0415

@@ -47,14 +47,14 @@ PENDING = "extract.json"
 
 @dataclass(frozen=True)
 class Extract:
-    """Extracted rows: the artefact, and a digest of the rows in any order."""
+    """Artefact of rows extracted from a database, and a digest of the rows in any order."""
 
     artifact: Artifact
     content: str
 
 
 def statement(job: Job) -> str:
-    """Return the query of a job, or the query that reads its table."""
+    """Return the job's SQL query, or one that reads the table that the job names."""
     source = job.source
     if source.query is not None:
         return source.query
@@ -63,7 +63,7 @@ def statement(job: Job) -> str:
 
 
 def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Extract the rows of a DuckDB file to Parquet, once for its content."""
+    """Return the rows of a DuckDB file as Parquet, extracted unless the store has them by content."""
     assert file.path is not None
     # What was committed since the last checkpoint is in a log beside the file.
     log = file.path.with_name(f"{file.path.name}.wal")
@@ -77,7 +77,7 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -> Extract:
-    """Extract the rows of a table or query of a DuckDB file to Parquet.
+    """Return the rows of a DuckDB file's table or query as a Parquet artefact, extracted if missing.
 
     Args:
         job: Gives the table or the query.
@@ -138,7 +138,7 @@ def _kept_content(job: Job, artifact: Artifact, store: Store) -> str:
 
 
 def content_digest(job: Job, path: Path, store: Store) -> str:
-    """Return a digest of the rows of a Parquet file, in any order.
+    """Return a digest of the rows of a Parquet file that does not depend on their order.
 
     Each row is written as its values' texts, each after its length, and the sums of both halves of the rows' MD5 tell the rows apart: not
     from one who forges rows, who could as well change them, but from every accident.
@@ -156,13 +156,13 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
 
 
 def postgresql_as_parquet(job: Job, _file: Located, store: Store) -> Readable:
-    """Extract the rows of a query on a PostgreSQL server to Parquet."""
+    """Return the rows of the job's query on PostgreSQL as Parquet, asking the server unless kept."""
     asked = extract_postgresql(job, store)
     return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content, converted_file=asked.artifact)
 
 
 def extract_postgresql(job: Job, store: Store) -> Extract:
-    """Query a PostgreSQL server and keep the rows, unless an interrupted run already has them.
+    """Query a PostgreSQL server and store the rows, unless a cut-off run kept them; return both.
 
     Rows that were there before keep their order, so that whatever was counted from them still holds.
     """
@@ -203,7 +203,7 @@ def _pending(key: Key, store: Store) -> Extract | None:
 
 @contextmanager
 def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
-    """Forget the kept extract when the block succeeds or refuses; keep it for a rerun if it is cut off.
+    """Around the block, keep the server's extract if a kill or full disk ends it, else forget it.
 
     What is cut off instead goes on with them when it is run again: a kill, an interrupt, a full disk, too little memory.
     """
@@ -219,14 +219,14 @@ def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
 
 
 def forget_extract(job: Job, store: Store) -> None:
-    """Remove a kept extract under ``extract: each_run``, so that the next run queries the server again."""
+    """Delete the record of a kept extract under ``extract: each_run``, so that the next run queries anew."""
     if job.source.extract == "each_run":
         (store.folder / PENDING).unlink(missing_ok=True)
 
 
 @contextmanager
 def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
-    """Lock a job's work, clear leftovers of killed runs, and yield the run, with one extract to the end.
+    """Yield the run of a locked job, leftovers cleared; a database is queried once until the end.
 
     Args:
         job: The job.
@@ -245,7 +245,7 @@ DAY = 86_400_000_000
 
 
 def address(job: Job) -> str:
-    """Return the server's address by uri, variable or file; raise ``DatabaseError`` if it is none."""
+    """Return the PostgreSQL address by uri, variable or file; raise ``DatabaseError`` if it is none."""
     connection = job.source.connection
     if connection is None:
         return SCHEMES[0]
@@ -267,7 +267,7 @@ def address(job: Job) -> str:
 
 @contextmanager
 def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    """Run a query in a read-only transaction; yield the schema and batches, or raise ``DatabaseError``.
+    """Run a query read-only on PostgreSQL; yield its schema and an iterator of batches, or raise.
 
     Args:
         uri: The server's address.

@@ -31,7 +31,7 @@ _ESCAPED = re.compile(r"\[[*?[]\]")
 
 
 def is_hidden(name: str, pattern: str) -> bool:
-    """Return whether a name that a pattern matches is no data, by a leading ``_`` or ``.``.
+    """Return whether a matched name is hidden by a leading ``_`` or ``.`` that the pattern does not name.
 
     Parts that the pattern spells out do not count.
 
@@ -62,7 +62,7 @@ Names = Callable[[str], list[str]]
 
 
 def table_format(files: Iterable[str], names_in: Names, *, most: int | None = None) -> tuple[str, str] | None:
-    """Return the folder and format of the table that files belong to; None if there is none.
+    """Return (folder, format) if files belong to a Delta, Hudi or Iceberg table; else None.
 
     Args:
         files: Paths or addresses, without patterns.
@@ -79,7 +79,7 @@ def table_format(files: Iterable[str], names_in: Names, *, most: int | None = No
 
 
 def table_format_here(files: Iterable[str]) -> tuple[str, str] | None:
-    """Return the folder and format of the table that files of this machine belong to, if any."""
+    """Return (folder, format) if local files belong to a Delta, Hudi or Iceberg table; else None."""
 
     def names_in(folder: str) -> list[str]:
         try:
@@ -91,7 +91,7 @@ def table_format_here(files: Iterable[str]) -> tuple[str, str] | None:
 
 
 def table_format_there(files: Iterable[str], names_in: Names) -> tuple[str, str] | None:
-    """Return the folder and format of the table that objects of a store belong to, if any."""
+    """Return (folder, format) if objects belong to a Delta, Hudi or Iceberg table; else None."""
     return table_format(files, names_in, most=_DEEPEST)
 
 
@@ -110,7 +110,7 @@ PINNED = "pinned"
 
 
 def matching(address: str) -> dict[str, Stat]:
-    """Return the stats of the objects that an address or pattern matches, sorted; raise if there are none."""
+    """Return by address the stats of objects that an address or pattern matches; raise if there are none."""
     system, path = file_system(address)
     scheme = address.split("://", 1)[0]
     with sanitised_errors(address):
@@ -143,14 +143,14 @@ def _names_in(system: Any, folder: str) -> list[str]:
 
 
 def remote_stat(address: str) -> Stat:
-    """Return an object's size, time in ns and ETag number; a change of the object changes one of them."""
+    """Ask the store for an object's size, time in ns and ETag number; return them."""
     system, path = file_system(address)
     with sanitised_errors(address):
         return stat_of_info(system.info(path))
 
 
 def remote_stats(folder: str) -> dict[str, Stat]:
-    """Return the stats of all objects right below a folder, by address."""
+    """Return by address the stats of all objects right below a folder of an object store."""
     system, path = file_system(folder)
     scheme = folder.split("://", 1)[0]
     with sanitised_errors(folder):
@@ -158,7 +158,7 @@ def remote_stats(folder: str) -> dict[str, Stat]:
 
 
 def stat_of_info(info: Mapping[str, Any]) -> Stat:
-    """Return the stat of an object from a store's information on it."""
+    """Return size, time in ns and ETag number of an object from its file system's info mapping."""
     changed = next((info[key] for key in ("LastModified", "last_modified", "updated", "mtime") if info.get(key)), None)
     tag = next((str(info[key]) for key in ("ETag", "etag", "md5Hash", "content_settings") if info.get(key)), "").strip('"')
     moment = int(changed.timestamp() * 1_000_000_000) if isinstance(changed, datetime) else 0
@@ -179,7 +179,7 @@ def scan_address(address: str, stat: Stat) -> str:
 
 
 def parse_scan_address(scan_text: str) -> tuple[str, Stat]:
-    """Parse the text of ``scan_address`` into the address and stat of an object."""
+    """Return the object address and stat in a text made by ``scan_address``."""
     marks, scheme, path = scan_text.removeprefix(f"{PINNED}://").split("/", 2)
     return f"{scheme}://{path}", tuple(map(int, marks.split("-")))
 
@@ -190,7 +190,7 @@ TICK, SECOND = 20_000_000, 1_000_000_000
 
 
 def file_stat(path: Path) -> Stat:
-    """Return a file's size, both times in ns and inode; a change of the file changes one of them."""
+    """Return a file's size, times of change in ns and inode, one of which differs after a change."""
     stat = path.stat()
     # The inode too: a file that is put in another's place may have its size and time.
     return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
@@ -205,7 +205,7 @@ def stat_of(name: str) -> Stat | None:
 
 
 def source_digest(path: Path) -> str:
-    """Return the BLAKE3 of a file in hex, which is four times as fast as SHA-256."""
+    """Return the BLAKE3 of a file in hex."""
     digest, block = blake3(), memoryview(bytearray(BLOCK))
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(block):
@@ -214,7 +214,7 @@ def source_digest(path: Path) -> str:
 
 
 def digest_while_stable(path: Path, name: str, stat: Stat) -> str:
-    """Return the digest of a file; raise ``SourceError`` if its stat is another before or after."""
+    """Return a file's BLAKE3 in hex, after a short wait; raise ``SourceError`` if its stat changes."""
     with while_stable(path, name, stat):
         _settle(path)
         return source_digest(path)
@@ -233,7 +233,7 @@ def _settle(path: Path) -> None:
 
 @contextmanager
 def while_stable(path: Path | None, name: str, stat: Stat | None) -> Iterator[None]:
-    """Raise ``SourceError`` unless a file has the given stat before and after the block.
+    """Raise ``SourceError`` unless a file has the given stat before and after the block; skip copies.
 
     Copies in the store are our own, and are not checked.
     """

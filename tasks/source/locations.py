@@ -37,7 +37,7 @@ _FAMILIES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 
 
 def distinct_files(matched: Mapping[str, Set[str]]) -> list[str]:
-    """Return names of matching files, sorted, each once; raise ``SourceError`` if two are the same file.
+    """Return names of matched files, sorted, each file once; raise if patterns match equal files.
 
     A file that overlapping patterns or other spellings of the same path (``a/../b`` for ``b``) reach is taken once, by its shortest name.
 
@@ -73,7 +73,7 @@ def _spelled_out(name: str) -> str:
 
 
 class Located(NamedTuple):
-    """One file of the source before its conversion to Parquet.
+    """A source file before its conversion to Parquet: name, local path, digest and stat.
 
     Attributes:
         name: Path or address as the user knows it; what the query is called where there is no file.
@@ -89,7 +89,7 @@ class Located(NamedTuple):
 
 
 class Readable(NamedTuple):
-    """A Parquet file of the source, with the digest of its rows.
+    """A Parquet file of the source to read, with digests and the stat of the user's file.
 
     Attributes:
         path: The file; None where it is an object of a store, which is read there.
@@ -114,7 +114,7 @@ def is_object(source_file: Located) -> bool:
 
 
 def find_names(job: Job) -> list[str]:
-    """Return the names that the job's patterns match, sorted; none for a query; raise if there is no data."""
+    """Return the sorted names that the job's patterns match, none for a query; raise if there are none."""
     return list(_found(job))
 
 
@@ -188,12 +188,12 @@ def _most_common_ending(folders: Iterable[Path]) -> str:
 
 
 def find_files(job: Job) -> list[Path]:
-    """Return the files of this machine that the job's patterns match, sorted and each once."""
+    """Return the local files that the job's patterns match, sorted, each once; raise if nothing matches."""
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
 
 def locate_source_files(job: Job, store: Store) -> list[Located]:
-    """Return the files of a source: local ones with their digests, objects with their listed stats."""
+    """Return a source's files: local ones with digests and stats, objects with stats, a query as one."""
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     found, here = _found(job), list[tuple[str, Path, Stat]]()
@@ -254,7 +254,7 @@ def arrow_type(name: str) -> pa.DataType:
 
 
 def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
-    """Return columns that folders name, none unless ``source.hive``; raise ``SourceError`` if they differ.
+    """Return each file's columns named by folders, none unless ``source.hive``; raise if they differ.
 
     A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
     """
@@ -273,7 +273,7 @@ def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
 
 
 def columns_named_by_folders(folders: Sequence[str]) -> dict[str, str | None]:
-    """Return the columns that folders name, with their values as text; None is null."""
+    """Return by name the values, as text, of columns that folders ``name=value`` give; None is null."""
     columns: dict[str, str | None] = {}
     for folder in folders:
         name, mark, value = folder.partition("=")
@@ -298,14 +298,14 @@ def _scalar(value: str | None, dtype: str) -> pa.Scalar | None:
 
 
 def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
-    """Return the columns of a file, followed by those of its folders."""
+    """Return a file's schema with the columns of its folders appended."""
     for name, _, dtype in partition:
         schema = schema.append(pa.field(name, arrow_type(dtype)))
     return schema
 
 
 def partition_column(partition: Partition, name: str, row_count: int) -> pa.Array | None:
-    """Return a column of equal values that a file's folders name; None if they do not name it.
+    """Return a folder's value repeated as a column of ``row_count``; None if no folder names the column.
 
     Text is a dictionary, like the text of files.
     """
@@ -324,7 +324,7 @@ def relation(
     same_columns: bool = True,
     with_row_numbers: bool = False,
 ) -> str:
-    """Return the SQL relation by which DuckDB reads all files, with the columns of their folders.
+    """Return SQL of a relation of Parquet files, with the columns that their folders name.
 
     Args:
         files: Paths of Parquet files, each with its partition.

@@ -71,7 +71,7 @@ class ObjectInspection(FrozenModel):
 
 
 def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable, Footer]]:
-    """Return for each object the Parquet file to read and its footer."""
+    """Return for each object the Parquet file to read and its footer; tasks convert what is no Parquet."""
     job, store = run.job, run.store
     for one in objects:
         _forget_lost(store, inspection_key(job, one))
@@ -159,7 +159,7 @@ def _look(read: Readable, found: Footer) -> ObjectInspection:
 
 
 def is_read_here(job: Job) -> bool:
-    """Return whether the process of the flow reads records itself.
+    """Return whether this process reads records: no workers, a vault's tokens, or a target folder.
 
     It does where there are no workers elsewhere, where it keeps tokens, and where the target is a folder.
     """
@@ -218,7 +218,7 @@ def joined_key(job: Job, digest: str) -> Key:
 
 
 def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Artifact, ...]]:
-    """Convert the ranges of several objects to Parquet by tasks, all at the same time.
+    """Convert ranges of CSV objects to Parquet in tasks; return artefacts by object, none if it failed.
 
     Args:
         run: The run.

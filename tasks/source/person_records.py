@@ -34,7 +34,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class Bounded(NamedTuple):
-    """A source with a bounded number of records per person.
+    """Source files without records beyond the bound per person, and how many were withheld of how many.
 
     Attributes:
         files: Its files, without the records that were withheld.
@@ -48,7 +48,7 @@ class Bounded(NamedTuple):
 
 
 def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store, *, here: bool = True) -> Bounded:
-    """Withhold the records of each person beyond ``columns.most_records``.
+    """Return the source without each person's records beyond ``columns.most_records``, and their numbers.
 
     Args:
         job: Names the persons and the bound.
@@ -84,7 +84,7 @@ def person_condition_sql(persons: Mapping[str, pa.DataType]) -> str:
 
 
 def person_number_sql(persons: Mapping[str, pa.DataType]) -> str:
-    """Return the SQL of the whole number, below 2^64, by which it is drawn at which value a person counts.
+    """Return SQL of a 64-bit digest of who a person is, by which a record of the person is drawn.
 
     It is a digest of who it is, the same whatever the file, its order and the machine.
 
@@ -105,7 +105,7 @@ def _text_sql(column: str, dtype: pa.DataType) -> str:
 
 
 def drawn_values_sql(rows: str, persons: Iterable[str], number: str) -> str:
-    """Return SQL with a column ``value``, of one record of each person: that at which the person counts.
+    """Return SQL with a row per person: ``value`` of one record, drawn by the person's number.
 
     It is right because a person whose least and greatest value are one has it in every record. Of the others the records stand in the
     order of their values, and the person's number, modulo how many there are, is the place of the one that is drawn.

@@ -39,7 +39,7 @@ request costs more than its bytes do.
 
 
 class PinnedFile(io.RawIOBase):
-    """An object as a file; each read is of the object that was opened, or raises an error.
+    """An object as a read-only file; a read raises an error if the object changed since it was opened.
 
     Args:
         address: What messages call it.
@@ -61,15 +61,15 @@ class PinnedFile(io.RawIOBase):
         super().close()
 
     def readable(self) -> bool:
-        """Return that the file can be read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return that the file can be read from any position."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position without reading."""
+        """Move to a position without reading; return the position."""
         return int(self._opened.seek(offset, whence))
 
     def tell(self) -> int:
@@ -77,19 +77,19 @@ class PinnedFile(io.RawIOBase):
         return int(self._opened.tell())
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read a range by one request."""
+        """Read ``size`` bytes, or all, by one request; raise ``SourceError`` if the object changed."""
         with _as_listed(self._address):
             return bytes(self._opened.read(-1 if size is None else size))
 
     def readinto(self, buffer: Any) -> int:
-        """Read into a buffer."""
+        """Read into a buffer; return the number of bytes."""
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
 
 
 def open_pinned(address: str, stat: Stat) -> PinnedFile:
-    """Open an object, and refuse it if it is not as it was listed.
+    """Open an object as a file; raise ``SourceError`` if it is not as it was listed.
 
     Args:
         address: Of the object.
@@ -106,7 +106,7 @@ def open_pinned(address: str, stat: Stat) -> PinnedFile:
 
 @contextmanager
 def open_as_listed(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
-    """Yield an object as a file, and refuse it if it changed since it was listed.
+    """Yield an object as a file, from memory if small; raise ``SourceError`` if it has changed.
 
     Args:
         address: Of the object.
@@ -120,7 +120,7 @@ def open_as_listed(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.Bytes
 
 
 def content_of(address: str, stat: Stat) -> bytes:
-    """Return all bytes of a small object, cached if possible; raise if it is not as it was listed.
+    """Return all bytes of a small object, cached if read before; raise ``SourceError`` if it has changed.
 
     Args:
         address: Of the object.
@@ -194,14 +194,14 @@ def _pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
 
 
 def check_as_listed(address: str, stat: Stat) -> None:
-    """Refuse an object that changed since it was listed."""
+    """Raise ``SourceError`` if an object changed since it was listed."""
     with _as_listed(address):
         if remote_stat(address) != stat:
             raise SourceError.changed(address) from None
 
 
 def check_all_as_listed(objects: Mapping[str, Stat]) -> None:
-    """Refuse objects that changed since they were listed.
+    """Raise ``SourceError`` if any of some objects changed since it was listed; asks in parallel.
 
     Args:
         objects: What the listing said of each address.
@@ -224,7 +224,7 @@ def check_all_as_listed(objects: Mapping[str, Stat]) -> None:
 
 
 def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
-    """Read an object whole, copy it to a path if one is given, and return its BLAKE3 in hex.
+    """Copy an object to a path, if given, and return its BLAKE3 in hex; raise if it has changed.
 
     Args:
         address: Of the object.
@@ -257,7 +257,7 @@ FETCHED = StepCode("fetched", __name__)
 
 
 def local_source_file(source_file: Located, store: Store) -> Located:
-    """Return a source file on this machine's disk; an object of a store is copied into the artefacts."""
+    """Return a source file on this machine's disk; an object is copied into the store if need be."""
     if source_file.path is not None or source_file.stat is None:
         return source_file
     name, stat = source_file.name, source_file.stat

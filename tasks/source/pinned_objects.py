@@ -67,12 +67,12 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
     cachable = False
 
     def open(self, path: str, _mode: str = "rb", **_: Any) -> Any:
-        """Open an object as it was when it was listed."""
+        """Open an object as a read-only file, as it was when it was listed; raise if it has changed."""
         address, stat = parse_scan_address(self._strip_protocol(path))
         return _SmallObject(address, stat) if stat[0] <= SMALL else open_pinned(address, stat)
 
     def glob(self, path: str, **_: Any) -> list[str]:
-        """Return the path itself: names of objects may hold characters of patterns."""
+        """Return the path itself in a list: names of objects may hold characters of patterns."""
         return [path]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:

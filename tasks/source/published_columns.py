@@ -35,7 +35,7 @@ SOMEBODY = f"person <> {int(NOBODY)}"
 
 
 def comparable(column: pa.Array) -> pa.Array:
-    """Return a column plain, with moments as whole numbers and non-finite numbers as null."""
+    """Return a column undictionaried, dates and timestamps as whole numbers, NaN and infinity as null."""
     plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     if pt.is_date(plain.type):
         return plain.cast(pa.date32()).cast(pa.int32())
@@ -47,7 +47,7 @@ def comparable(column: pa.Array) -> pa.Array:
 
 
 def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values of ``comparable`` in the type of their column again."""
+    """Return values of ``comparable`` cast back to their column's type."""
     if pt.is_date(kind):
         return values.cast(pa.int32()).cast(pa.date32()).cast(kind)
     if pt.is_timestamp(kind):
@@ -58,7 +58,7 @@ def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
 def make_value_table(
     connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence[pa.Array], Digests | None]], column_count: int
 ) -> None:
-    """Make a table of values and their persons: ``value_0`` …, ``person``.
+    """Create SQL table ``held`` of the values and persons of records: ``value_0`` …, ``person``.
 
     Args:
         connection: Gets it.
@@ -86,7 +86,7 @@ def make_value_table(
 
 
 def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, count_persons: bool) -> pa.Table:
-    """Return ``value`` (ascending, null last), ``people``, ``records`` by column of ``make_value_table``."""
+    """Return a table of each ``value`` of a column of ``held``, ascending, with ``people``, ``records``."""
     people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if count_persons else "count(*)"
     statement = f"SELECT value_{column} AS value, {people} AS people, count(*) AS records FROM {TABLE} GROUP BY 1 ORDER BY 1 NULLS LAST"
     return connection.sql(statement).to_arrow_table()
@@ -95,7 +95,7 @@ def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, count
 def count_values(
     connection: duckdb.DuckDBPyConnection, column: int, kind: pa.DataType, k: int, way: Way, *, count_persons: bool
 ) -> CountedValues:
-    """Count the people and records of each value of a column of ``make_value_table``.
+    """Return the people and records of each value of a column of table ``held``, and of rare ones.
 
     Args:
         connection: Has it.
@@ -134,7 +134,7 @@ def _drawn(connection: duckdb.DuckDBPyConnection, rows: str) -> np.ndarray:
 def make_number_table(
     connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Digests, Sequence[pa.Array]]], types: Sequence[pa.DataType]
 ) -> None:
-    """Make a table of persons and the numbers that draw where each counts: ``person``, ``number``.
+    """Create SQL table ``numbers_of_persons``: each person's number, which draws a record.
 
     Args:
         connection: Gets it.
@@ -152,7 +152,7 @@ def make_number_table(
 
 
 def people_with_values(connection: duckdb.DuckDBPyConnection, column: int, values: pa.Array, *, count_persons: bool) -> tuple[int, int]:
-    """Count people and records with one of some values in a column of ``make_value_table``.
+    """Return how many people and records have any of some values in a column of table ``held``.
 
     A null may be among the values.
 
@@ -171,7 +171,7 @@ def people_with_values(connection: duckdb.DuckDBPyConnection, column: int, value
 
 
 def fewest_people(counted: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
-    """Return the published value that the fewest people have, as an array of one.
+    """Return the value that the fewest people have, among allowed ones, as an array of length one.
 
     Args:
         counted: As ``people_of_value`` returns it.
@@ -189,7 +189,7 @@ NUMBERS = "only numbers are rounded, cut or put into groups; say publish: shared
 
 
 def decide_published_values(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store) -> tuple[list[SourceFile], pa.Schema]:
-    """Decide values of columns with ``publish``; return files to be read with these, and column types.
+    """Decide values of columns with ``publish``; return files that read as these, and column types.
 
     Args:
         job: Says how columns are published.
@@ -278,12 +278,12 @@ def _fits(number: Decimal, kind: pa.DataType) -> bool:
 
 
 def shared_columns(job: Job) -> list[str]:
-    """Return the columns of which at least k people share every published value."""
+    """Return the columns published so that at least k people share each value."""
     return [name for name, way in job.columns.ways.items() if counts_people(way)]
 
 
 def rows_of_people(batches: Sequence[pa.RecordBatch], column_count: int, kept_rows: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
-    """Return a mask's records: the first columns, and person digests made from the columns after them."""
+    """Return the first columns of a mask's records, and person digests of the columns after them."""
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept_rows))
     arrays = [column.combine_chunks() for column in table.columns]
     return arrays[:column_count], digests_of(arrays[column_count:], len(table)) if len(arrays) > column_count else None

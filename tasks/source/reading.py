@@ -26,13 +26,13 @@ from tasks.source.unpacked import UNIT, Unpacked, rows_of_long
 
 
 class Unreadable:
-    """Counts of the values of some columns that do not fit their types."""
+    """Counter of values that no run can read: text that is not UTF-8, dates beyond the calendar."""
 
     def __init__(self) -> None:
         self._texts, self._moments, self._types = Counter[str](), Counter[str](), dict[str, pa.DataType]()
 
     def check_batch(self, batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
-        """Count misfits in columns of a batch; return whether there are none so far."""
+        """Count unreadable values in columns of a batch; return whether none was found so far."""
         for name in columns:
             column = batch.column(name)
             self._texts[name] += undecodable(column)
@@ -41,7 +41,7 @@ class Unreadable:
         return not self._texts.total() and not self._moments.total()
 
     def check(self, file: str) -> None:
-        """Refuse a file in which misfits were counted."""
+        """Raise ``ValuesError`` if unreadable values were counted in a file."""
         for name, count in (+self._texts).items():
             raise ValuesError.not_utf8(name, file, count)
         for name, count in (+self._moments).items():
@@ -51,7 +51,7 @@ class Unreadable:
 
 
 def undecodable(column: pa.Array) -> int:
-    """Count the values of a text column, shape (n,), that are not UTF-8; 0 for other types."""
+    """Return how many values of a text column are not UTF-8; 0 for other types."""
     kind = plain_type(column.type)
     if not (pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)):
         return 0
@@ -99,7 +99,7 @@ LARGE_GROUP, AHEAD = 32_000_000, 1 << 18
 
 
 def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (), as_written: bool = False) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a chunk, in batches of at most 131,072, with the given columns in the given order.
+    """Yield a chunk's rows in batches of at most 131,072, columns as asked, text as dictionaries.
 
     Text comes as dictionaries, as it is written in the file: coding the few entries of a dictionary is far cheaper than the rows.
 
@@ -141,7 +141,7 @@ def _read_piece(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, a
 
 @contextmanager
 def open_source_file(file: SourceFile) -> Iterator[Any]:
-    """Open a file of the source, and refuse it if it changed since it was digested."""
+    """Yield a source file opened for reading; raise ``SourceError`` if it changed since digested."""
     if file.path is None:
         assert file.stat is not None
         with open_as_listed(file.name, file.stat) as read:
@@ -263,7 +263,7 @@ def _in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
 
 
 class Footer(NamedTuple):
-    """The footer of a Parquet file, as far as it is used.
+    """Columns, row groups, unpacked size and long columns of a Parquet file.
 
     Attributes:
         columns: Without metadata, which may hold anything, an index or a value.
@@ -296,7 +296,7 @@ def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
 
 
 def footer_of(opened: Any, name: str, found: Unpacked | None = None) -> Footer:
-    """Return the footer of an open Parquet file.
+    """Return the footer of an open Parquet file; raise ``SourceError`` if it cannot be read.
 
     Args:
         opened: The file.
@@ -322,7 +322,7 @@ def _changes(metadata: pq.FileMetaData) -> frozenset[str]:
 
 
 def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:
-    """Return the text columns with long values in the first row group of an open Parquet file.
+    """Return those of ``texts`` whose values average ``least`` bytes or more in the first row group.
 
     Long are those that take at least ``least`` bytes a value on average.
     """
@@ -339,7 +339,7 @@ def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list
 
 
 def row_bytes(schema: pa.Schema) -> int:
-    """Return the approximate bytes of a record in memory, without its text."""
+    """Return about how many bytes a record of a schema takes in memory, without its text."""
     return sum(4 if plain_texts(pa.schema([field])) else 8 for field in schema)
 
 

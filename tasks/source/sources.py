@@ -45,7 +45,7 @@ Small = Mapping[str, tuple[SourceFile, pa.Schema]]
 
 
 def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_rows: int, chunk_bytes: int, store: Store) -> list[Chunk]:
-    """Cut files into chunks, in the order of the first file of each.
+    """Return chunks that cover all records of files; small files share a chunk, remembered in the store.
 
     Args:
         files: The source, in the order of their names.
@@ -138,7 +138,7 @@ LONGEST_KEY = 100_000
 
 
 def read_source(run: Run) -> ChunkedSource:
-    """Find, digest and check the files of a source, and cut them into chunks; raise if they do not fit."""
+    """Locate, digest, convert and check a source's files; return them with chunks; raise if unfit."""
     job, store = run.job, run.store
     found = locate_source_files(job, store)
     remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
@@ -186,7 +186,7 @@ def read_source(run: Run) -> ChunkedSource:
 
 
 def check_unchanged(source: ChunkedSource) -> None:
-    """Refuse a source whose files changed since they were digested."""
+    """Raise ``SourceError`` if a file or object of a source changed since it was digested."""
     known = [(file.name, file.stat) for file in source.files if file.stat is not None]
     for name, stat in known:
         if not is_address(name) and stat_of(name) != stat:
@@ -195,7 +195,7 @@ def check_unchanged(source: ChunkedSource) -> None:
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Return a source file, or the rows of a query, as Parquet, converted into the store if need be."""
+    """Return a source file, or a query's rows, as Parquet, converted into the store unless there."""
     convert = FORMATS[job.source.format].convert
     if convert is None:
         assert file.path is not None
@@ -231,7 +231,7 @@ def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
 
 
 def check_same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
-    """Refuse files with different columns, but for columns of nulls alone, which have no type."""
+    """Raise ``SourceError`` if files differ in columns or types; columns of nulls alone fit any type."""
     first: dict[str, tuple[str, pa.DataType]] = {}
     for name, schema in zip(names, schemas, strict=True):
         mine = {field.name: plain_type(field.type) for field in schema}
@@ -243,7 +243,7 @@ def check_same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> No
 
 
 def check_column_names(names: Sequence[str]) -> None:
-    """Refuse names of columns that are too long, or that databases take for one."""
+    """Raise ``ValuesError`` for column names that are too long or equal but for case."""
     if long := sum(len(name) > LONGEST_NAME for name in names):
         raise ValuesError.long_names(long, LONGEST_NAME)
     # DuckDB's names know no case, and it would count the first of the two twice.

@@ -29,7 +29,7 @@ _MOST_DEPTH = 8
 
 
 class Page(NamedTuple):
-    """A page of a column, by its header.
+    """Header of a page of a Parquet column: kind, number of values, encoding and unpacked size.
 
     Attributes:
         is_dictionary: Whether it holds the entries to which places in other pages lead.
@@ -45,7 +45,7 @@ class Page(NamedTuple):
 
 
 def pages_of(opened: Any, column: pq.ColumnChunkMetaData) -> Iterator[Page]:
-    """Yield the pages of a column of a row group.
+    """Yield the header of each page of a column of a row group, without reading values.
 
     Args:
         opened: The file, open for reading.
@@ -150,7 +150,7 @@ _ROWS = 131_072
 
 
 def check_int96(parquet_file: Any, metadata: pq.FileMetaData, name: str) -> None:
-    """Refuse timestamps in INT96 with digits below the microsecond.
+    """Raise ``ValuesError`` for INT96 timestamps with digits below the microsecond.
 
     Args:
         parquet_file: The Parquet file, open for reading.
@@ -191,7 +191,7 @@ _TEXTS, _FIXED = "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"
 
 
 class Unpacked(NamedTuple):
-    """Lengths of the unpacked values of a Parquet file, by column.
+    """Lengths of long values of a Parquet file by column, and bytes beyond its footer's size.
 
     Attributes:
         long: By column of which values are long, how many bytes one may take.
@@ -203,7 +203,7 @@ class Unpacked(NamedTuple):
 
 
 def long_value_lengths(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> Unpacked:
-    """Return the lengths of long unpacked values of an open Parquet file; raise if one exceeds limits.
+    """Return the lengths of long values of an open Parquet file; raise if one exceeds the limits.
 
     Args:
         opened: The file, open for reading.
@@ -232,7 +232,7 @@ def long_value_lengths(opened: Any, metadata: pq.FileMetaData, name: str, memory
 
 
 def rows_of_long(long: Iterable[int]) -> int:
-    """Return how many records to read at a time where some columns have long values; at least one."""
+    """Return how many records to read at a time where values of columns have some lengths; at least one."""
     return max(LONG_BATCH // max(sum(long), 1), 1)
 
 

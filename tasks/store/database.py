@@ -34,19 +34,19 @@ def is_short_of_files(error: BaseException) -> bool:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error of DuckDB or Arrow says that DuckDB had too little memory."""
+    """Return whether an error of DuckDB or Arrow says that DuckDB exceeded its memory limit."""
     if isinstance(error, OSError):
         return error.errno is None and "Out of Memory Error" in str(error)
     return isinstance(error, duckdb.OutOfMemoryException)
 
 
 def quote(name: str) -> str:
-    """Quote a name as an SQL identifier."""
+    """Return a name quoted as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Quote a text as an SQL string."""
+    """Return a text quoted as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -62,7 +62,7 @@ def syntax_of(statement: str) -> dict[str, Any] | None:
 
 
 def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
-    """Open an in-memory database that takes at most half the job's memory and spills into ``spill``.
+    """Open an in-memory database with half the job's memory, more if ``last``, that spills to ``spill``.
 
     Args:
         job: Gives memory and threads.
@@ -75,7 +75,7 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
 
 
 def lower_memory_limit(connection: duckdb.DuckDBPyConnection, job: Job, bytes_held: int) -> None:
-    """Lower the memory limit of the last step's database by the bytes held beside it, at most by half."""
+    """Lower a connection's memory limit by the bytes held beside it, to no less than half."""
     if job.memory < ENOUGH or bytes_held * MEMORY_PART < job.memory:
         return
     # Refused where more is in use than could be written to the disk: then it goes on as before.
@@ -89,7 +89,7 @@ def _left_at_the_end(job: Job) -> int:
 
 @contextmanager
 def database(memory: int, spill: Path, threads: int | None = None, share: int = SHARE_OF_MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open an in-memory DuckDB database with bounded memory that spills into a folder.
+    """Yield an in-memory DuckDB with 1/``share`` of ``memory`` that spills; sanitise its disk errors.
 
     It takes at most one in ``share`` parts of ``memory`` bytes.
     """

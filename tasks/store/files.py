@@ -24,18 +24,18 @@ MOST_LISTED = 1 << 62
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a regular file, in hex."""
+    """Return the SHA-256 of a regular file in hex; raise ``OSError`` for a link or another kind."""
     with open_regular(path, MOST_LISTED, may_be_link=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def real_path(path: Path) -> Path:
-    """Return a path with links followed; a circle of links is returned as it is, and cannot be opened."""
+    """Return a path with links followed; a circle of links does not raise."""
     return Path(os.path.realpath(path))
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only its owner can enter, and return it."""
+    """Create a folder that only its owner can enter, or make it so, and return it."""
     try:
         path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         # mkdir leaves a folder that is there as it is.
@@ -46,7 +46,7 @@ def private_folder(path: Path) -> Path:
 
 
 def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE, prefix: str = ".") -> int:
-    """Write a file under a temporary name and rename it, so that it exists only when it is complete.
+    """Write a file by ``write`` under a temporary name, then rename it; return what ``write`` returns.
 
     Args:
         path: The file.
@@ -73,7 +73,7 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
 
 
 def check_takes_files(folder: Path) -> None:
-    """Raise unless files can be written into a folder, before a long work.
+    """Raise ``FolderError`` if no file can be created in a folder; folders made by the try are removed.
 
     Folders that the try makes are removed again.
     """
@@ -91,21 +91,21 @@ def check_takes_files(folder: Path) -> None:
 
 
 def check_takes_file(path: Path) -> None:
-    """Raise unless a file can be written at a path, before a long work."""
+    """Raise ``FolderError`` if no file can be created at a path; nothing is left behind."""
     if path.is_dir():
         raise FolderError.takes_no_files(str(path), "it is a folder")
     check_takes_files(path.parent)
 
 
 def clear_partial_files(folder: Path, *, recursive: bool = False) -> None:
-    """Remove half-written files of killed processes from a locked folder, or also from its subfolders."""
+    """Remove half-written files of killed processes from a folder, and from its subfolders if recursive."""
     for left in folder.glob("**/.*.part" if recursive else ".*.part"):
         left.unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(path: Path, how: int) -> Iterator[None]:
-    """Hold a file's lock until the block ends, the file made if needed; raise if it is held or a link.
+    """Hold a file's ``flock`` for the block, creating the file; raise ``BusyError`` if it is held.
 
     Args:
         path: The file.
@@ -143,18 +143,18 @@ def _is_named(path: Path, opened: os.stat_result) -> bool:
 
 
 def restrict_new_files() -> None:
-    """Make all files that this process creates private to their owner, unless they are opened up."""
+    """Set this process's umask so that new files are private to their owner."""
     os.umask(0o077)
 
 
 def apply_user_umask(*paths: Path) -> None:
-    """Give files of a release the mode that the user's umask allows; they are anonymised."""
+    """Set the modes of published files and folders to what the user's umask allows."""
     for path in paths:
         path.chmod((0o777 if path.is_dir() else 0o666) & ~USER_UMASK)
 
 
 def open_folder(path: Path) -> Path:
-    """Make a folder for published files, and missing parents, in the mode that the user's umask allows.
+    """Create a folder for published files and missing parents in the user's umask; return it.
 
     Folders that are there keep the mode that their owner gave them.
     """
@@ -178,7 +178,7 @@ USER_UMASK = _user_umask()
 
 
 def flush(path: Path) -> None:
-    """Wait until a file or a folder is on the disk."""
+    """Sync a file or folder to disk and wait for it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -191,7 +191,7 @@ TRIES = 100
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """Make a private folder, hold its lock until the block ends, and remove it then.
+    """Create a private folder, yield it locked, and remove it after the block.
 
     Where it cannot be made the path is yielded all the same: most commands never write there.
     """
@@ -206,7 +206,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def random_temporary_folder(kind: str) -> Iterator[Path]:
-    """Yield a private temporary folder, removed at the end; first remove those of killed processes.
+    """Yield a private temporary folder, removed after; first remove those of killed processes.
 
     Args:
         kind: What it is for, a part of its name. Nobody can guess the rest and lay something there.
@@ -218,7 +218,7 @@ def random_temporary_folder(kind: str) -> Iterator[Path]:
 
 
 def clear_temporary_folders(folder: Path, names: re.Pattern[str]) -> None:
-    """Remove the temporary folders of killed processes whose names match a pattern; links stay."""
+    """Remove own, unlocked folders in a folder whose names match a pattern; links stay."""
     try:
         found = [path for path in folder.iterdir() if names.fullmatch(path.name)]
     except OSError:

@@ -45,13 +45,13 @@ _NAME = re.compile(r"(?:^|,)[\s(]*([\w.]+)")
 
 @dataclass(frozen=True)
 class StepCode:
-    """Name and code of a step, which enter each of its keys; the code is that of a module."""
+    """Name of a step and module whose code, imports included, enters each of the step's keys."""
 
     name: str
     module: str
 
     def key(self, *parts: object) -> Key:
-        """Return the key of a result from what was read and which settings were used.
+        """Return the key of a result from JSON values (what was read, settings) and the step's code.
 
         Args:
             *parts: What was read and which settings were used: anything that JSON can say.
@@ -60,11 +60,11 @@ class StepCode:
         return Key(code[:MARK] + fingerprint_of(self.name, code, *parts))
 
     def once(self) -> Key:
-        """Return a random key, for a result that no later run may find because its input may be gone."""
+        """Return a random key, so that no later run finds the result."""
         return self.key(secrets.token_hex(16))
 
     def made_by_this_code(self, key: Key) -> bool:
-        """Return whether a key was made by the present code of the step."""
+        """Return whether a key was made by the step's present code, not by an earlier version."""
         return key.startswith(code_of(self.module)[:MARK])
 
 
@@ -86,12 +86,12 @@ def fingerprint_of(*parts: object) -> str:
 
 @cache
 def code_of(module: str) -> str:
-    """Return the fingerprint of a module and its imports that can change a result, directly or not."""
+    """Return the fingerprint of a module and all imports that can change a result, cached."""
     return fingerprint_of([(name, _read(name).digest) for name in sorted(module_with_imports(module))])
 
 
 def module_with_imports(module: str) -> set[str]:
-    """Return a module and those of ours that it imports, directly or not, that can change a result."""
+    """Return the names of a module and of our modules it imports, directly or not, that affect results."""
     found, waiting = {module}, [module]
     while waiting:
         new = {name for name in _read(waiting.pop()).imports if not name.startswith(IGNORED_MODULES)} - found

@@ -29,7 +29,7 @@ LEASE_CHECKS = 12
 
 
 class Clock(NamedTuple):
-    """Clock of a lease: seconds that pass on this machine, and a way to wait.
+    """Seconds that pass on this machine, and a way to wait, as functions.
 
     Clocks of two machines are never compared: whoever waits measures for itself how long a lease was not renewed.
     """
@@ -81,7 +81,7 @@ class Lease:
                 raise WorkError.lease_lost(self.bucket.location)
 
     def renewed(self) -> bool:
-        """Renew the lease, and return whether it can be renewed again."""
+        """Renew the lease; return whether it is still held, True also after a passing store error."""
         try:
             self.renew()
         except WorkError:
@@ -91,7 +91,7 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Release the lease, so that the next run begins at once.
+        """Release the lease, if still held, so that the next run begins at once.
 
         The object stays, so that generations only rise.
         """
@@ -102,7 +102,7 @@ class Lease:
 
 
 def take_lease(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -> Lease:
-    """Take the lease of a prefix, after another's has expired; raise ``BusyError`` if that is renewed.
+    """Take the lease of a prefix, waiting for another's to expire; raise ``BusyError`` if that is renewed.
 
     Args:
         bucket: What it is held of.
@@ -129,7 +129,7 @@ def take_lease(bucket: Bucket, clock: Clock | None = None, seconds: float = SECO
 
 @contextmanager
 def renewed_lease(lease: Lease) -> Iterator[None]:
-    """Renew a lease on a thread until the block ends, and release it then."""
+    """Renew a lease on a thread during the block; release it after."""
     ended = threading.Event()
 
     def renew() -> None:

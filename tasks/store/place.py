@@ -33,7 +33,7 @@ MOST_BYTES = 100_000_000
 
 @dataclass(unsafe_hash=True)
 class Place(ABC):
-    """A folder, or a prefix of a bucket, that keeps files by name; names have ``/`` between folders.
+    """Interface of a folder or bucket prefix that keeps files by name, with ``/`` between folders.
 
     Attributes:
         location: Its path or address.
@@ -51,11 +51,11 @@ class Place(ABC):
         return None
 
     def below(self, name: str) -> Self:
-        """Return the place of a folder within this place."""
+        """Return the place of a folder within this place, without creating it."""
         return type(self)(self.location_of(name))
 
     def location_of(self, name: str) -> str:
-        """Return the path or address of a file."""
+        """Return the path or address of a file of this name, which need not exist."""
         return f"{self.location}/{name}"
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Place(ABC):
 
     @abstractmethod
     def write(self, name: str, content: bytes) -> None:
-        """Put a small file, whole or not at all, over any other of that name."""
+        """Write a small file atomically, over any other of that name."""
 
     @abstractmethod
     def exists(self, name: str) -> bool:
@@ -93,7 +93,7 @@ class Place(ABC):
 
 
 class FolderPlace(Place):
-    """A folder of this machine; its files are private to their owner."""
+    """A folder of this machine as a place; its files are private to their owner."""
 
     @property
     def folder(self) -> Path:
@@ -108,7 +108,7 @@ class FolderPlace(Place):
         return any(one.is_relative_to(above) for one in (path, real_path(path)) for above in (folder, real_path(folder)))
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
-        """Return the content of a small regular file, no link; None if there is none, no bytes if unreadable."""
+        """Return the content of a regular file; None if missing, no bytes for a link or an unreadable one."""
         try:
             return content_of(self.folder / name, most, may_be_link=False)
         except FileNotFoundError:
@@ -117,7 +117,7 @@ class FolderPlace(Place):
             return b""
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a small file by one rename."""
+        """Write a small private file atomically, with missing folders, over any other of that name."""
         path = self.folder / name
         private_folder(path.parent)
         write_atomically(path, lambda part: part.write_bytes(content))
@@ -127,7 +127,7 @@ class FolderPlace(Place):
         return (self.folder / name).is_file()
 
     def names(self, below: str = "") -> list[str]:
-        """Return the names of all files but half-written ones, whose names begin with a dot."""
+        """Return the sorted names of all files, without those that begin with a dot."""
         found = os.walk(self.folder / below)
         paths = (Path(folder, name).relative_to(self.folder).as_posix() for folder, _, names in found for name in names if name[0] != ".")
         return sorted(paths)
@@ -143,7 +143,7 @@ class FolderPlace(Place):
 
 
 def file_system(address: str) -> tuple[Any, str]:
-    """Return fsspec's file system of an address, and the address as one of its paths."""
+    """Return fsspec's file system of an address, and the address as a path in it."""
     import fsspec  # noqa: PLC0415 - where nothing is in an object store, nothing of it is loaded
 
     with sanitised_errors(address):
@@ -157,7 +157,7 @@ def file_system(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def sanitised_errors(address: str) -> Iterator[None]:
-    """Replace errors of a store's library by one sentence; their texts may hold credentials."""
+    """Replace errors of a store's library in the block by ``ObjectStoreError`` without their texts."""
     try:
         yield
     except (SkaldError, FileExistsError):
@@ -178,7 +178,7 @@ class BucketEntry(NamedTuple):
 
 
 class Bucket(Place):
-    """A prefix of a bucket as a place; a put may depend on an object's absence or tag."""
+    """A prefix of a bucket as a place; writes can be conditional on an object's absence or tag."""
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
@@ -223,15 +223,15 @@ class Bucket(Place):
         return content if len(content) <= most else b""
 
     def create(self, name: str, content: bytes) -> str | None:
-        """Put an object where there is none, and return its tag; None where there is one."""
+        """Write an object where there is none and return its tag; None if there is one already."""
         return self._put(name, content, {"mode": "create"})
 
     def replace(self, name: str, content: bytes, tag: str) -> str | None:
-        """Put an object over the version with a tag, and return the new tag; None if that version is gone."""
+        """Write an object over the version with a tag and return the new tag; None if that is gone."""
         return self._put(name, content, {"IfMatch": tag})
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a small object over any other of that name."""
+        """Write a small object over any other of that name."""
         if self._put(name, content, {}) is None:
             raise ObjectStoreError.failed(self.location_of(name), "what was put is not there")
 
@@ -252,7 +252,7 @@ class Bucket(Place):
         return None
 
     def update(self, name: str, content: bytes) -> bool:
-        """Put a small object over the version that is there now; return whether the content is there then.
+        """Write a small object over the version there now; return whether it then has this content.
 
         Where the store knows conditions, as S3's do, another version that was put meanwhile stays.
         """
@@ -292,7 +292,7 @@ class Bucket(Place):
             self._system.put_file(str(path), self._key(name))
 
     def upload(self, path: Path, name: str, sha256: str) -> None:
-        """Upload a file as an object, unless an object with the same content is there.
+        """Upload a file as an object, over other content, unless the same content is there.
 
         Args:
             path: The file.
@@ -319,7 +319,7 @@ class Bucket(Place):
         return sha256 is None or file_digest(path) == sha256
 
     def digest(self, name: str) -> str:
-        """Read an object whole, and return its SHA-256 in hex."""
+        """Read an object whole; return its SHA-256 in hex."""
         with sanitised_errors(self.location_of(name)), self._system.open(self._key(name), "rb", block_size=BLOCK) as file:
             digest = hashlib.sha256()
             while block := file.read(BLOCK):
@@ -371,7 +371,7 @@ def _code(error: BaseException) -> str | None:
 
 
 def place_of(location: str) -> Place:
-    """Return the place of a path or an address."""
+    """Return a place object for a path or address, without opening it."""
     return Bucket(location) if is_address(location) else FolderPlace(location)
 
 

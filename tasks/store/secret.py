@@ -29,7 +29,7 @@ DIGITS = 64
 
 
 class FolderSecret:
-    """The secret of a work folder, which keys digests."""
+    """Key of the keyed digests of a work folder."""
 
     def __init__(self, text: bytes) -> None:
         # Set apart, so that a secret which is also the key of pseudonyms shares nothing with them.
@@ -46,12 +46,12 @@ class FolderSecret:
 
 
 def secret_of(job: Job) -> FolderSecret:
-    """Return the secret of a job's locked work folder, made the first time."""
+    """Return the secret from the environment or the job's locked work folder, created if missing."""
     return read_secret(job) or create_secret(job.work_path / FILE)
 
 
 def create_secret(path: Path) -> FolderSecret:
-    """Return the secret in a file of a locked folder, made the first time; raise if it is damaged."""
+    """Return the secret in a file, created if missing; raise ``SecretError`` if it is damaged."""
     if os.path.lexists(path):
         return _read(path)
 
@@ -66,7 +66,7 @@ def create_secret(path: Path) -> FolderSecret:
 
 
 def read_secret(job: Job) -> FolderSecret | None:
-    """Return the secret from environment or work folder, or None; raise ``SecretError`` if it is weak."""
+    """Return the secret from environment or work folder, None if absent; raise ``SecretError`` if unfit."""
     if (text := os.environ.get(VARIABLE)) is not None:
         secret = text.strip().encode()
         if not is_strong(secret):
@@ -77,7 +77,7 @@ def read_secret(job: Job) -> FolderSecret | None:
 
 
 def read_secrets(job: Job) -> list[FolderSecret]:
-    """Return the secrets of a job and of the other jobs of its folder."""
+    """Return the secrets of a job and of other jobs beside it; skip damaged ones of others."""
     own, others = read_secret(job), []
     for path in sorted((job.folder / ".skald").glob(f"*/{FILE}")):
         try:
@@ -99,12 +99,12 @@ def _read(path: Path) -> FolderSecret:
 
 
 def seal(content: Any) -> str:
-    """Return JSON values as JSON text with their digest."""
+    """Return JSON text of a value with its SHA-256, to be read by ``unsealed``."""
     return json.dumps([content, _digest(content)])
 
 
 def unsealed(path: Path) -> Any:
-    """Read the sealed JSON values of a file; None if it is gone, cut off or altered."""
+    """Return the JSON values of a file made by ``seal``; None if it is gone, cut off or altered."""
     try:
         return unsealed_text(content_of(path, may_be_link=False))
     except OSError:
@@ -112,7 +112,7 @@ def unsealed(path: Path) -> Any:
 
 
 def unsealed_text(text: bytes) -> Any:
-    """Read the sealed JSON values of a text; None if it is cut off or altered."""
+    """Return the JSON values of a text made by ``seal``; None if it is cut off or altered."""
     try:
         content, digest = json.loads(text)
     except (ValueError, TypeError):

@@ -19,7 +19,7 @@ from tasks.store.store import Artifact, Store
 
 
 class StepCall(Protocol):
-    """The common part of all calls of a step: a dataclass or named tuple of plain values for workers."""
+    """Interface of what all calls of a step share: plain values for workers, and a store."""
 
     @property
     def store(self) -> Store:
@@ -37,7 +37,7 @@ def _nothing(_given: Any) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Step(ABC, Generic[G_contra, Item_contra, R_co]):
-    """A step of a run, declared once in the module that makes its result.
+    """A step of a run: what it reads, its settings and key, and the function that makes its result.
 
     Attributes:
         name: Names the step in keys, and the folder of its artefacts.
@@ -71,7 +71,7 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
         return self.key_by(given, self.reads(given, item))
 
     def key_by(self, given: G_contra, read: object) -> Key:
-        """Return the key of a result from what the result was made of."""
+        """Return the key of a result from what ``reads`` returned for the item."""
         return (
             self.under.key_by(given, read) if self.under else StepCode(self.name, self.module_name(given)).key(read, self.settings(given))
         )
@@ -92,13 +92,13 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
 
     @cached_property
     def variable(self) -> str:
-        """The name of the step's variable in its module."""
+        """The name of the module variable that holds this step."""
         return next(name for name, value in vars(sys.modules[self.make.__module__]).items() if value is self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FilesStep(Step[G_contra, Item_contra, R_co]):
-    """A step that leaves several files for an item; ``make`` gets given and item, and looks up files."""
+    """A step whose ``make(given, item)`` finds or writes several files of an item and returns them."""
 
     make: Callable[[G_contra, Item_contra], R_co]
 
@@ -109,7 +109,7 @@ class FilesStep(Step[G_contra, Item_contra, R_co]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileStep(Step[G_contra, Item_contra, Artifact]):
-    """A step that leaves one file for an item; ``make`` gets given, item and path, and returns the rows.
+    """A step whose ``make(given, item, path)`` writes one file of an item and returns its rows.
 
     Attributes:
         suffix: Of the file, with its dot.
@@ -127,13 +127,13 @@ class FileStep(Step[G_contra, Item_contra, Artifact]):
         return self.save_artifact(given, item, lambda path: self.make(given, item, path))
 
     def save_artifact(self, given: G_contra, item: Item_contra, write: Callable[[Path], int]) -> Artifact:
-        """Return the artefact of an item, written by a given function unless it is there and whole."""
+        """Return an item's artefact from the store; if missing, write it by the given function."""
         return given.store.make(self.name, self.key(given, item), self.suffix, write)
 
     def find(self, given: G_contra, item: Item_contra) -> Artifact | None:
-        """Return the artefact of an item if it is there and whole."""
+        """Return the artefact of an item if it is stored and undamaged, else None; make nothing."""
         return given.store.find(self.name, self.key(given, item))
 
     def find_by(self, given: G_contra, read: object) -> Artifact | None:
-        """Return the artefact made of given inputs if it is there and whole."""
+        """Return the artefact for what ``reads`` returned if it is stored and undamaged, else None."""
         return given.store.find(self.name, self.key_by(given, read))

@@ -34,7 +34,7 @@ RELEASES, RECORD = "releases", ".record"
 
 
 class Artifact(FrozenModel):
-    """A reference to one file of the store; steps pass it on instead of a table.
+    """A reference to one file of the store: step, key, relative path, rows, size and SHA-256.
 
     Attributes:
         step: The step that made it.
@@ -55,7 +55,7 @@ class Artifact(FrozenModel):
     sha256: str
 
     def is_of(self, step: str, key: Key) -> bool:
-        """Return whether an artefact's step, key and file name belong to a key.
+        """Return whether the artefact's step, key and file name are those given.
 
         A record may have been put in another's place.
         """
@@ -64,7 +64,7 @@ class Artifact(FrozenModel):
 
 
 class Store:
-    """A store of artefacts in a folder or below a prefix of a bucket.
+    """A store of artefacts by step and key, in a folder or in a bucket with local copies.
 
     Args:
         folder: Where they lie on this machine.
@@ -89,11 +89,11 @@ class Store:
         self._watch = watch
 
     def remove_partial_files(self) -> None:
-        """Remove half-written files of killed processes; the caller holds the lock of the work."""
+        """Remove half-written files of killed processes; hold the lock of the work meanwhile."""
         clear_partial_files(self.folder, recursive=True)
 
     def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> Store:
-        """Return a view of the store that makes artefacts inside a block, and keeps none if it fails."""
+        """Return a store of the same folder that makes artefacts within a block, none if the block raises."""
 
         @contextmanager
         def both() -> Iterator[None]:
@@ -103,7 +103,7 @@ class Store:
         return Store(self.folder, self._bucket, both)
 
     def path(self, artifact: Artifact) -> Path:
-        """Return the path of an artefact on this machine; fetch it from the bucket if needed."""
+        """Return the local path of an artefact, downloaded from the bucket if needed; raise if damaged."""
         path = self._path(artifact)
         if self._bucket and not self._is_here(artifact):
             private_folder(path.parent)
@@ -117,7 +117,7 @@ class Store:
         return artifact.rows
 
     def path_named(self, file: str) -> Path:
-        """Return the path here of an artefact named by relative path; raise ``WorkError`` without a record."""
+        """Return the local path of an artefact by its relative path; raise ``WorkError`` without a record."""
         step, _, name = file.partition("/")
         artifact = self._recorded(step, key_in_name(name))
         if artifact is None or artifact.file != file:
@@ -125,7 +125,7 @@ class Store:
         return self.path(artifact)
 
     def load(self, kind: str, key: Hashable, read: Callable[[], Loaded]) -> Loaded:
-        """Return an object read from artefacts, shared by all threads that ask for the same one.
+        """Return a cached object of a kind and key, read on the first call; only the last of a kind is kept.
 
         Args:
             kind: One of a kind is held, because tables of a large source are large.
@@ -140,7 +140,7 @@ class Store:
             return loaded
 
     def unload(self, kind: str, of: Callable[[Any], bool]) -> None:
-        """Release the loaded object of a kind if a condition holds for it."""
+        """Drop the cached object of a kind from memory if a condition holds for it."""
         with self._loading:
             if kind in self._loaded and of(self._loaded[kind][1]):
                 del self._loaded[kind]
@@ -149,17 +149,17 @@ class Store:
         return self.folder / artifact.file
 
     def find(self, step: str, key: Key) -> Artifact | None:
-        """Return the artefact of a step if it is there and whole."""
+        """Return the artefact of a step and key if its file is undamaged, else None."""
         artifact = self._recorded(step, key)
         return artifact if artifact and self._is_whole(artifact) else None
 
     def recorded(self, step: str, keys: Sequence[Key]) -> list[bool]:
-        """Return for each key whether it has a record; artefacts are not checked."""
+        """Return for each key of a step whether it has a record; the files are not checked."""
         there = set(self._place.names(step)) if keys else set()
         return [_record(step, key) in there for key in keys]
 
     def is_complete(self, artifact: Artifact) -> bool:
-        """Return whether an artefact equals its record, and its file is unchanged since it was made.
+        """Return whether an artefact's record and file, or object, are there and undamaged.
 
         A file on this machine is read whole unless this store did so before; an object is compared by size and tag.
         """
@@ -206,7 +206,7 @@ class Store:
         return True
 
     def make(self, step: str, key: Key, suffix: str, write: Callable[[Path], int]) -> Artifact:
-        """Return the artefact of a step, made by ``write`` unless it is there and whole.
+        """Return the artefact of a step and key; if missing or damaged, write and record it by ``write``.
 
         Args:
             step: Names the folder.
@@ -250,7 +250,7 @@ class Store:
         return there.tag
 
     def discard(self, artifacts: Iterable[Artifact]) -> None:
-        """Remove single artefacts."""
+        """Remove the records, files and objects of some artefacts."""
         for artifact in artifacts:
             self._remove([_record(artifact.step, artifact.key), _object(artifact) if self._bucket else artifact.file])
             path = self._path(artifact)
@@ -266,17 +266,17 @@ class Store:
         self._found = {artifact for artifact in self._found if artifact.step not in steps}
 
     def keep_only(self, artifact: Artifact) -> None:
-        """Remove all other artefacts of an artefact's step."""
+        """Remove all artefacts of an artefact's step but this one."""
         self._remove(name for name in self._place.names(artifact.step) if _key(name) != artifact.key)
 
     def clear(self) -> None:
-        """Remove everything that the store holds."""
+        """Remove everything that the store holds, on disk and in the bucket."""
         self._remove_folder("")
         self._believed.clear()
         self._found.clear()
 
     def prune(self, steps: Sequence[str], needed: Container[tuple[str, str]]) -> None:
-        """Remove the artefacts of given steps that this store did not use, except given ones.
+        """Remove the artefacts of given steps that are neither used by this store nor in ``needed``.
 
         Args:
             steps: Their steps.
@@ -287,14 +287,14 @@ class Store:
             self._remove(name for name, key in keys.items() if (step, key) not in self.used and (step, key) not in needed)
 
     def mark_used(self) -> None:
-        """Set the access times of the records of all artefacts that this store used."""
+        """Update the access times of the local records of all artefacts that this store used."""
         for step, key in self.used:
             with suppress(FileNotFoundError):
                 record = self.folder / _record(step, key)
                 os.utime(record, ns=(time.time_ns(), record.stat().st_mtime_ns))
 
     def prune_unused(self, since: int, needed: Container[tuple[str, str]]) -> None:
-        """Remove artefacts that no run has used since a moment, except given ones; none from a bucket.
+        """Remove local artefacts that no run has used since ``since``, except those in ``needed``.
 
         Args:
             since: In nanoseconds since the epoch.
@@ -316,7 +316,7 @@ class Store:
 
     @classmethod
     def at(cls, work: Path) -> Self:
-        """Return the store of a run folder."""
+        """Return the store in a work folder's ``artifacts``, a private folder created if missing."""
         return cls(private_folder(work / "artifacts"))
 
 

@@ -23,7 +23,7 @@ from tasks.store.store import Artifact, Store
 
 
 def checked(table: pa.Table, schema: TableSchema | pa.Schema, step: str) -> pa.Table:
-    """Return a table if it satisfies its schema; raise ``StorageError`` if not.
+    """Return the given table if it satisfies its schema; raise ``StorageError`` if not.
 
     A table of a chunk is checked by the types of its columns, others value by value.
     """
@@ -71,7 +71,7 @@ def _failures(table: pa.Table, schema: TableSchema) -> list[str]:
 
 
 def write_table(path: Path, table: pa.Table, schema: TableSchema | pa.Schema, step: str, ascending: str | None = None) -> int:
-    """Check a table by its schema, write it and return its number of rows; raise if it does not fit.
+    """Write a table that satisfies its schema as Parquet; return its rows; raise ``StorageError`` if not.
 
     Args:
         path: Where to.
@@ -87,20 +87,20 @@ def write_table(path: Path, table: pa.Table, schema: TableSchema | pa.Schema, st
 
 
 def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) -> pq.ParquetWriter:
-    """Open a file for a table that is written in pieces, in the order that ``write_table`` describes."""
+    """Open a Parquet writer for a table written in pieces, in the form of ``write_table``."""
     plain = [name for name in schema.names if name != ascending]
     encoding = {ascending: "DELTA_BINARY_PACKED"} if ascending else None
     return pq.ParquetWriter(path, schema, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
 
 
 def write_undeclared_table(table: pa.Table, path: Path) -> int:
-    """Write a table as Parquet, not checked by a schema; return its number of rows."""
+    """Write a table as Parquet without a schema check; return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 
 
 def read_table(store: Store, artifact: Artifact) -> pa.Table:
-    """Read the table of an artefact, large columns in parallel; raise ``StorageError`` if it is damaged."""
+    """Return the table of an artefact, its columns read in parallel; raise ``StorageError`` if damaged."""
     path = str(store.path(artifact))
 
     def read(columns: Sequence[str] | None) -> pa.Table:
@@ -123,7 +123,7 @@ def read_table(store: Store, artifact: Artifact) -> pa.Table:
 
 
 def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | pa.Schema, step: str) -> int:
-    """Check and write a domain table in pieces; return its rows, raise ``StorageError`` if one is unfit.
+    """Write a domain table in blocks, each checked; return its rows; raise ``StorageError`` if unfit.
 
     Args:
         path: Where to.
@@ -158,12 +158,12 @@ def _goes_on(last: pa.Table, block: pa.Table) -> bool:
 
 
 def load_domains(store: Store, artifact: Artifact, names: Sequence[str]) -> tuple[Domain, ...]:
-    """Read a domain table, one ``Domain`` per column in the order of the job."""
+    """Return the domains in a stored domain table, one per column in the order of ``names``."""
     return tuple(axis.domain(name) for axis, name in zip(load_counted(store, artifact, len(names)), names, strict=True))
 
 
 def load_counted(store: Store, artifact: Artifact, axis_count: int) -> list[Counted]:
-    """Read a domain table column by column, for columns with very many values."""
+    """Return values and counts in a stored domain table, read one column at a time."""
     try:
         with pa.OSFile(str(store.path(artifact))) as opened, pq.ParquetFile(opened) as file:
             if file.num_row_groups <= 1:

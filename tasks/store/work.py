@@ -64,7 +64,7 @@ _LIST = TypeAdapter(dict[str, KeptWork])
 
 @dataclass
 class BucketWork:
-    """Work in a bucket while this run holds its lease.
+    """A job's work in a bucket while this run holds its lease, with small files copied to this machine.
 
     Attributes:
         store: Its artefacts.
@@ -82,11 +82,11 @@ class BucketWork:
 
     @property
     def generation(self) -> int:
-        """How often the lease was taken until now."""
+        """How often the lease was taken, this run included."""
         return self.lease.generation
 
     def keep(self) -> None:
-        """Put changed small files into the bucket, all at once for readers."""
+        """Upload small files that changed, replacing their list in the bucket at once."""
         there = _kept(self.folder)
         if there == self._listed:
             return
@@ -103,13 +103,13 @@ class BucketWork:
         bucket.remove([f"{FILES}/{digest}" for digest in known - {one.sha256 for one in there.values()}])
 
     def check(self) -> None:
-        """Raise ``WorkError`` if another run has taken the work over."""
+        """Renew the lease; raise ``WorkError`` if another run has taken the work over."""
         self.lease.renew()
 
 
 @contextmanager
 def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
-    """Hold the work of a job until the block ends, and yield it; raise ``BusyError`` if a run has it."""
+    """Yield a job's work, its folder locked or its bucket's lease held; raise ``BusyError`` if in use."""
     check_folders_disjoint(job)
     place = work_of(job)
     if isinstance(place, Bucket):
@@ -122,7 +122,7 @@ def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
 
 @contextmanager
 def work_in_bucket(job: Job, bucket: Bucket) -> Iterator[BucketWork]:
-    """Hold the lease of work in a bucket until the block ends; keep its small files if there is no error."""
+    """Yield work in a bucket under its lease, small files copied here; upload them if no error."""
     _claim(bucket)
     with scratch_folder() as folder:
         lease = take_lease(bucket)
@@ -139,7 +139,7 @@ def work_in_bucket(job: Job, bucket: Bucket) -> Iterator[BucketWork]:
 
 @contextmanager
 def read_only_store(job: Job) -> Iterator[Store]:
-    """Yield the store of a job for a command that only reads and holds no lock.
+    """Yield a job's store without a lock, for commands that only read.
 
     Small files of work in a bucket are on this machine meanwhile.
     """
@@ -154,7 +154,7 @@ def read_only_store(job: Job) -> Iterator[Store]:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Hold and yield the work folder of a job, None if missing or empty; raise while a run uses it."""
+    """Yield the locked work folder of a job, None if missing or empty; raise while a run uses it."""
     if work_of(job).folder is None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path
@@ -176,7 +176,7 @@ def _locked(folder: Path) -> Iterator[Path]:
 
 
 def remove_artifacts(job: Job) -> Removed:
-    """Remove a job's artefacts and kept files, and a folder with nothing else; raise while a run uses it."""
+    """Remove a job's work, in its folder or bucket; return what was freed; raise while a run uses it."""
     place = work_of(job)
     if isinstance(place, Bucket):
         check_folders_disjoint(job)
@@ -187,7 +187,7 @@ def remove_artifacts(job: Job) -> Removed:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a private folder with a random name, removed at the end.
+    """Yield a private temporary folder for work, removed after; clear those of killed processes.
 
     Folders that killed processes left are removed first.
     """
@@ -276,7 +276,7 @@ def _kept(folder: Path) -> dict[str, KeptWork]:
 
 
 def clear_bucket(bucket: Bucket) -> Removed:
-    """Remove the work below a prefix of a bucket while no run uses it; registered releases stay.
+    """Remove work below a bucket's prefix, but for registered releases; return what was freed.
 
     The lease stays, and the mark beside it: another run may wait for it, and its generation must not begin anew.
     """

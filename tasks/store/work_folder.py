@@ -38,7 +38,7 @@ CONTENT_WORDS = "SKALD keeps here what it counted, raw values among it. 'skald c
 
 
 class Removed(NamedTuple):
-    """Result of ``skald clean``.
+    """Bytes freed by ``skald clean``, entries that are not ours, and folders in use.
 
     Attributes:
         freed: Bytes.
@@ -53,7 +53,7 @@ class Removed(NamedTuple):
 
 @dataclass(frozen=True)
 class FolderWork:
-    """A work folder while its lock is held.
+    """A job's work folder with its lock held, and the store in it.
 
     The system drops the lock with the process, and no other run takes it over before.
 
@@ -66,19 +66,19 @@ class FolderWork:
     folder: Path
 
     def keep(self) -> None:
-        """Do nothing: files in the folder are kept."""
+        """Do nothing, as files of a work folder stay; a bucket's work uploads changes here."""
 
     @property
     def generation(self) -> int:
-        """How often another run took over, which is never."""
+        """Always 0: how often another run took over the work."""
         return 0
 
     def check(self) -> None:
-        """Do nothing: no other run can have taken over."""
+        """Do nothing, as no other run can take over a locked folder."""
 
 
 def make_work_folder(job: Job) -> Path:
-    """Make a job's work folder, private and marked as ours, and return it; raise if it is another's."""
+    """Create a job's work folder, private and marked as ours; return it; raise if it is another's."""
     check_own_work_folder(job.work_path)
     work = private_folder(job.work_path)
     try:
@@ -94,7 +94,7 @@ def make_work_folder(job: Job) -> Path:
 
 
 def check_own_work_folder(work: Path) -> None:
-    """Raise ``FolderError`` if a work folder exists that this program did not make."""
+    """Raise ``FolderError`` if a work folder exists with content that is not ours."""
     try:
         names = os.listdir(work)  # noqa: PTH208 - names are all that is asked
     except (FileNotFoundError, NotADirectoryError):
@@ -124,7 +124,7 @@ def _is_known(name: str) -> bool:
 
 
 def check_folders_disjoint(job: Job) -> None:
-    """Refuse work that holds the job's inputs or outputs, or that lies in the target."""
+    """Raise if a job's work contains its inputs or outputs, or lies in its target."""
     work, target = work_of(job), target_of(job)
     for location, words in _locations(job, target):
         if work.contains(location):
@@ -159,7 +159,7 @@ def _fixed(pattern: Path) -> Path:
 
 
 def remove_own_work(work: Path) -> Removed:
-    """Remove our files from a locked work folder, by name, and the folder if it is empty then."""
+    """Remove our files from a locked work folder, and the folder if then empty; return what was freed."""
     freed, left, at_work = 0, 0, 0
     for path in sorted(work.iterdir()):
         if path.name in (MARK, LOCK):
@@ -198,7 +198,7 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
-    """Yield a temporary folder in a job's work for a command that is no run, removed at the end.
+    """Yield a temporary folder in a job's work for a command without a run; remove it after.
 
     Folders that killed commands left are removed first.
     """
@@ -221,7 +221,7 @@ CURRENT = "CURRENT"
 
 
 def clear_staging(job: Job) -> None:
-    """Remove the staging files of killed runs of a job from its target."""
+    """Remove the staging files and folders of a job's killed runs from its target."""
     for left in job.target_path.glob(f"{staging_prefix(job)}*"):
         # Whoever may write in the target may have laid a link there: it goes, and what it leads to stays.
         if left.is_symlink() or left.is_file():
@@ -230,7 +230,7 @@ def clear_staging(job: Job) -> None:
 
 
 def check_pointer(job: Job) -> None:
-    """Refuse a target in which a folder has the name of the pointer to the newest release."""
+    """Raise ``FolderError`` if a folder of the target has the name of the pointer ``CURRENT``."""
     target = target_of(job).folder
     if target and (pointer := target / CURRENT).is_dir() and not pointer.is_symlink():
         raise FolderError.pointer_is_a_folder(str(target))

@@ -39,7 +39,7 @@ def column_path(data: Mapping[str, Any], name: str) -> Way | None:
 
 
 def with_role(text: str, profile: ColumnProfile, role: str) -> str:
-    """Return a job's text with a column moved to another role.
+    """Return a job's text with a column moved to another role, settings of the old role removed.
 
     Settings that belong to the old role alone are removed.
 
@@ -83,7 +83,7 @@ def _comment(before: str) -> str:
 
 
 def first_hierarchy(profile: ColumnProfile) -> dict[str, Any]:
-    """Return a default hierarchy for a column's type; raise ``JobError`` if it cannot be coarsened."""
+    """Return a default hierarchy for a column's profile as plain data; raise ``JobError`` if none fits."""
     written, _ = hierarchy_of(profile)
     if written is None:
         raise JobError("The page", [f"values of column '{profile.name}' are of a type that cannot be coarsened; withhold it"])
@@ -103,7 +103,7 @@ def without_emptied(text: str, way: Way) -> str:
 
 
 def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, list[str]]) -> str:
-    """Return a job's text with other widths, prefix lengths or date units of a quasi-identifier.
+    """Return a job's text with widths, prefix lengths or date units of a QID set from a form.
 
     Args:
         text: Of the job.
@@ -142,7 +142,7 @@ def number_of(text: str) -> int | Decimal:
 
 
 def with_choices(text: str, job: Job, form: Mapping[str, list[str]]) -> str:
-    """Return a job's text with the changed settings of a form; raise ``JobError`` for unfit ones.
+    """Return a job's text with a form's changed settings; raise ``JobError`` for invalid ones.
 
     The form has k, limit, treatment, person, l, t, method and objective.
     """
@@ -207,7 +207,7 @@ def _with_method(text: str, job: Job, given: Mapping[str, str]) -> str:
 
 
 def with_node(text: str, job: Job, node: list[int], suppressed_share: float) -> tuple[str, Decimal | None]:
-    """Return a job's text with a node, and a raised limit or None; raise ``JobError`` above a fifth.
+    """Return a job's text with a node set, and the limit raised for it or None; raise above 20 %.
 
     Args:
         text: Of the job.

@@ -45,7 +45,7 @@ MOST_EFFORT, FEWEST_TRIED = 12_000_000, 400
 
 @dataclass(frozen=True, eq=False)
 class CodedPeople:
-    """A sample of people coded by a job's hierarchies.
+    """A sample of people as columns, with domains and hierarchies of a job over the sample.
 
     Attributes:
         job: The job.
@@ -63,7 +63,7 @@ class CodedPeople:
         return len(self.columns[0])
 
     def affordable(self) -> CodedPeople:
-        """Return an evenly spaced subsample that is small enough for methods that build classes.
+        """Return an evenly spaced subsample, small enough for slow methods, or the sample itself.
 
         The page waits for them. The order of the sample carries no information.
         """
@@ -82,7 +82,7 @@ class CodedPeople:
 
 
 class MethodPoint(NamedTuple):
-    """Loss, suppression and risk of one method on a sample.
+    """Loss, suppression and risk of one method on a sample, or the fault why there is none.
 
     Attributes:
         name: Of the method.
@@ -107,7 +107,7 @@ class MethodPoint(NamedTuple):
 
 
 class SampleClasses(NamedTuple):
-    """Classes of a sample: their labels, a column each, and their sizes."""
+    """Classes of a sample: labels, sizes, GCP and number of suppressed people."""
 
     labels: pa.Table
     sizes: NDArray[np.int64]
@@ -116,7 +116,7 @@ class SampleClasses(NamedTuple):
 
 
 def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
-    """Code a sample of people by domains and hierarchies; raise ``PrivacyError`` if fewer than k."""
+    """Return a sample coded by a job's hierarchies; raise ``PrivacyError`` if it has fewer than k people."""
     if sample.people < job.privacy.k:
         raise PrivacyError("The sample has fewer people than k, so that nothing can be tried on it.")
     qids, steps = job.columns.quasi_identifiers, job.columns.normalised
@@ -128,7 +128,7 @@ def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
 
 
 def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
-    """Return the Pareto front of lattice nodes on a sample; None if the lattice is too large."""
+    """Return the Pareto front of lattice nodes on a sample; None for too large a lattice."""
     job, coding = coded.job, coded.coding
     axes = searched_axes(job, coding)
     if Lattice.allowed(axes).nodes > MOST_NODES:
@@ -143,7 +143,7 @@ def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
 
 
 def method_points(coded: CodedPeople) -> list[MethodPoint]:
-    """Return loss, suppression and risk of methods other than full-domain recoding on a sample.
+    """Run methods other than full-domain recoding on a sample; return loss, suppression and risk of each.
 
     These are the job's own method, cuts, and clustering.
     """
@@ -176,7 +176,7 @@ def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) ->
 
 
 def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
-    """Run the job's method on a sample and return its classes.
+    """Return the classes of a sample by the job's method; at ``node`` or the best for full-domain.
 
     Args:
         coded: The sample.

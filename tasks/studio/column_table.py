@@ -33,7 +33,7 @@ NO_ROLE = "none"
 
 
 class ColumnRow(NamedTuple):
-    """A row of the column table: one column of the source.
+    """A column's row in the studio's table: role, reason, type, examples and uniqueness.
 
     Attributes:
         name: Of the column.
@@ -65,7 +65,7 @@ class ColumnRow(NamedTuple):
 
 
 class RiskBefore(NamedTuple):
-    """Uniqueness of a sample's people by all quasi-identifiers together."""
+    """Uniqueness of a sample's people by all quasi-identifiers together, and their number."""
 
     standing: SampleUniqueness
     people: int
@@ -75,7 +75,7 @@ SINGULAR = {role: role.rstrip("s") for role in ROLES} | {"withheld": "withheld",
 
 
 def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[ColumnRow]:
-    """Return the studio's column table, in the order of the source.
+    """Return one row for the studio's table per column of the source, in its order.
 
     Args:
         job: The job.
@@ -105,7 +105,7 @@ def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[C
 
 
 def risk_before(job: Job, sample: PeopleSample) -> RiskBefore:
-    """Return how many people of the sample are unique, or below k, by all quasi-identifiers."""
+    """Return how many people of the sample are unique, or below k, by all QIDs, and their number."""
     known = [sample.digests[qid.name] for qid in job.columns.quasi_identifiers if qid.name in sample.digests]
     return RiskBefore(sample_uniqueness(summed_digests(known, sample.people), job.privacy.k), sample.people)
 
@@ -137,7 +137,7 @@ def _short(value: str) -> str:
 
 
 def role_counts(rows: list[ColumnRow]) -> Mapping[str, int]:
-    """Return the number of columns of each role."""
+    """Return by role the number of columns that have it."""
     found: dict[str, int] = {}
     for one in rows:
         found[one.role] = found.get(one.role, 0) + 1
@@ -148,7 +148,7 @@ MOST_SHOWN = 12
 
 
 class ShownLevel(NamedTuple):
-    """A level of a hierarchy as the page shows it.
+    """A level of a hierarchy on the page: mark, uniqueness, shown labels and number of others.
 
     Attributes:
         mark: A short mark of what it publishes.
@@ -164,7 +164,7 @@ class ShownLevel(NamedTuple):
 
 
 class ShownHierarchy(NamedTuple):
-    """A hierarchy over a sample as the page shows it, or the error if it does not fit the values."""
+    """Levels of a hierarchy on a sample for the page, or the fault if it does not fit the values."""
 
     name: str
     kind: str
@@ -174,7 +174,7 @@ class ShownHierarchy(NamedTuple):
 
 
 def shown_hierarchy(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least: int) -> ShownHierarchy:
-    """Build a quasi-identifier's hierarchy on a sample and return its levels for the page.
+    """Return a QID's hierarchy on a sample for the page, rare labels hidden; a misfit as its fault.
 
     Args:
         job: The job.

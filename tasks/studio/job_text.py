@@ -25,7 +25,7 @@ Way = tuple[str | int, ...]
 
 
 def flow_text(value: object) -> str:
-    """Format plain data as YAML on one line."""
+    """Return plain data as YAML on one line."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{yaml_name(str(key))}: {flow_text(one)}' for key, one in value.items())}}}"
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -36,7 +36,7 @@ def flow_text(value: object) -> str:
 
 
 def read_data(text: str) -> dict[str, Any]:
-    """Parse a job's text into plain data; raise ``JobError`` if it is not a valid mapping."""
+    """Return a job's text parsed into plain data; raise ``JobError`` if it is no valid mapping."""
     data, faults = parse(text)
     if faults or not isinstance(data, dict):
         raise JobError("The job", faults or ["the job must be a mapping (key: value), as in version: 1"])
@@ -62,7 +62,7 @@ def without_value(text: str, way: Way) -> str:
 
 
 def with_entry(text: str, way: Way, value: object, comment: str = "") -> str:
-    """Return a job's text with one more entry at the end of a list, which is made if missing.
+    """Return a job's text with an entry appended to a list, which is created if missing.
 
     Args:
         text: Of the job.
@@ -249,7 +249,7 @@ def hidden_text(text: str, shared: Mapping[str, frozenset[str]]) -> str:
 
 
 def full_text(shown: str, text: str, shared: Mapping[str, frozenset[str]]) -> str:
-    """Replace placeholders in a text by the job file's values; raise ``JobError`` for unknown ones.
+    """Return a text with placeholders replaced by the file's values; raise ``JobError`` for unknown ones.
 
     Args:
         shown: The text that the page sent.

@@ -66,7 +66,7 @@ class ListedGroups(NamedTuple):
 
 
 def rows_of_listed_hierarchy(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
-    """Return the lines of a hierarchy that lists its values; raise ``HierarchyError`` for other kinds."""
+    """Return the rows (value, then its labels) of a listed hierarchy; raise for other kinds."""
     read = entry_of(spec).table
     if read is None:
         raise HierarchyError("This hierarchy lists no values. Make a list of groups first.")
@@ -75,7 +75,7 @@ def rows_of_listed_hierarchy(job: Job, name: str, spec: HierarchySpec) -> list[t
 
 
 def digest_of_rows(rows: Sequence[Sequence[str]]) -> str:
-    """Return a salted digest of a hierarchy's lines, by which a page notices changes."""
+    """Return a digest of a hierarchy's rows, salted per process, by which a page notices changes."""
     return hashlib.sha256(repr(list(rows)).encode() + _SALT).hexdigest()[:32]
 
 
@@ -84,7 +84,7 @@ _SALT = os.urandom(16)
 
 
 def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample, least: int) -> ListedGroups:
-    """Return the groups of a listed hierarchy, with the values that enough people share.
+    """Return the groups of a listed hierarchy, with values that at least ``least`` people share.
 
     Args:
         job: The job.
@@ -119,7 +119,7 @@ def _people_of(rows: Sequence[Sequence[str]], domain: Domain) -> list[int]:
 
 
 def with_moved_values(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None, label: str) -> list[tuple[str, ...]]:
-    """Return a hierarchy's lines with values moved to another group; raise for unknown lines or names.
+    """Return a hierarchy's rows with some values moved to another or new group; raise if unknown.
 
     Args:
         rows: All lines, each from the value to its coarsest label.
@@ -143,14 +143,14 @@ def with_moved_values(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to:
 
 
 def lines_of_rare(rows: Sequence[Sequence[str]], group: int, shown: Sequence[int]) -> list[int]:
-    """Return the line numbers of a group's values that the page does not show."""
+    """Return the line numbers of a group's values that are not among the shown ones."""
     if not 0 <= group < len(rows):
         return []
     return [line for line, row in enumerate(rows) if row[1:2] == rows[group][1:2] and line not in set(shown)]
 
 
 def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequence[str]]) -> dict[str, object] | None:
-    """Check and write a listed hierarchy to the job's own file; return the job's new entry, if it changes.
+    """Check and write a listed hierarchy to the job's file; return its new job entry, None if the same.
 
     None where the job's entry stays the same.
 
@@ -173,7 +173,7 @@ def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequen
 
 
 def spec_data(spec: CsvHierarchy) -> dict[str, object]:
-    """Return a listed hierarchy's entry in the job as plain data."""
+    """Return a CSV hierarchy's job entry as plain data."""
     said: dict[str, object] = {"csv": str(spec.csv)}
     if spec.delimiter != ";":
         said["delimiter"] = spec.delimiter
@@ -181,7 +181,7 @@ def spec_data(spec: CsvHierarchy) -> dict[str, object]:
 
 
 def free_path(folder: Path, name: str) -> Path:
-    """Return an unused file path in the folder of hierarchies next to a job, made if missing."""
+    """Return an unused CSV path in the job's ``hierarchies`` folder, which is created if missing."""
     place = folder / FOLDER
     if not place.is_dir():
         private_folder(place)
@@ -190,7 +190,7 @@ def free_path(folder: Path, name: str) -> Path:
 
 
 def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
-    """Write drafted groups of a column's values to a file; return the job's entry, raise without values."""
+    """Write drafted groups of a column to a new file; return its job entry; raise without values."""
     draft = draft_hierarchy(domain)
     rows = require_rows(draft.rows)
     path = free_path(job.folder, name)
@@ -200,14 +200,14 @@ def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
 
 
 def require_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return a draft's lines; raise ``HierarchyError`` if there are none."""
+    """Return a draft's rows as a list; raise ``HierarchyError`` if there are none."""
     if not rows:
         raise HierarchyError("The column has no values to group.")
     return list(rows)
 
 
 def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[str, object]:
-    """Check a hierarchy file, any delimiter, and return the job's entry for it; raise if it is unfit.
+    """Return the job entry of an existing hierarchy file, delimiter detected; raise if it does not fit.
 
     Its delimiter is found by trying.
     """

@@ -24,7 +24,7 @@ class ShownClass(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """A few classes of a sample, and the figures of all its classes.
+    """A few classes of a sample with their labels, and counts of all classes and people.
 
     Attributes:
         columns: Names of the published columns.
@@ -44,7 +44,7 @@ class Preview(NamedTuple):
 
 
 def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) -> Preview:
-    """Build the preview: some classes of at least ``least`` people, with rare labels hidden.
+    """Return a preview: up to ten classes of at least ``least`` people, rare labels hidden, and counts.
 
     Args:
         job: The job.

@@ -31,7 +31,7 @@ class KnownRelease(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A figure of two releases, as text.
+    """One figure of two releases as texts, and which of them is better.
 
     Attributes:
         title: Its name.
@@ -46,13 +46,13 @@ class Compared(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Figures of two releases next to each other, by subject."""
+    """Figures of two releases side by side, by subject."""
 
     parts: list[tuple[str, list[Compared]]]
 
 
 def known_releases(job: Job) -> list[KnownRelease]:
-    """Return the readable releases in a job's target, newest first."""
+    """Return the readable releases in a job's target folder, newest first, fifty at most."""
     target = target_of(job).folder
     if target is None or not target.is_dir():
         return []
@@ -71,7 +71,7 @@ def known_releases(job: Job) -> list[KnownRelease]:
 
 
 def report_page(job: Job, release: str) -> str | None:
-    """Return the HTML report of a release in the job's target; None if there is none."""
+    """Return the HTML text of a release's report in the job's target; None if there is none."""
     if release not in {one.name for one in known_releases(job)}:
         return None
     try:
@@ -81,7 +81,7 @@ def report_page(job: Job, release: str) -> str | None:
 
 
 def report_of_release(job: Job, release: str) -> Report | None:
-    """Return the report of a release in the job's target; None if it is missing or invalid."""
+    """Return the parsed report of a release in the job's target; None if it is missing or invalid."""
     if release not in {one.name for one in known_releases(job)}:
         return None
     try:
@@ -92,7 +92,7 @@ def report_of_release(job: Job, release: str) -> Report | None:
 
 
 def compare_releases(first: Report, second: Report) -> Comparison:
-    """Compare the reports of two releases figure by figure."""
+    """Return the figures of two releases' reports side by side, by subject."""
     return Comparison(
         [
             ("Asked", _asked(first, second)),

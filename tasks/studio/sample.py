@@ -43,7 +43,7 @@ TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "timestampt
 
 @dataclass(frozen=True, eq=False)
 class PeopleSample:
-    """A sample of people, with one record each.
+    """A table with one record each of sampled people, and column profiles.
 
     Attributes:
         table: One record of each; a column that no release can hold is text.
@@ -78,7 +78,7 @@ class PeopleSample:
         return normalised(pa.concat_arrays([pa.nulls(0, self.table[name].type), *self.table[name].chunks]), steps)
 
     def domain(self, name: str, steps: Sequence[str] = ()) -> Domain:
-        """Return the distinct values of a column, with the number of people of each; counted once."""
+        """Return the domain of a column: distinct values with numbers of people; cached."""
         key = name, tuple(steps)
         if key not in self._domains:
             self._domains[key] = self._counted(name, steps)
@@ -115,7 +115,7 @@ class PeopleSample:
 
     @cached_property
     def codes(self) -> dict[str, NDArray[np.int64]]:
-        """Return an integer code per person and column, shape (people,); -1 for a null."""
+        """Return by column an integer code per person, shape (people,), -1 for null; cached."""
         found = {}
         for name in self.names:
             coded = self.values(name).dictionary_encode()
@@ -124,19 +124,19 @@ class PeopleSample:
 
     @cached_property
     def digests(self) -> dict[str, Digests]:
-        """Return additive digests of the codes, per column."""
+        """Return by column the additive digests of the people's codes, cached, shape (people,)."""
         return {name: code_digests(codes, place) for place, (name, codes) in enumerate(self.codes.items())}
 
 
 def value_text(value: object) -> str:
-    """Format a value as text for people."""
+    """Return a value as text for people."""
     if isinstance(value, float):
         return f"{value:.12g}"
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
 
 def people_sample_of(job: Job, source: Mapping[str, Any]) -> PeopleSample:
-    """Draw the sample of people from a job's source, the same each time.
+    """Draw a sample of a job's source with one record per person, the same each time; return it.
 
     Args:
         job: The job.
@@ -231,7 +231,7 @@ def _in_place(job: Job, ending: ExitStack) -> Sample:
 
 
 def files_here(job: Job) -> list[Path]:
-    """Return the files of a job's source that are on this machine."""
+    """Return the sorted local files that the patterns of a job's source match."""
     # Patterns are absolute, which Path.glob does not take.
     patterns = [one for one in job.source_pattern if "://" not in one]
     found = {Path(one) for pattern in patterns for one in glob.glob(pattern, recursive=True)}  # noqa: PTH207

@@ -37,7 +37,7 @@ BATCH = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of one QID in a release, and their counts.
+    """Texts, codes and record counts of one QID's labels in a release, with domain and hierarchy.
 
     Attributes:
         number: Of the QID, in job order.
@@ -60,7 +60,7 @@ class Labels:
     counts: NDArray[np.int64]
 
     def meaning(self, release: Path, first: int = 0, end: int | None = None) -> Meaning:
-        """Return the values that labels cover, all or ``first`` to before ``end``; raise for unknown labels."""
+        """Return which values some labels cover, with costs; raise ``StorageError`` for unknown labels."""
         try:
             return meaning_of(self.texts[first:end], self.exact[first:end], self.domain, self.hierarchy, self.level)
         except LookupError as error:
@@ -70,7 +70,7 @@ class Labels:
 
 
 def labels_of(bench: UtilityComparison, job: Job, coding: Coding, levels: dict[str, int] | None) -> Iterator[Labels]:
-    """Yield the counted and numbered labels of every QID, in job order.
+    """Yield each QID's published labels with record counts; create tables ``labels_<number>``.
 
     Args:
         bench: With the release.
@@ -104,7 +104,7 @@ def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str
 
 
 def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, spill: Path) -> float:
-    """Return the GCP of a release's files: the mean penalty per value, 1 for records not in the files.
+    """Return the GCP of a release's files, from labels alone; each record not in the files costs 1.
 
     The code is the same for all methods. It uses only the job, the source's values and the files.
     """
@@ -122,7 +122,7 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
 
 
 def gcp_of_source_values(job: Job, coding: Coding, histogram: Artifact, node: Node, store: Store) -> float | None:
-    """Return the GCP of the source values in a release's classes; None if memory is too short.
+    """Return the GCP by the source values in each class at a node; None if memory is too short.
 
     Args:
         job: Gives the privacy models and the memory.

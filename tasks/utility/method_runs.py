@@ -53,7 +53,7 @@ MOST_REPEATED = 100.0
 
 @dataclass(frozen=True)
 class MethodRequest:
-    """The job of a comparison, and the changes to it for other methods.
+    """Job file and overrides of a method comparison, and what other methods need changed.
 
     Attributes:
         job_file: The job.
@@ -71,14 +71,14 @@ class MethodRequest:
 
     @classmethod
     def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
-        """Build the request to compare methods from a job and the user's overrides."""
+        """Return the request to compare methods by a job file and the user's overrides."""
         columns = job.columns
         names = [*columns.dropped, *(one.name for one in columns.pseudonyms)] if columns.pseudonyms else []
         plain_treatment = ("mask" if job.suppression.masks else "drop") if job.suppression.is_local else None
         return cls(job_file.absolute(), settings, job.method.name, tuple(names), plain_treatment)
 
     def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
-        """Return the overrides of one run, whose work and target are in the scratch folder."""
+        """Return the job overrides of one run, with work and target in the scratch folder."""
         other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
         if self.treatment and not METHODS[method].one_level:
             other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
@@ -105,7 +105,7 @@ class Ended:
 def run_method(
     request: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
 ) -> MethodRun:
-    """Run a method in a new process; return its release's figures or why it failed; clear ``scratch``.
+    """Run a method in a new process; return its figures or failure, never raise; clear ``scratch``.
 
     Args:
         request: The job.
@@ -231,7 +231,7 @@ def measure_methods(
     domain: Artifact,
     histogram: Artifact | None,
 ) -> list[MethodRun]:
-    """Run every method at every k and return the figures; what an interrupted comparison measured stays.
+    """Run every method at every k, unless measured before; return figures by k, then by method.
 
     Returns:
         The runs by k, then in the order of the methods.
@@ -258,7 +258,7 @@ def measure_methods(
 def measure_method(
     request: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
 ) -> Artifact:
-    """Run one method at one k and write its figures to the store."""
+    """Return the artefact of one method's figures at one k, measured if missing."""
 
     def write(path: Path) -> int:
         path.write_text(run_method(request, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")

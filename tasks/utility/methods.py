@@ -37,7 +37,7 @@ def comparison_folder(job: Job, to: Path | None) -> Path:
 
 
 def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
-    """Write a file of figures atomically, with the user's umask, its folder made; return its path."""
+    """Write a file of figures atomically in the user's umask, its folder created; return the path."""
     open_folder(path.parent)
     write_atomically(path, write, 0o666 & ~USER_UMASK)
     return path
@@ -46,7 +46,7 @@ def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
 def make_method_comparison(
     job: Job, source: ChunkedSource, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None = None
 ) -> MethodComparison:
-    """Build a comparison from the runs of its methods, with advice and summary.
+    """Return the comparison of methods from their runs, with advice and summary.
 
     Args:
         job: The job.
@@ -77,7 +77,7 @@ def make_method_comparison(
 
 
 def write_method_comparison(folder: Path, comparison: MethodComparison) -> list[Path]:
-    """Write ``methods.json``, ``methods.csv`` and ``methods.html``; earlier ones are replaced."""
+    """Write ``methods.json``, ``methods.csv`` and ``methods.html``, replacing them; return their paths."""
     # Both before any file is written: a page that cannot be rendered leaves the files of an earlier comparison alone.
     text, page = comparison.model_dump_json(indent=2) + "\n", render_methods(comparison)
     return [
@@ -104,7 +104,7 @@ TEMPLATE = "methods.html"
 
 
 class Measured(NamedTuple):
-    """A figure of the comparison, with its title and formats.
+    """Definition of a compared figure: title, note, how it is read from a run and formatted.
 
     Attributes:
         title: Its name.
@@ -132,7 +132,7 @@ def _seconds(value: float) -> str:
 
 
 def compared_figures(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
-    """Return the definitions of the compared figures, in display order."""
+    """Return the definitions (not values) of the compared figures, in display order."""
     several = unit.several
     return (
         Measured("GCP", "coarsening of what is published: 0 none, 1 all; less is better", attrgetter("gcp"), number, short_figure),
@@ -177,7 +177,7 @@ def unit_of(comparison: MethodComparison) -> UnitWording:
 
 
 def charts(comparison: MethodComparison) -> list[str]:
-    """Draw a chart per figure: bars for one k, a line per method for several."""
+    """Return an SVG chart per figure: bars for one k, a line per method for several."""
     found = {(run.method, run.k): run.figures for run in comparison.runs}
     drawn = []
     for one in compared_figures(comparison.threshold, unit_of(comparison)):
@@ -199,7 +199,7 @@ def charts(comparison: MethodComparison) -> list[str]:
 
 
 def render_methods(comparison: MethodComparison) -> str:
-    """Render the HTML page of a comparison; equal comparisons give equal pages."""
+    """Return the HTML page of a method comparison; equal comparisons give equal pages."""
     return page(
         TEMPLATE,
         comparison=comparison,

@@ -42,7 +42,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """A column in the source and in the release.
+    """A column in source and release: domain, label table, labels' meaning and record counts.
 
     Attributes:
         domain: Its values in the source, which the table ``domain_<number>`` holds too.
@@ -67,7 +67,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class UtilityComparison:
-    """The database relations of a source and its release.
+    """A DuckDB connection with the SQL relations of a source and its release, to be compared.
 
     Attributes:
         connection: The database.
@@ -80,7 +80,7 @@ class UtilityComparison:
     release: str
 
     def labels(self, number: int, columns: Sequence[str]) -> pa.Table:
-        """Make table ``labels_<number>`` of a column's published labels, null last; return it with counts."""
+        """Create table ``labels_<number>`` of a column's published labels, null last; return it with counts."""
         keys = ", ".join(f"{quote(column)} AS key_{place}" for place, column in enumerate(columns))
         order = ", ".join(f"key_{place} NULLS LAST" for place in range(len(columns)))
         self.connection.execute(f"""
@@ -91,7 +91,7 @@ class UtilityComparison:
         return self.connection.sql(f"FROM labels_{number} ORDER BY number").to_arrow_table()
 
     def register(self, number: int, domain: Domain) -> None:
-        """Make table ``domain_<number>`` of a column's value codes: ``number`` and ``key_0``, the value."""
+        """Create table ``domain_<number>`` of a domain's value codes: ``number`` and ``key_0``, the value."""
         # A domain's code after the last value is the null, and only domains with nulls have it.
         values = pa.concat_arrays([domain.values, pa.nulls(domain.size - len(domain.values), domain.values.type)])
         self.connection.register("values_of_domain", pa.table({"number": np.arange(domain.size), "key_0": values}))
@@ -100,7 +100,7 @@ class UtilityComparison:
         self.connection.unregister("values_of_domain")
 
     def category(self, number: int, column: str, *, otherwise: bool = False) -> Attribute:
-        """Make table ``domain_<number>`` of a column that is no quasi-identifier; return values and counts.
+        """Create table ``domain_<number>`` of a column that is no QID; return its attribute.
 
         Args:
             number: Its number among all columns.
@@ -121,7 +121,7 @@ class UtilityComparison:
         return Attribute(number, domain, (column,), f"domain_{number}", exact_meaning(domain.size), counts)
 
     def contingencies(self, first: Attribute, second: Attribute) -> tuple[Contingency, Contingency]:
-        """Count the records of each pair of values in the source and of labels in the release."""
+        """Return the record counts of value pairs in the source, and of label pairs in the release."""
         names = [(one.domain.qid,) for one in (first, second)]
         there = pairs_sql(self.source, (f"domain_{first.number}", names[0]), (f"domain_{second.number}", names[1]))
         published = pairs_sql(self.release, (first.table, first.columns), (second.table, second.columns))
@@ -132,7 +132,7 @@ class UtilityComparison:
         return found[0], found[1]
 
     def samples(self, columns: Sequence[Attribute], split: Sequence[str], seed: int) -> tuple[Drawn, Drawn]:
-        """Draw samples of source and release, as label numbers and folds; leave the database one thread.
+        """Return samples of source and release, as label numbers and folds; the database keeps one thread.
 
         Args:
             columns: The columns.

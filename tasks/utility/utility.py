@@ -52,7 +52,7 @@ WIDTHS = (2, 3)
 
 
 class ColumnUtility(FrozenModel):
-    """The loss of one QID.
+    """Loss of one QID: mean NCP, total variation of values, and change of association.
 
     Attributes:
         generalised: Mean NCP of the records in the files.
@@ -66,7 +66,7 @@ class ColumnUtility(FrozenModel):
 
 
 class QueryErrors(FrozenModel):
-    """Relative errors of random count queries; a count below ``sanity`` records is divided by that."""
+    """Mean and median relative error of random count queries, with their number and seed."""
 
     queries: int
     seed: int
@@ -76,7 +76,7 @@ class QueryErrors(FrozenModel):
 
 
 class Accuracy(FrozenModel):
-    """Shares of source records whose ``target`` classifiers predict correctly from the QIDs.
+    """Shares of source records that classifiers, trained on source or release, predict correctly.
 
     Attributes:
         target: The column.
@@ -100,7 +100,7 @@ class Accuracy(FrozenModel):
 
 
 class Utility(FrozenModel):
-    """The utility of a release; figures only.
+    """Utility figures of a release: GCP, per column, query errors, association and accuracy.
 
     Attributes:
         release: Its id.
@@ -130,7 +130,7 @@ class Utility(FrozenModel):
 
 
 def measure_utility(job: Job, release: Path, queries: int, seed: int, target: str | None) -> Utility:
-    """Measure a release's utility against the source of its job, whose work is locked meanwhile.
+    """Return a release's utility against its job's source, whose work is locked meanwhile.
 
     Args:
         job: The job.

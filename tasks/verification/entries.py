@@ -31,7 +31,7 @@ RELEASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}-[0-9a-f]{16}")
 
 
 def entry_faults(release: Path, manifest: Manifest | TablesManifest, *, report: bool = True) -> list[str]:
-    """Return faults of a release folder: unlisted entries, and missing or altered documents.
+    """Return faults of a release folder: unlisted entries, missing or altered documents, bad lists.
 
     Data files are held against it by ``file_faults``.
 
@@ -101,7 +101,7 @@ def _listing_faults(manifest: Manifest | TablesManifest) -> list[str]:
 
 
 def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept_seal: str) -> list[str]:
-    """Return the faults of a manifest's file: its seal, its form and the name of its folder.
+    """Return faults of a manifest's file: its seal, its form and the name of its folder.
 
     Args:
         release: The folder, which is named as the release.
@@ -114,13 +114,13 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
 
 
 def content_faults(content: bytes, manifest: Manifest | TablesManifest) -> list[str]:
-    """Return the faults of a manifest's file by itself: its seal and its form."""
+    """Return faults of a manifest's bytes: a seal that does not match, or another form."""
     faults = [] if has_valid_digest(content) else [ALTERED]
     return faults + ([] if is_as_written(content, manifest) else [OTHER_FORM])
 
 
 def folder_faults(release: Path, manifest: Manifest | TablesManifest, kept_seal: str) -> list[str]:
-    """Return the faults of a manifest that the run folder did not publish, or that is not of its folder.
+    """Return faults of a manifest other than the one last published, or in a folder of another name.
 
     Args:
         release: The folder, which is named as the release.
@@ -136,7 +136,7 @@ def folder_faults(release: Path, manifest: Manifest | TablesManifest, kept_seal:
 
 
 def pointer_faults(location: str, release: Path, job: Job | None) -> list[str]:
-    """Return the faults of ``CURRENT`` beside a release: one line with the name of a release there.
+    """Return faults of ``CURRENT`` beside a release: missing in the job's target, or naming no release.
 
     In the job's target it must be there; elsewhere, where copies are handed on, it may be missing.
 
@@ -168,7 +168,7 @@ def _named(content: bytes) -> str | None:
 
 
 def differing_documents(release: Path, texts: Mapping[str, str]) -> list[str]:
-    """Return the names of the documents of a release that hold another text than the given one."""
+    """Return the names of a release's documents, except missing ones, whose text is not the given one."""
     return [name for name, text in texts.items() if not _holds(release / name, text.encode())]
 
 

@@ -38,7 +38,7 @@ CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
 
 
 def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) -> list[str]:
-    """Return the faults in the form of the Parquet files of a release.
+    """Return faults of Parquet files: bytes beyond their records, or unequal columns and types.
 
     Args:
         files: The files.
@@ -60,7 +60,7 @@ def _schema_faults(files: Sequence[Path]) -> list[str]:
 
 
 def more_than_records(file_count: int) -> list[str]:
-    """Return the fault that a number of files hold more than their records."""
+    """Return one fault for a number of files that hold more than their records; none for 0."""
     what = "with more in it than records, or with these in another form than they are written in"
     return [f"{counted(file_count, 'data file')} {what}"] if file_count else []
 
@@ -245,7 +245,7 @@ def same_bytes(one: Path, other: Path) -> bool:
 
 
 def csv_faults(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv, spill: Path, bom: bool | None) -> list[str]:
-    """Return the faults in the form of the CSV files of a release.
+    """Return a fault if CSV files are not, byte for byte, as their records would be written.
 
     Args:
         connection: The database.
@@ -319,7 +319,7 @@ MORE = {
 
 
 def faults_outside_table(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
-    """Return what the DuckDB file attached as ``written`` holds besides its table, stray bytes too."""
+    """Return faults for what the DuckDB file attached as ``written`` holds beside its table."""
     more = [words for words, statement in MORE.items() if _count(connection, statement)]
     faults = [f"the DuckDB file holds {', '.join(more)} beside the table '{TABLE}'"] if more else []
     found = connection.execute(

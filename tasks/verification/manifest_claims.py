@@ -46,7 +46,7 @@ UNREADABLE = "the manifest does not say in words that are known what was promise
 def count_promises(
     release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount
 ) -> tuple[Recount, list[str]]:
-    """Count the l-diversity that a manifest promises, check one-value classes; return recount and faults.
+    """Count a manifest's l-diversity and joint columns in files; return the recount and faults.
 
     Args:
         release_name: How the release is called in a message.
@@ -119,7 +119,7 @@ def _with_numbers(asked: Any) -> Any:
 
 
 def uncounted(manifest: Manifest) -> list[str]:
-    """Return a sentence for each promise of k, l or t that was not counted without the job."""
+    """Return a sentence for each promise on k, l or t that files alone do not let count."""
     told, counted = list[str](), {(kind.section, column) for kind, column, _ in _told_by_files(manifest)}
     if manifest.persons:
         told.append("k is of persons, and records were counted: who is whose is kept where the release was made.")
@@ -131,7 +131,7 @@ def uncounted(manifest: Manifest) -> list[str]:
 
 
 def unverified_without_job(manifest: Manifest) -> list[str]:
-    """Return a sentence for each other claim that was not checked without the job."""
+    """Return sentences on claims besides k, l and t that cannot be checked without the job."""
     told = [NO_JOB]
     if ranged := [name for name, ends in manifest.endpoints.items() if ends == "shared"]:
         told.append(f"Where the ranges of {listed(ranged)} end was not checked: that is held against the source.")
@@ -168,7 +168,7 @@ OTHER_LIBRARY = {
 
 
 def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, is_its_job: bool) -> tuple[str, ...]:
-    """Return the fields of a manifest that nothing at hand can verify.
+    """Return the names of a manifest's fields that nothing at hand can verify.
 
     Args:
         job: The job, if it is at hand.
@@ -200,7 +200,7 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
 
 
 def exchanged_unseen(recount: Recount) -> str:
-    """Return a sentence on classes where exchanged values could go unnoticed; empty if there are none."""
+    """Return a sentence if only some classes were checked for exchanged values; else empty."""
     if recount.sampled is None or recount.sampled >= recount.classes:
         return ""
     return (
@@ -221,7 +221,7 @@ NO_HIERARCHIES = "Files of the job's hierarchies cannot be read: what the manife
 
 
 def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
-    """Return false claims of a manifest about its job, and claims that could not be checked."""
+    """Return faults of a manifest's claims about its job, and notes on claims not checked."""
     known = read_secrets(job)
     try:
         mine, hierarchies = is_of_job(manifest, job, known), hierarchies_as_in(manifest, job, known)
@@ -308,6 +308,6 @@ def _masks_as_asked(job: Job, manifest: Manifest) -> bool:
 
 
 def stated_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
-    """Return the figures of a manifest that differ from those of its job and recount."""
+    """Return faults for a manifest's figures that differ from its job and recount."""
     faults = manifest_faults(job, manifest, recount) + risk_faults(manifest, recount)
     return faults + job_faults(job, manifest)[0] + figure_faults(manifest, recount, proved=True)

@@ -28,13 +28,13 @@ SET = "If the release was made with --set, give the same settings with --set her
 
 
 def other_job_note(job: Job, manifest: Manifest) -> str:
-    """Return a sentence on a job that is not the manifest's; empty if nothing shows that."""
+    """Return a sentence if a job is not the one of the manifest; empty if it is or may be."""
     known = read_secrets(job)
     return _job_note(job, manifest, job.privacy.summary(), known, lambda: is_of_job(manifest, job, known))
 
 
 def other_tables_job_note(job: TablesJob, manifest: TablesManifest) -> str:
-    """Return a sentence on a job of several tables that is not the manifest's; empty if it may be."""
+    """Return a sentence if a job of several tables is not the manifest's; empty if it may be."""
     known = read_secrets(table_job(job, job.tree.unit))
 
     def is_its_job() -> bool:

@@ -27,7 +27,7 @@ DIGITS = "[0-9a-f]" * 16
 
 @contextmanager
 def release_folder(release: str) -> Iterator[Path]:
-    """Yield the folder of a release; one in a bucket is copied to a temporary folder meanwhile."""
+    """Yield a release's folder; one in a bucket is copied to a temporary folder, removed after."""
     if not is_address(release):
         yield Path(release)
         return
@@ -53,7 +53,7 @@ def release_folder(release: str) -> Iterator[Path]:
 
 
 def is_address_of_tables(release: str) -> bool:
-    """Return whether an address holds a release of several tables; the manifest alone is read."""
+    """Return whether a bucket address holds a release of several tables; only its manifest is read."""
     return not address_faults(release) and is_manifest_of_tables(Bucket(release.rstrip("/")).read(MANIFEST, MOST_BYTES) or b"")
 
 
@@ -82,7 +82,7 @@ def _is_worth_copying(size: int, listed: Mapping[str, int | None] | None, key: s
 
 
 def place_above(location: str, release: Path) -> Place:
-    """Return the place that holds a release and those beside it.
+    """Return the place (folder or bucket prefix) that contains a release.
 
     Args:
         location: Its folder or address, as it was given.
@@ -92,7 +92,7 @@ def place_above(location: str, release: Path) -> Place:
 
 
 def newer_releases(location: str, release: Path, manifest: Manifest | TablesManifest) -> tuple[str, ...]:
-    """Return the ids of newer releases of the same job beside a release, the newest first.
+    """Return the ids of newer releases of the same job in the same place, the newest first.
 
     Args:
         location: Folder or address of the release, as it was given.
@@ -118,7 +118,7 @@ def newer_releases(location: str, release: Path, manifest: Manifest | TablesMani
 
 
 def newer_releases_sentence(newer: tuple[str, ...]) -> str:
-    """Return a sentence on newer releases."""
+    """Return a sentence that names the newest of some newer releases, which must not be empty."""
     more = f" and {len(newer) - 1:,} more" if len(newer) > 1 else ""
     return f"This is not the newest release of its job: beside it lies '{newer[0]}'{more}, which was made later."
 

@@ -59,7 +59,7 @@ from tasks.verification.published_releases import newer_releases
 
 
 def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
-    """Return faults of a report that differs from manifest and files, and notes on unchecked parts.
+    """Return faults of report files that differ from one rebuilt, and a note if it cannot be rebuilt.
 
     Args:
         release: The folder.
@@ -77,7 +77,7 @@ def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Reco
 
 @dataclass(frozen=True)
 class VerificationContext:
-    """Knowledge about a release from outside its folder.
+    """Evidence on a release from outside its folder: location, persons, seal, key and source.
 
     Attributes:
         location: Its folder or address, as it was given.
@@ -94,13 +94,13 @@ class VerificationContext:
     original: Original | None = None
 
     def source(self, job: Job | None) -> AbstractContextManager[Original | None]:
-        """Return a block with the source of a job, if it is at hand; without a job there is none."""
+        """Return a context manager with the job's source, or None if it is not at hand."""
         return nullcontext(self.original) if job is None or self.original is not None else source_at_hand(job)
 
 
 @dataclass(frozen=True)
 class Verified:
-    """A verified release, with notes on what could not be verified.
+    """Recount and manifest of a verified release, with sentences on what could not be verified.
 
     Attributes:
         recount: What was counted in its files.
@@ -121,7 +121,7 @@ class Verified:
 
 
 def verify_published(job: Job | None, release: Path, context: VerificationContext) -> Verified:
-    """Verify a release by the job, source, run folder and key at hand; return the counts, or raise.
+    """Verify a release by job, source, run folder and key at hand; return the result, or raise.
 
     Args:
         job: The job whose promise the files must keep; without one they must keep what their manifest says.

@@ -40,7 +40,7 @@ ROUND_SHARE = 6
 
 @dataclass(frozen=True)
 class CellRewriting(Rewriting):
-    """The rewriting of chunks by a recoding of cells.
+    """Rewriter of chunks into release files by a recoding of cells.
 
     Attributes:
         most: Bytes of a chunk's records that are held before they are grouped by file.
@@ -66,7 +66,7 @@ class CellRewriting(Rewriting):
         return _together([(classes, _beside(self, classes, payload)) for classes, payload in _assigned(self, place.chunk)])
 
     def write_run(self, place: ChunkPosition, path: Path) -> int:
-        """Write a chunk's released records grouped by output file; return their number.
+        """Write a chunk's released records by output file to ``path``, save their classes; return how many.
 
         Also keeps their classes and, where the job names persons, the persons of each class.
         """
@@ -84,7 +84,7 @@ class CellRewriting(Rewriting):
 
 
 def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], WrittenPersons]:
-    """Write a release's files (phase 3) from a recoding, kept as ``run.recoded``; return them and persons."""
+    """Write a release's files (phase 3), set ``run.recoded``; return files and the classes' persons."""
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
     # Where there is room for one task only, its reader takes most of the room.

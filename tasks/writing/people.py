@@ -25,7 +25,7 @@ from tasks.store.store import Artifact
 
 
 class WrittenPersons(NamedTuple):
-    """Tables of the persons of each class of a release, and of the classes' labels.
+    """Artefacts of the persons of each class and of the classes' labels; empty without persons.
 
     Empty where the job names no person.
 
@@ -55,7 +55,7 @@ def people_settings(job: Job) -> list[object]:
 
 
 def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> int:
-    """Write the table of persons of a chunk's records by class, value and pseudonym.
+    """Write the table of a chunk's released records with person, class and values; return its rows.
 
     Records without a person are included.
 
@@ -70,7 +70,7 @@ def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> i
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Return the digest of the person of each record of a chunk, shape (rows,), uint64."""
+    """Read a chunk's person columns; return each record's person digest, shape (rows,), uint64."""
     batches = read_chunk(chunk, job.columns.person, plain=job.columns.person)
     return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in batches)])
 
@@ -95,7 +95,7 @@ def people_table(
     values: Sequence[pa.Array] = (),
     additional: AdditionalColumns = MappingProxyType({}),
 ) -> pa.Table:
-    """Return a table of released records by class, person, sensitive values and additional columns.
+    """Return a row per released record: class, person, sensitive values, additional columns, 1.
 
     It has a row of ``records`` = 1 for each released record; readers add them up.
 
@@ -120,13 +120,13 @@ def _value_names(columns: int) -> list[str]:
 
 
 def write_people(path: Path, table: pa.Table) -> int:
-    """Write a table of persons to a Parquet file and return its number of rows."""
+    """Write a table of persons to a Parquet file; return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 
 
 class KeptRecords(FrozenModel):
-    """Records of a release with their classes, of one chunk or fragment.
+    """Artefacts of the class and digests of each record, of one chunk or fragment.
 
     Attributes:
         files: Digest and number of records of each source file, in order; empty for records of a fragment.
@@ -143,7 +143,7 @@ class KeptRecords(FrozenModel):
 
     @classmethod
     def of_chunk(cls, chunk: Chunk, record_classes: Artifact) -> Self:
-        """Keep the records of a chunk, given the table of each record's class."""
+        """Return the kept records of a chunk, given the table of each record's class."""
         return cls(files=tuple((piece.file.digest, piece.rows) for piece in chunk.pieces), members=record_classes)
 
     @property
@@ -153,7 +153,7 @@ class KeptRecords(FrozenModel):
 
 
 def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], kept: pa.Table) -> int:
-    """Write the record digests and classes of a fragment; return the number of records.
+    """Write each record's class and digests of a fragment to Parquet; return the number of records.
 
     Args:
         path: The file to write.
@@ -167,7 +167,7 @@ def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], k
 
 
 def write_members(path: Path, classes: NDArray[np.signedinteger], **others: pa.ChunkedArray) -> int:
-    """Write the class of each record, negative if not released, and other columns; return the rows."""
+    """Write each record's class, negative if not released, and other columns to Parquet; return the rows."""
     table = pa.table({"class": classes, **others})
     # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
     # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.

@@ -33,13 +33,13 @@ from tasks.writing.vaults import MISSING, issue_tokens, read_key, tokens_of_valu
 
 
 def prefect_stores_secrets(job: Job) -> bool:
-    """Return whether Prefect stores a key or the path of a vault of the job."""
+    """Return whether a key or a vault's path of the job comes from a Prefect block."""
     secrets = (one.treatment.secret for one in job.columns.pseudonyms)
     return any(secret is not None and secret.prefect_block is not None for secret in secrets)
 
 
 def key_fingerprints(job: Job) -> dict[str, str]:
-    """Return the fingerprint of each treated column's key or vault; raise ``PseudonymError`` if unusable.
+    """Return by treated column the fingerprint of its key, or its vault's id; raise if one is unusable.
 
     Columns that need none are left out. A fingerprint does not reveal the key.
     """
@@ -62,12 +62,12 @@ def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
 
 
 def with_key_fingerprints(job: Job, source: ChunkedSource) -> ChunkedSource:
-    """Return the source with fingerprints of the job's keys and vaults; raise for unusable ones."""
+    """Return a copy of the source with fingerprints of keys and vaults; raise if one is unusable."""
     return source.model_copy(update={"keys": key_fingerprints(job)}) if job.columns.pseudonyms else source
 
 
 def lacks_vault(source: ChunkedSource) -> bool:
-    """Return whether a vault of the job does not exist yet.
+    """Return whether a vault of the job does not exist yet, by the source's key fingerprints.
 
     A run makes it, and the release's id follows from that of the vault.
     """
@@ -75,7 +75,7 @@ def lacks_vault(source: ChunkedSource) -> bool:
 
 
 def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
-    """Give tokens in vaults to values without one; return the source with vault ids; raise for bad keys."""
+    """Write tokens to vaults for values without one; return the source with vault ids, or raise."""
     if not job.columns.pseudonyms:
         return source
     key_fingerprints(job)
@@ -231,7 +231,7 @@ def _vault(job: Job, source: ChunkedSource, column: str, secret: Secret) -> Path
 
 
 def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:
-    """Return the original of each pseudonym, None where there is none; raise ``PseudonymError`` if unfit.
+    """Return the original of each pseudonym by key or vault, None if unknown; raise if unfit.
 
     Args:
         job: Gives the column's treatment and the location of key or vault.
@@ -279,7 +279,7 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
 
 
 def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], list[str] | None]:
-    """Read pseudonyms from CSV lines, each after its subject if ``with_subjects``; raise for odd lines."""
+    """Parse CSV lines into pseudonyms, and subjects if ``with_subjects``; raise for odd lines."""
     fields = 2 if with_subjects else 1
     try:
         rows = [row for row in csv.reader(lines, strict=True) if row]
@@ -294,7 +294,7 @@ def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], lis
 def write_originals(
     job: Job, path: Path, pseudonyms: Sequence[str], originals: Sequence[str | None], subjects: Sequence[str] | None
 ) -> None:
-    """Create a private CSV of pseudonyms and originals; raise ``PseudonymError`` if it may not be there.
+    """Write a new private CSV of pseudonyms and originals; raise if it exists or is in the target.
 
     It never lies in the target of the job, which is handed on, and never replaces a file.
     """

@@ -51,7 +51,7 @@ from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs
 def additional_columns(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> AdditionalColumns:
-    """Return released records' columns besides labels: linking pseudonyms and digests of other columns.
+    """Return released records' linking pseudonyms, and a digest per kind of their other columns.
 
     There is a digest for the untreated, the sensitive and the treated columns.
 
@@ -102,7 +102,7 @@ def write_class_records(
     classes: NDArray[np.int32],
     payload: pa.RecordBatch,
 ) -> int:
-    """Write a run of records with given classes, without the pseudonyms of masked records.
+    """Write records of given classes as a run, masked ones without pseudonyms; return their number.
 
     Args:
         path: The file.
@@ -121,7 +121,7 @@ def write_class_records(
 def without_masked_pseudonyms(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> pa.RecordBatch:
-    """Remove the pseudonyms of records with ``*`` in every quasi-identifier, which would link them."""
+    """Return payload with pseudonyms nulled in records with ``*`` in every quasi-identifier."""
     if not source.treatments or not job.suppression.masks:
         return payload
     starred = np.ones(len(labels), np.bool_)
@@ -136,7 +136,7 @@ def without_masked_pseudonyms(
 
 
 def write_output_file(path: Path, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], number: int) -> int:
-    """Gather one output file's records from all runs, sort and write them; return their number.
+    """Read one output file's records from all runs, sort and write them; return their number.
 
     Args:
         path: The file.
@@ -164,7 +164,7 @@ class ChunkPosition(FrozenModel):
 
 
 class PublishedTable(Protocol):
-    """The labels and sizes of published classes."""
+    """Interface of the labels and sizes of a release's published classes."""
 
     @property
     def labels(self) -> pa.Table:
@@ -177,7 +177,7 @@ class PublishedTable(Protocol):
 
 @dataclass(frozen=True)
 class Rewriting(DomainTable, ABC):
-    """The inputs and operations of writing a release: source, recoding and domain table.
+    """Interface of writing a release's files from source, recoding and domain table.
 
     The recoding is one of cells or of single records.
     """
@@ -268,7 +268,7 @@ PEOPLE = FileStep(
 
 @dataclass(frozen=True)
 class FileGathering:
-    """The inputs for gathering the files of a release from runs.
+    """The runs of a release, in shuffle parts if any, from which its files are gathered.
 
     Attributes:
         rewriting: The rewriting that wrote the runs.
@@ -282,7 +282,7 @@ class FileGathering:
 
     @classmethod
     def of(cls, run: Run, rewriting: Rewriting, runs: Sequence[Artifact]) -> Self:
-        """Prepare the gathering of all runs; cluster workers first divide them into shuffle parts."""
+        """Return the gathering of all runs; on a cluster, divide them into shuffle parts first."""
         shuffle_parts = shuffle_runs(run, runs, rewriting.file_count, len(rewriting.source.payload))
         return cls(rewriting, shuffle_parts, fingerprint_of(sorted(run.sha256 for run in runs)))
 
@@ -297,7 +297,7 @@ class FileGathering:
         return [self.runs, self.rewriting.recoding.classes.sha256, self.rewriting.source.payload_key]
 
     def write(self, number: int, path: Path) -> int:
-        """Gather, sort and write one output file as Parquet; return its rows, raise if memory is too small.
+        """Gather, sort and write one output file as Parquet; return its rows, raise if out of memory.
 
         It has neither statistics nor source metadata.
         """
@@ -321,7 +321,7 @@ FILES = FileStep(
 
 
 def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], WrittenPersons]:
-    """Write a release's files (phase 3), set ``run.members`` to record classes; return files and persons.
+    """Write a release's files (phase 3) and set ``run.members``; return the files and classes' persons.
 
     Returns:
         The files, and the tables of persons of every chunk for the recount; these are empty where the job names no person.

@@ -48,7 +48,7 @@ def _published_type(label: pa.Field, columns: pa.Schema) -> pa.DataType:
 
 
 def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
-    """Write a data file of a release, without statistics or source metadata; return its number of rows.
+    """Write columns as a data file of a release, without statistics; return its number of rows.
 
     Args:
         path: The file.
@@ -102,7 +102,7 @@ def _formed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, bool]:
 
 
 def pays_to_dictionary_encode(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Return whether dictionary encoding makes a column of a file shorter.
+    """Return whether dictionary encoding would shorten a column in a file, by a sample if long.
 
     Args:
         column: Shape (n,), in its working type, in the order of the file; plain, or for text a dictionary of used entries only.
@@ -162,7 +162,7 @@ class RunWriter:
         self._writer: ipc.RecordBatchFileWriter | None = None
 
     def add(self, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64]) -> None:
-        """Add records to the run: classes and output files, shape (n,), and payload."""
+        """Add records (classes and output files, shape (n,), payload); written once a pass is full."""
         # A batch that is full goes out when another comes, so that what fits into one round is one.
         if self._bytes > self._most:
             self._write(plain=True)
@@ -247,7 +247,7 @@ def _packs(columns: Sequence[pa.Array]) -> bool:
 def write_run(
     path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64], *, narrow: bool = True
 ) -> int:
-    """Write a run in one pass and return its number of records.
+    """Write records grouped by output file as a run in one pass; return their number.
 
     It has output files up to the last one with records.
     """
@@ -257,7 +257,7 @@ def write_run(
 
 
 def count_file_records(runs: Sequence[Path], number: int) -> int:
-    """Return the number of records of one output file in all runs, without reading them."""
+    """Return the number of one output file's records in all runs, from batch headers alone."""
     with opened_runs(runs) as opened:
         files = [(run, int(run.schema.metadata[FILES])) for run in opened]
         return sum(
@@ -269,7 +269,7 @@ def count_file_records(runs: Sequence[Path], number: int) -> int:
 
 
 def read_file_records(runs: Sequence[Path], number: int, column_count: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """Read the records of one output file from all runs: classes, shape (n,), and payload columns.
+    """Return one output file's records from all runs: classes, shape (n,), and payload columns.
 
     Args:
         runs: The runs.
@@ -282,7 +282,7 @@ def read_file_records(runs: Sequence[Path], number: int, column_count: int) -> t
 
 @contextmanager
 def opened_runs(runs: Sequence[Path]) -> Iterator[list[ipc.RecordBatchFileReader]]:
-    """Open runs as memory maps, so that only needed pages are read."""
+    """Yield runs opened as memory maps, closed after the block."""
     with ExitStack() as stack:
         yield [ipc.open_file(stack.enter_context(pa.memory_map(str(path)))) for path in runs]
 
@@ -290,7 +290,7 @@ def opened_runs(runs: Sequence[Path]) -> Iterator[list[ipc.RecordBatchFileReader
 def file_records_from(
     opened: Sequence[ipc.RecordBatchFileReader], number: int, column_count: int
 ) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """Read the records of one output file from open runs: classes, shape (n,), and payload columns."""
+    """Return one output file's records from open runs: classes, shape (n,), and payload columns."""
     found: list[tuple[pa.RecordBatch, list[object]]] = []
     for run in opened:
         schema = run.schema

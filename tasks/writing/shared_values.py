@@ -37,7 +37,7 @@ SHARED_STEP = StepCode("shared", __name__)
 
 
 class Classed(Protocol):
-    """A source whose records have classes."""
+    """Interface of a source with the class of each record."""
 
     @property
     def source(self) -> ChunkedSource:
@@ -48,7 +48,7 @@ class Classed(Protocol):
 
 
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
-    """Return the source with values replaced that fewer than k released people share."""
+    """Return the source with values replaced that fewer than k released people share; else as given."""
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
         return source
@@ -87,7 +87,7 @@ def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[
 def values_of_few(
     connection: duckdb.DuckDBPyConnection, column: int, published_values: PublishedValues, k: int, *, count_persons: bool
 ) -> pa.Array:
-    """Return the published values to replace, because fewer than k released people share each.
+    """Return an array of published values to replace, as fewer than k people share each.
 
     People whose values are replaced must be k together. Where they are fewer, the next rarest value is replaced too.
 

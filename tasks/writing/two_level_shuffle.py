@@ -30,7 +30,7 @@ LEAST_RUNS = 8
 
 
 class ShuffleParts(NamedTuple):
-    """The shuffle parts that the files of a release are gathered from.
+    """The runs of each shuffle part, and the number of output files in a part.
 
     Attributes:
         runs: Of each shuffle part.
@@ -46,7 +46,7 @@ class ShuffleParts(NamedTuple):
 
 
 def shuffle_runs(run: Run, runs: Sequence[Artifact], file_count: int, column_count: int) -> ShuffleParts:
-    """Divide runs into shuffle parts where there are many runs and remote workers; else return all runs.
+    """Return runs divided into shuffle parts on a cluster with many; all runs as one part elsewhere.
 
     Args:
         run: The run.

@@ -42,7 +42,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read_key(job: Job, place: Secret) -> bytes:
-    """Read a key from its file, environment variable or Prefect block; raise ``RefusedError`` if weak.
+    """Return a key's bytes from file, environment or Prefect; raise ``RefusedError`` if missing or weak.
 
     It is the bytes of the file but for one line end, or the text in UTF-8.
     """
@@ -127,7 +127,7 @@ class RowDigest:
         self._streams = [hashlib.sha256() for _ in range(2 * len(SCHEMA))]
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows with the columns of ``SCHEMA`` to the digest."""
+        """Add a batch of rows with the columns of ``SCHEMA`` to the digest."""
         for number, column in enumerate(batch.columns):
             lengths = pc.fill_null(pc.binary_length(column), -1).to_numpy(zero_copy_only=False)
             self._streams[2 * number].update(np.ascontiguousarray(lengths, "<i8").data)
@@ -144,7 +144,7 @@ _verified: dict[Path, tuple[Stat, VaultState]] = {}
 
 
 def state_of(path: Path) -> VaultState:
-    """Return a vault file's state; raise ``RefusedError`` if its form or digest is wrong.
+    """Return a vault's state, verified once per process; raise ``RefusedError`` if it is damaged.
 
     A vault that did not change is verified once per process.
     """
@@ -171,7 +171,7 @@ def state_of(path: Path) -> VaultState:
 
 
 def checked_vault_state(job: Job, path: Path) -> VaultState | None:
-    """Return a vault's state; raise ``RefusedError`` if it is older or other than the one last used.
+    """Return a vault's state, None if there never was one; raise if not the one last used.
 
     None where there never was one.
     """
@@ -196,7 +196,7 @@ def checked_vault_state(job: Job, path: Path) -> VaultState | None:
 
 
 def record_vault_state(job: Job, path: Path, state: VaultState) -> None:
-    """Record the state of a vault, next to it and in the work folder."""
+    """Write a vault's state beside it and into the work folder, where it has changed."""
     beside, within = _memories(job, path)
     if job.work_path.is_dir():
         private_folder(within.parent)
@@ -236,13 +236,13 @@ def vault_path(job: Job, place: Secret) -> Path:
 
 
 def vault_id(job: Job, path: Path) -> str:
-    """Return a vault's identity, ``new`` without one; raise if it is not the vault last used here."""
+    """Return a vault's identity, ``new`` if it does not exist; raise if it is not the one last used."""
     state = checked_vault_state(job, path)
     return MISSING if state is None else state.identity
 
 
 def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
-    """Give a random token to every value without one, the vault made if missing; return how many.
+    """Write a random token to the vault for every value without one; return how many were new.
 
     Args:
         job: Gives the memory.
@@ -320,12 +320,12 @@ def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 
 def tokens_of_values(job: Job, path: Path, values: pa.Array, spill: Path) -> pa.Array:
-    """Look up the token of each value in a vault file; null for a value without one."""
+    """Return the token of each value from a vault file, null for a value without one."""
     return _looked_up(job, path, values, ("value", "token"), spill)
 
 
 def values_of(job: Job, path: Path, tokens: pa.Array, spill: Path) -> pa.Array:
-    """Look up the value of each token in a vault file; null for an unknown token."""
+    """Return the value of each token from a vault file, null for an unknown token."""
     return _looked_up(job, path, tokens, ("token", "value"), spill)
 
 

@@ -21,7 +21,7 @@ from tasks.store.work_folder import FolderWork
 
 @dataclass(frozen=True)
 class FolderQueue:
-    """Calls of a phase as files of a folder that all workers reach by the same path.
+    """Queue of a phase's encrypted calls, as files of a folder that all workers reach by the same path.
 
     Attributes:
         folder: In the run's folder.
@@ -30,11 +30,11 @@ class FolderQueue:
     folder: Path
 
     def add_call(self, name: str, content: bytes) -> None:
-        """Write a call into the queue, readable by its owner alone."""
+        """Write a call's encrypted content as a file of the queue, readable by its owner alone."""
         write_atomically(self.folder / name, lambda part: part.write_bytes(content))
 
     def take(self, name: str) -> bytes:
-        """Return the encrypted content of a call by its name; raise if it is withdrawn or not reachable."""
+        """Return a call's encrypted content, leaving it queued; raise if it is withdrawn or not reachable."""
         try:
             return (self.folder / name).read_bytes()
         except FileNotFoundError:
@@ -60,7 +60,7 @@ class FolderQueue:
         return str(store.folder)
 
     def store(self, name: str) -> Store:
-        """Return the store for a machine-independent name."""
+        """Return the store of a named folder, the same object for each call of this process."""
         return _store_in(Path(name))
 
 
@@ -72,7 +72,7 @@ def _store_in(folder: Path) -> Store:
 
 @dataclass(frozen=True)
 class BucketQueue:
-    """Calls of a run as objects in a bucket; its paths are named relative to the work.
+    """Queue of a run's encrypted calls, as objects in its work's bucket, with paths relative to the work.
 
     Attributes:
         bucket: That holds the work.
@@ -83,11 +83,11 @@ class BucketQueue:
     folder: Path
 
     def add_call(self, name: str, content: bytes) -> None:
-        """Write a call into the bucket."""
+        """Write a call's encrypted content as an object of the bucket."""
         self.bucket.write(f"{CALLS}/{name}", content)
 
     def take(self, name: str) -> bytes:
-        """Return the encrypted content of a call by its name; raise ``WithdrawnError`` if it is gone."""
+        """Return a call's encrypted content, leaving it queued; raise ``WithdrawnError`` if it is gone."""
         content = self.bucket.read(f"{CALLS}/{name}")
         if content is None:
             raise WithdrawnError
@@ -103,7 +103,7 @@ class BucketQueue:
         return ["work", path.relative_to(self.folder).as_posix()] if within else ["everywhere", str(path)]
 
     def path(self, name: list[str]) -> Path:
-        """Return this machine's path for a machine-independent name, after fetching an artefact."""
+        """Return this machine's path for a machine-independent name; an artefact is fetched from the bucket."""
         kind, path = name
         if kind == "everywhere":
             return Path(path)
@@ -115,7 +115,7 @@ class BucketQueue:
         return self.bucket.location
 
     def store(self, name: str) -> Store:
-        """Return this machine's store."""
+        """Return this machine's local store for the bucket, the same object for each call."""
         return _at_hand(self)[0]
 
 
@@ -154,7 +154,7 @@ def _at_hand(queue: BucketQueue) -> tuple[Store, Path]:
 
 
 def remove_local_copies(queue: BucketQueue | None = None) -> None:
-    """Remove a worker's local copies of a run's work.
+    """Remove this process's local copies of a run's work, or of all runs' work.
 
     Args:
         queue: Where the calls of the run lie; of all runs if it is left out.

@@ -39,12 +39,12 @@ class CallKey:
     secret: bytes = field(default_factory=lambda: AESGCM.generate_key(256), repr=False)
 
     def encrypt(self, name: str, content: bytes) -> bytes:
-        """Encrypt and authenticate the content of a call, bound to its name."""
+        """Return a call's content encrypted and authenticated, bound to the call's name."""
         nonce = secrets.token_bytes(NONCE)
         return nonce + AESGCM(self.secret).encrypt(nonce, content, name.encode())
 
     def decrypt(self, name: str, sealed: bytes) -> bytes:
-        """Decrypt the content of a call; raise ``RunnerError`` if it or its name was altered."""
+        """Return a call's decrypted content; raise ``RunnerError`` if content or name was altered."""
         try:
             return AESGCM(self.secret).decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
         except (InvalidTag, ValueError):
@@ -71,7 +71,7 @@ class Failure:
     continuation: str = ""
 
     def error(self) -> SkaldError:
-        """Return the error as it was raised."""
+        """Return the error that the remote call raised, without its traceback."""
         # Some kinds make their sentence of other arguments; here it is made.
         error = self.kind.__new__(self.kind, self.sentence)
         error.transient, error.continuation = self.transient, self.continuation
@@ -97,7 +97,7 @@ class Order:
 
 @contextmanager
 def queued_call(queue: CallQueue, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
-    """Put an encrypted call into the queue for the time of the block; yield the order for it.
+    """Put an encrypted call into the queue and yield its order; remove the call after the block.
 
     Args:
         queue: Where it lies meanwhile.
@@ -114,7 +114,7 @@ def queued_call(queue: CallQueue, key: CallKey, function: Callable[..., Any], ar
 
 
 class RemoteCalls(ABC):
-    """The calls of one phase on remote workers; subclasses send the orders to an engine.
+    """Caller of one phase's functions on workers by encrypted orders; subclasses send the orders.
 
     Args:
         queue: Where calls lie meanwhile; empty at the end.
@@ -134,16 +134,16 @@ class RemoteCalls(ABC):
 
     @abstractmethod
     def answer(self, order: Order) -> Any:
-        """Send an order to a worker and return the answer."""
+        """Send an order to a worker, wait, and return its answer: a result or a ``Failure``."""
 
     def withdraw(self) -> None:
-        """Cancel the calls that no worker has begun; calls in progress run to their end."""
+        """Remove from the queue the calls that no worker has begun; calls in progress run to their end."""
         for name in list(self._waiting):
             self._queue.remove(name)
 
 
 def fulfil(order: Order) -> Any:
-    """Make the call of an order on a worker; return its result or a `Failure`, and raise no error.
+    """Make an order's call on this worker; return its result, or a ``Failure`` instead of an error.
 
     Returns:
         What the function returns, or a `Failure`.
@@ -179,5 +179,5 @@ def code_versions(function: Callable[..., Any], arguments: Sequence[Any] = ()) -
 
 @cache
 def release_versions() -> Mapping[str, str]:
-    """Return the versions of the packages that a release's bytes depend on."""
+    """Return by package the versions that a release's bytes depend on, cached; not Python or Prefect."""
     return {package: version for package, version in versions().items() if package not in MAY_DIFFER}

@@ -32,7 +32,7 @@ STATE = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydanti
 
 
 class WorkNames(Protocol):
-    """Machine-independent names for the paths and stores in remote calls."""
+    """Interface that converts paths and stores to machine-independent names and back."""
 
     def name(self, path: Path) -> list[str]:
         """Return the machine-independent name of a path."""
@@ -48,7 +48,7 @@ class WorkNames(Protocol):
 
 
 def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], work_names: WorkNames) -> bytes:
-    """Encode a function and its arguments as bytes.
+    """Return a call's function and arguments as JSON bytes; raise ``InternalError`` for other types.
 
     Args:
         function: A function of a module of ours, or a step.
@@ -59,7 +59,7 @@ def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], work_names
 
 
 def decoded(content: bytes, work_names: WorkNames) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Decode function and arguments of a call; raise ``InternalError`` for a function that is not ours."""
+    """Return function and arguments of an encoded call; raise ``InternalError`` for a function not ours."""
     name, said = json.loads(content)
     function = _named(name)
     if not isinstance(function, FunctionType | Step) or function.__module__ != name[0]:

@@ -51,19 +51,19 @@ class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
         self.pool.shutdown(cancel_futures=True)
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> ProcessCalls:
-        """Return the object that makes one phase's calls; the runner must have been entered."""
+        """Return the caller of one phase's functions in processes; the runner must have been entered."""
         return ProcessCalls(self.pool, phase, queue_of(work, spill, phase))
 
 
 class ProcessCalls(RemoteCalls):
-    """The calls of one phase, made by processes of this machine while threads wait."""
+    """Caller of one phase's functions in processes of this machine, while threads wait."""
 
     def __init__(self, pool: ProcessPoolExecutor, phase: str, queue: CallQueue) -> None:
         super().__init__(queue)
         self._pool, self._phase = pool, phase
 
     def answer(self, order: Order) -> Any:
-        """Send an order to a process and return the answer; raise ``RunnerError`` if the process died."""
+        """Send an order to a process, wait, return its answer; raise ``RunnerError`` if the process died."""
         try:
             return self._pool.submit(fulfil, order).result()
         except BrokenProcessPool:

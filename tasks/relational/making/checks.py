@@ -26,7 +26,7 @@ from tasks.writing.pseudonyms import give_tokens
 
 @dataclass(frozen=True)
 class TableSet:
-    """All tables of a job, with their rows encoded.
+    """All tables of a job with their rows encoded in artefacts, parents first.
 
     Attributes:
         run: The run, with the unit's job.
@@ -50,11 +50,11 @@ class TableSet:
 
     @property
     def sources(self) -> dict[str, TableSource]:
-        """What was read of each table."""
+        """The source of each table, by name."""
         return {name: table.table for name, table in self.tables.items()}
 
     def with_tokens(self) -> Self:
-        """Give a token to every key of the unit without one; return the tables with the vault's id.
+        """Give vault tokens to unit keys without one; return tables with the vault's id, or themselves.
 
         Nothing happens where the job has no vault. A vault gets its id with its first tokens, and the release's id follows from it: that
         is to be made again.
@@ -69,7 +69,7 @@ class TableSet:
 
 
 def check_types(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
-    """Refuse references whose column types differ from those of the referenced keys."""
+    """Raise ``RelationError`` if types of references differ from those of the referenced keys."""
     faults = []
     for name, table in tables.items():
         for other, columns in job.tables[name].referring.items():
@@ -144,7 +144,7 @@ RELATED = FileStep("related", make=_check, reads=lambda given, _: given.key, suf
 
 
 def relation_faults(given: TableSet) -> tuple[list[str], bool]:
-    """Return what is wrong with keys and references, and whether each key names one row.
+    """Return faults of keys and references as sentences, and whether each key names one row.
 
     References can be followed only if it does.
     """

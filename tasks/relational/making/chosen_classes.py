@@ -35,7 +35,7 @@ GROUP = "in_group"
 
 
 class Matching(NamedTuple):
-    """A table whose rows are to be matched, with the classes of persons.
+    """The inputs of matching a table's rows: its name, persons' classes and the matched tables above.
 
     Attributes:
         table: Its name.
@@ -49,13 +49,13 @@ class Matching(NamedTuple):
 
 
 def classes_of_persons(given: HistoryTables, classes: Artifact) -> NDArray[np.int32]:
-    """Read the class number of each person, ``LEFT_OUT`` for none, shape (persons,)."""
+    """Return the class number of each person from the store, ``LEFT_OUT`` for none, shape (persons,)."""
     found: NDArray[np.int32] = np.load(given.store.path(classes))
     return found
 
 
 def read_groups(given: HistoryTables, matched: Artifact) -> NDArray[np.uint32]:
-    """Read the group number of each row, shape (rows,); ``NOBODY`` for rows that are not published.
+    """Return the group number of each row from the store, ``NOBODY`` if unpublished, shape (rows,).
 
     These are withheld, or suppressed with their persons.
     """
@@ -64,7 +64,7 @@ def read_groups(given: HistoryTables, matched: Artifact) -> NDArray[np.uint32]:
 
 
 def level_tables_of_table(given: HistoryTables, table: str) -> LevelTables:
-    """Return the levels and penalties of a table's quasi-identifiers in the kernels' form."""
+    """Return flat arrays of the levels and penalties of a table's QIDs for compiled kernels."""
     coding, penalties = given.codings.get(table), NodeCosts(given).penalties
     return level_tables_of(coding.hierarchies if coding else (), [penalties[axis] for axis in given.axes_of([table])])
 
@@ -107,7 +107,7 @@ def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> t
 
 
 def child_row_counts(given: HistoryTables, table: str) -> NDArray[np.int64]:
-    """Count the child rows of each row of a table, shape (rows,)."""
+    """Return how many child rows each row of a table has, shape (rows,)."""
     found = np.zeros(given.tables[table].rows, np.int64)
     for other in given.job.tree.tables_below(table):
         numbers = given.numbers(other)
@@ -131,7 +131,7 @@ MATCHED = FileStep(
 
 
 def match_rows(given: HistoryTables, classes: Artifact) -> dict[str, Artifact]:
-    """Match the rows of all tables, parents first; return an artefact for each table."""
+    """Match the rows of each class's persons, parents first; return per table groups and levels of rows."""
     found: dict[str, Artifact] = {}
     for table in given.job.tree.tables:
         above = {name: found[name] for name in given.chain(table)}
@@ -143,7 +143,7 @@ Flags = NDArray[np.bool_]
 
 
 class MatchedTables(NamedTuple):
-    """Classes of persons, with the rows of each class matched.
+    """Artefacts of persons' classes and of the groups and levels of each table's rows.
 
     Attributes:
         classes: The class of each person.
@@ -162,7 +162,7 @@ class MatchedTables(NamedTuple):
 
 
 class ClassesOutcome(TablesOutcome):
-    """Loss, faults and omitted classes of one way to cut persons into classes.
+    """Loss, broken limit and omitted classes of one way to cut persons into classes.
 
     Attributes:
         fault: The limit that it breaks: ``rows``, ``values`` or ``persons``; null where it breaks none.
@@ -175,7 +175,7 @@ class ClassesOutcome(TablesOutcome):
 
 @dataclass(frozen=True)
 class ChosenClasses:
-    """The published classes of persons.
+    """The outcome of the chosen way, the published persons, and levels of the rows of each table.
 
     Attributes:
         outcome: What they come to.
@@ -189,7 +189,7 @@ class ChosenClasses:
 
 
 def withheld_rows(given: HistoryTables, item: MatchedTables, published: Flags) -> dict[str, NDArray[np.int64]]:
-    """Return the numbers of published persons' unmatched rows, for each table below the unit.
+    """Return by table below the unit the row numbers of published persons' unmatched rows.
 
     Args:
         given: The tables.
@@ -278,7 +278,7 @@ def _loss(given: HistoryTables, item: MatchedTables, kept: Flags) -> float:
 
 
 def penalties_of_aligned_rows(given: HistoryTables, table: str, matched: Artifact) -> NDArray[np.float64]:
-    """Return the sum of the penalties of each row's values at the levels of its group, shape (rows,)."""
+    """Return the summed penalties of each row's values at its matched levels, shape (rows,)."""
     numbers, ladders = given.numbers(table), level_tables_of_table(given, table)
     levels, total = pq.read_table(given.store.path(matched)), np.zeros(numbers.shape[1])
     for place in range(len(numbers) - 3):
@@ -315,7 +315,7 @@ PUBLISHED_CLASSES = FileStep(
 
 
 def choose_classes(given: HistoryTables) -> ChosenClasses:
-    """Cut persons into classes in several ways and match their rows; choose the least loss, or raise.
+    """Cut persons into classes in several ways, match rows, return the way of least loss; raise if none.
 
     Ways are put in order by k alone: that one was taken and no other must say nothing of the values of a class. The first is taken that
     leaves no more persons out than may be, which is a sum over all of them.

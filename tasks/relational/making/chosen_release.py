@@ -13,7 +13,7 @@ from tasks.relational.making.writing import ReleasedTables
 
 
 def choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, ReleasedTables]:
-    """Run the job's method; return the outcome and the tables to release."""
+    """Run the job's method, by levels or by classes; return the outcome and the tables to release."""
     if given.job.is_local:
         chosen = choose_classes(given)
         return chosen.outcome, ReleasedTables.of(given, (), chosen.published, release, chosen.matched)
@@ -22,7 +22,7 @@ def choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, R
 
 
 def penalties_of_rows(released: ReleasedTables, table: str) -> NDArray[np.float64]:
-    """Return the sum of the penalties of each row's values, as they would be published, shape (rows,)."""
+    """Return the summed penalties of each row's values at their published levels, shape (rows,)."""
     if not released.node:
         return penalties_of_aligned_rows(released, table, released.matched[table])
     numbers, total = released.numbers(table), np.zeros(released.tables[table].rows)

@@ -40,7 +40,7 @@ from tasks.store.step import FileStep
 
 
 def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[np.bool_]:
-    """Return who is published if few rows are known, shape (persons,); raise if memory is too small.
+    """Return a mask of persons published if few rows are known, (persons,); raise if memory is short.
 
     Args:
         given: The tables.
@@ -77,7 +77,7 @@ def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tup
 
 
 class TablesOutcome(FrozenModel):
-    """The best node found by the search, with its loss and suppressed persons.
+    """Chosen levels, loss, number of failing persons, and nodes evaluated by a search.
 
     Attributes:
         node: The level of each quasi-identifier, in the order of the job.
@@ -96,7 +96,7 @@ class TablesOutcome(FrozenModel):
 
 @dataclass(frozen=True)
 class NodeCosts:
-    """The losses of the lattice's nodes, over all tables."""
+    """Calculator of losses of the lattice's nodes over all tables, with lower bounds."""
 
     given: HistoryTables
 
@@ -142,7 +142,7 @@ class NodeCosts:
 
 
 def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
-    """Return a number for each person's history at a node, equal for equal ones, shape (persons,)."""
+    """Return a digest of each person's history at a node, equal for equal ones, shape (persons,)."""
     parts, tree = person_profiles(given, node), given.job.tree
     for branch in tree.branches:
         levels = tuple((table, given.levels_of(node, table)) for table in tree.branch_tables(branch))
@@ -215,7 +215,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
 
 
 def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return a mask of the histories that fewer than k persons share or that break a promise."""
+    """Return a mask of histories that fewer than k persons share or that break l or t."""
     failing = sizes < k
     for promise in promises:
         failing = failing | promise.failing(classes, sizes)
@@ -247,13 +247,13 @@ LEVELS = FileStep(
 
 
 def persons_keeping_promises(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return a mask of the persons whose history keeps k and all promises, shape (persons,)."""
+    """Return a mask of the persons whose history satisfies k, l and t, shape (persons,)."""
     classes, sizes = class_of_each(numbers)
     return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
 
 
 def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
-    """Find the best node of all tables at which at most ``most`` persons fail, or raise.
+    """Return the best node at which at most ``most`` persons fail, stored or searched; raise if none.
 
     Args:
         given: The tables.

@@ -23,7 +23,7 @@ PUBLISHED, ORPHAN, BEYOND = 0, 1, 2
 
 @dataclass(frozen=True)
 class Linking(TableSet):
-    """All tables, with the rows of some of them joined to their persons.
+    """All tables, with artefacts of the rows joined to their persons for those below the unit.
 
     Attributes:
         linked: Rows in the order of persons, by table; the unit's own order is that of persons.
@@ -36,7 +36,7 @@ class Linking(TableSet):
         return self.job.tree.chains[table]
 
     def rows_of(self, table: str) -> str:
-        """Return the SQL relation of a table's rows with ``row``, ``status`` and the rows above, ``a0`` …."""
+        """Return SQL of a table's rows with ``row``, ``status`` and the numbers of the rows above, ``a0`` …."""
         if table not in self.linked:
             return f"(SELECT *, srow AS row, {PUBLISHED} AS status FROM {self.tables[table].relation(self.store)})"
         path = literal(str(self.store.path(self.linked[table])))
@@ -44,7 +44,7 @@ class Linking(TableSet):
 
 
 def linked_sql(given: Linking, table: str, salt: str) -> str:
-    """Return the SQL that joins each row to the rows above it in linked tables, ordered by person.
+    """Return SQL that joins each row to the rows above and marks orphans and rows beyond the bound.
 
     It is right because keys are unique, so that a left join by them neither loses nor repeats a row. Of all complete references the
     nearest decides, and the rows above that one are known already.
@@ -99,7 +99,7 @@ def linked_sql(given: Linking, table: str, salt: str) -> str:
 
 
 def own_columns(given: Linking, table: str) -> list[str]:
-    """Return the names of a table's columns in its encoded rows."""
+    """Return the column names in a table's encoded rows, read from its first chunk."""
     return list(pq.read_schema(given.store.path(given.tables[table].chunks[0])).names)
 
 
@@ -124,7 +124,7 @@ LINKED = FileStep(
 
 
 def check_relations(given: TableSet) -> None:
-    """Refuse tables whose keys or references are not as the job says; report all faults at once."""
+    """Raise one ``RelationError`` with all faults of keys and references of the tables."""
     faults, followed = relation_faults(given)
     if faults:
         # References that disagree are known only of joined rows, for which a key must name one row.
@@ -132,7 +132,7 @@ def check_relations(given: TableSet) -> None:
 
 
 def link_rows(given: TableSet) -> Linking:
-    """Join the rows of all tables to their persons, and refuse references that disagree."""
+    """Return the tables with rows joined to their persons; raise ``RelationError`` if references disagree."""
     linking = _linked(given)
     if faults := _disagreements(linking):
         raise RelationError(faults)

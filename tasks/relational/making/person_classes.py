@@ -42,7 +42,7 @@ def code_ranks(given: HistoryTables, table: str) -> NDArray[np.int64]:
 
 
 def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
-    """Return the axes for cutting persons: own values, row counts and, if asked, profiles of row values.
+    """Return the axes that cut persons: own values, row counts and, by ``of_rows``, values of rows.
 
     What a column below counts is how many values of it a person has; half of them go by the least, half by the greatest.
     """
@@ -67,7 +67,7 @@ def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
 
 
 def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.int64]]:
-    """Group the persons by equal row counts, k persons or more each, and all others together.
+    """Return arrays of persons with equal row counts, k or more each; others are merged or left out.
 
     Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
 
@@ -92,7 +92,7 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
 
 
 class WantedClasses(NamedTuple):
-    """How persons are to be cut.
+    """The way to cut persons into classes, and whether classes must keep l and t besides k.
 
     Attributes:
         way: By what.
@@ -159,7 +159,7 @@ PERSON_CLASSES = FileStep(
 
 
 def class_persons(given: HistoryTables, wanted: WantedClasses) -> Artifact:
-    """Cut persons into classes of k; return their artefact, or raise ``HistoryError``."""
+    """Return the artefact of each person's class, stored or cut; raise below k or if memory is short."""
     if given.persons < given.job.privacy.k:
         raise HistoryError.too_few(given.job.privacy.k, given.persons)
     axes = [len(given.tables[table].qids) for table in given.job.tree.tables]

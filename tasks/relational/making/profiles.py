@@ -37,7 +37,7 @@ class ProfileAxis:
 
 @dataclass(frozen=True)
 class HistoryTables(Linking):
-    """All tables, with their rows as numbers.
+    """All tables with their rows as arrays of numbers: row above, person and codes.
 
     Attributes:
         aligned: Depth, row above, person and codes of each row, by table.
@@ -53,7 +53,7 @@ class HistoryTables(Linking):
         return tuple(ProfileAxis(table, place) for table in self.job.tables for place in range(len(self.tables[table].qids)))
 
     def axes_of(self, tables: Sequence[str]) -> list[int]:
-        """Return the positions of the quasi-identifiers of some tables."""
+        """Return the positions in ``lattice_axes`` of the quasi-identifiers of some tables."""
         return [position for position, axis in enumerate(self.lattice_axes) if axis.table in tables]
 
     def hierarchy(self, axis: ProfileAxis) -> Hierarchy:
@@ -94,20 +94,20 @@ def flat_groups(coding: Coding | None, levels: Node) -> tuple[NDArray[np.uint32]
 
 
 def joined_columns(columns: Sequence[NDArray[Any]], kind: type[np.generic]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Concatenate arrays; return the result and the offset of each array."""
+    """Concatenate arrays as one type; return the result and the offset of each array in it."""
     starts = np.cumsum([0, *(len(column) for column in columns)])[:-1].astype(np.int64)
     return np.concatenate([*columns, np.zeros(0, kind)]).astype(kind, copy=False), starts
 
 
 def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
-    """Return the digest of each person's rows in one branch, shape (persons, 2)."""
+    """Return a digest of each person's rows in one branch at a node, shape (persons, 2), uint64."""
     persons = np.zeros((given.persons, 2), np.uint64)
     _add_up(given, node, persons)
     return persons
 
 
 def digests_of_rows_below(given: HistoryTables, node: BranchNode) -> dict[str, Lanes]:
-    """Return for each parent table of a branch a digest of the rows below each row, shape (rows, 2)."""
+    """Return by parent table in a branch a digest of all rows below each row, shape (rows, 2)."""
     return _add_up(given, node, np.zeros((given.persons, 2), np.uint64))
 
 
@@ -153,13 +153,13 @@ PROFILES = FileStep(
 
 
 def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
-    """Return the profiles of one branch at one node; compute them if they are not on disk."""
+    """Return the numbered profiles of one branch at one node, stored or computed, shape (persons,)."""
     made = PROFILES.result(given, node)
     return Profile(np.load(given.store.path(made)), made.rows)
 
 
 def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
-    """Return the profiles of the unit's quasi-identifiers at a node.
+    """Return one constant profile, then one per quasi-identifier of the unit at a node.
 
     The first profile is the same for all persons; then comes one per quasi-identifier.
     """
@@ -180,7 +180,7 @@ def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
 
 
 def align_rows(linking: Linking) -> HistoryTables:
-    """Write all rows as numbers and load the hierarchies; raise ``HistoryError`` if memory is too small."""
+    """Write all rows as numbers, load hierarchies; return the tables; raise if memory is too small."""
     unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
     needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
     needed += 16 * max(

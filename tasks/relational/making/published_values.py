@@ -27,14 +27,14 @@ BATCH_ROWS = 1 << 17
 
 
 class WayColumn(NamedTuple):
-    """A column of a table that is published with changed values."""
+    """Table and name of a column that is published with changed values."""
 
     table: str
     column: str
 
 
 def published_ways(given: Linking, table: str) -> dict[str, Way]:
-    """Return the treatments of a table's columns that are published with changed values, by column."""
+    """Return by column the ``publish`` setting of a table's columns with changed values."""
     return given.tables[table].table.job.columns.ways
 
 
@@ -122,7 +122,7 @@ WAYS = FileStep(
 
 
 def decided_values(given: Linking, column: WayColumn) -> PublishedValues:
-    """Return the published value of each value of a column, as decided from all rows."""
+    """Return how a column's values are published, as decided from all rows, stored or decided now."""
     return read_published_values(given.store.path(WAYS.result(given, column)))
 
 
@@ -134,7 +134,7 @@ def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
 def without_values_of_few(
     connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, published_values: PublishedValues, row_relation: str
 ) -> PublishedValues:
-    """Replace published values of fewer than k persons of the rows; also write the table ``released``.
+    """Return published values with those of fewer than k persons replaced; create table ``released``.
 
     Args:
         connection: Has what the rows are joined to.
@@ -155,7 +155,7 @@ def without_values_of_few(
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:
-    """Return a table of each ``value`` of a column and the ``published`` value that replaces it."""
+    """Return a table of a column's distinct source values (``value``) and what is published of each."""
     statement = f"SELECT DISTINCT {encoded_column(given, column)} AS value FROM {given.rows_of(column.table)}"
     values = connection.sql(statement).to_arrow_table()["value"].combine_chunks()
     known = read_published_values(given.store.path(decided))

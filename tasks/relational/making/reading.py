@@ -34,7 +34,7 @@ from tasks.writing.pseudonyms import with_key_fingerprints
 
 @dataclass(frozen=True)
 class TableSource:
-    """One table of a job: its source and its part of the job.
+    """One table of a job: its one-table job and run, its source, and its key and reference columns.
 
     Attributes:
         name: Of the table.
@@ -58,7 +58,7 @@ class TableSource:
 
 @contextmanager
 def open_tables(job: TablesJob) -> Iterator[Run]:
-    """Check all tables against the policy, then lock the job's run folder and yield the run."""
+    """Check all tables against the policy, lock the run folder, and yield the run of the unit's job."""
     jobs = {name: table_job(job, name) for name in job.tables}
     _check_policy(job, jobs)
     for of_table in jobs.values():
@@ -79,7 +79,7 @@ def _check_policy(job: TablesJob, jobs: Mapping[str, Job]) -> None:
 
 
 def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
-    """Find the files of every table and check its columns against the job; return them by name."""
+    """Locate each table's files, check columns by job and policy; return sources by name, parents first."""
     tables, faults = dict[str, TableSource](), dict[str, SourceError]()
     for name in job.tree.tables:
         spec, of_table = job.tables[name], table_job(job, name)
@@ -104,7 +104,7 @@ def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
 
 @dataclass(frozen=True)
 class RowReading(ChunkReading):
-    """Settings for the encoding of a table's rows.
+    """Settings for encoding a table's rows: its domains, key, reference and published columns.
 
     Attributes:
         domain: The domains of its quasi-identifiers; None where it has none.
@@ -173,7 +173,7 @@ CARRIED = FileStep(
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """A table whose rows are encoded.
+    """A table's rows in stored artefacts: quasi-identifiers as codes, other columns as values.
 
     Attributes:
         table: What was read.
@@ -196,7 +196,7 @@ class EncodedTable:
         return [qid.name for qid in self.table.job.columns.quasi_identifiers]
 
     def coding(self, store: Store) -> Coding | None:
-        """Return domains and hierarchies; None if the table has no quasi-identifier."""
+        """Return the cached domains and hierarchies of a table; None if it has no quasi-identifier."""
         return load_coding(self.table.job, self.domain, store) if self.domain else None
 
     def encoded_name(self, column: str) -> str:
@@ -215,7 +215,7 @@ class EncodedTable:
 
 
 def encode_rows(table: TableSource) -> EncodedTable:
-    """Count the domains of a table and encode its rows, chunk by chunk."""
+    """Count the domains of a table and write its rows encoded, chunk by chunk; return their artefacts."""
     run, source = table.run, table.source
     domain = merge_domains(run, source, count_domains(run, source)) if axis_names(table.job) else None
     given = RowReading(table.job, source.columns, run.store, domain, table.linking, tuple(source.payload))

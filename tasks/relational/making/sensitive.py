@@ -23,7 +23,7 @@ from tasks.store.database import connect
 def promises_of_tables(
     given: HistoryTables, withheld: Mapping[str, NDArray[np.int64]] | None = None, published: NDArray[np.bool_] | None = None
 ) -> list[TablePromise]:
-    """Return the promises on each table's sensitive values, with the values' holders.
+    """Return the l and t promises of each table that has any, with the values' holders.
 
     Args:
         given: The tables.
@@ -81,7 +81,7 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
 def suppress_broken_promises(
     given: HistoryTables, published: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], owners: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Suppress histories that break a promise once rare values are replaced; return who stays published.
+    """Return a mask of persons still published once histories that break l or t are suppressed.
 
     Values of fewer than k published persons become the rest, which may break a promise again.
 

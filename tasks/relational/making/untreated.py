@@ -10,7 +10,7 @@ from tasks.store.database import connect
 
 
 def measure_untreated_tables(given: Linking) -> dict[str, dict[str, PassedColumn]]:
-    """Measure all untreated columns; raise ``PassthroughError`` for identifying ones under ``rest``.
+    """Return untreated columns' figures by table, kept in its run too; raise for identifying columns.
 
     The figures of a table stay with its run, for the manifest. Columns that say how they are published are not looked at, because what is
     published of them is not known yet, and ``rest`` takes in none of these.
@@ -33,7 +33,7 @@ def measure_untreated_tables(given: Linking) -> dict[str, dict[str, PassedColumn
 
 
 def persons_with_rows(given: Linking, table: str) -> int:
-    """Count the persons who have a row of a table; rows of nobody are nobody's."""
+    """Return how many persons have a row of a table, not counting orphans."""
     if not given.chain(table):
         return given.tables[table].rows
     with connect(given.run.job, given.run.spill) as connection:

@@ -68,7 +68,7 @@ def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
 
 
 def write_published(given: HistoryTables, published: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], path: Path) -> int:
-    """Write published persons and withheld rows as ``table`` and ``row``; return the number of persons."""
+    """Write rows ``table``, ``row`` of published persons and withheld rows; return the person count."""
     found = {given.job.tree.unit: np.flatnonzero(published)} | dict(withheld)
     names = [pa.array([name], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))) for name, rows in found.items()]
     pq.write_table(pa.table({"table": pa.concat_arrays(names), "row": np.concatenate(list(found.values()))}), path)
@@ -178,7 +178,7 @@ TRIES = (1.0, 0.5, 0.25, 0.125, 0.0)
 
 
 def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
-    """Choose levels, and withhold the fewest rows of failing persons; raise ``HistoryError`` for too many.
+    """Return the best levels, and published persons with rows withheld; raise if too many are left out.
 
     The limit is of persons who are left out in the end. Where rows may be withheld more persons may fail before, as many more as rows may
     be; if too many of them are left out then, levels are chosen at which fewer fail. Where few rows are known, none is withheld.

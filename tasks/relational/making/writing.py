@@ -73,7 +73,7 @@ class ReleasedTables(HistoryTables):
 
     @classmethod
     def of(cls, tables: HistoryTables, node: Node, chosen: Artifact, release: str, matched: Mapping[str, Artifact]) -> Self:
-        """Make the tables of a release from numbered tables and a method's choice."""
+        """Return the tables of a release from numbered tables and a method's choice, keys and values empty."""
         known = tables.run, tables.job, tables.tables, tables.linked, tables.aligned, tables.codings
         return cls(*known, node, chosen, release, matched, {}, {})
 
@@ -89,7 +89,7 @@ class ReleasedTables(HistoryTables):
         return found
 
     def lasting(self, table: str) -> Identifier | None:
-        """Return the treatment of a key with lasting pseudonyms; None if they are new per release."""
+        """Return the identifier setting of a key with lasting pseudonyms, None if new per release."""
         return lasting_key(self.job) if table == self.job.tree.unit else None
 
     @property
@@ -98,7 +98,7 @@ class ReleasedTables(HistoryTables):
         return self.run.secret.keyed("pseudonyms of tables", self.release)
 
     def keys_of_rows(self, table: str) -> str:
-        """Return the SQL relation of a table's published keys.
+        """Return the SQL relation of a table's published keys: ``row``, ``k0`` … and ``place``.
 
         Its columns are ``row``, ``k0`` … and ``place``, their order, from 0.
         """
@@ -162,7 +162,7 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
 
 
 def released_sql(given: ReleasedTables, table: str, row_relation: str) -> str:
-    """Return the SQL for a table as published, sorted, with the places of its keys.
+    """Return SQL of a table's published rows in final order, with key places instead of keys.
 
     It needs tables ``kept`` and ``labels_0`` …. Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of
     their keys, and ``c0`` …, labels and other columns. Of references and key the places are compared, which are numbers; a key names one
@@ -333,7 +333,7 @@ def _write_keys(given: ReleasedTables, table: str, path: Path) -> int:
 
 
 def lasting_keys(connection: duckdb.DuckDBPyConnection, given: ReleasedTables, table: str, lasting: Identifier) -> pa.Table:
-    """Return ``row`` and ``k0``: the pseudonym of each row's key, shared by releases with the same secret."""
+    """Return table ``row``, ``k0``: the pseudonym of each row's key, equal in releases by the same secret."""
     own = given.tables[table]
     rows = connection.sql(f"SELECT row, {own.encoded_name(lasting.name)} AS key FROM {given.rows_of(table)} ORDER BY row").to_arrow_table()
     values = rows["key"].combine_chunks().cast(working_type(own.table.source.columns.field(lasting.name).type))
@@ -374,7 +374,7 @@ TABLES = FileStep(
 
 
 def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
-    """Write all tables of a release, and add their values and keys to ``given``; return their artefacts."""
+    """Write all tables of a release; fill ``given.values`` and ``given.keys``; return artefacts by table."""
     for table in given.job.tree.tables:
         shared = shared_columns_of(given, table)
         given.values[table] = {
