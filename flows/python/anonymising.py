@@ -19,7 +19,7 @@ OF_THE_TABLE = ("source", "target", "work", "output")
 
 
 def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[Any, Anonymised]:
-    """Anonymise a table in memory, and return a table of the same kind with its evidence.
+    """Anonymise a table in memory; return a released table of the same kind, manifest and report.
 
     The table is written as Parquet into a private temporary folder, run like any job, and read back.
 
@@ -91,7 +91,7 @@ OF_THE_TABLES = ("target", "work")
 
 
 def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[dict[str, Any], AnonymisedTables]:
-    """Anonymise several tables in memory, and return tables of the same kinds with evidence.
+    """Anonymise tables in memory; return released tables of the same kinds, manifest and report.
 
     The tables are written as Parquet into a private temporary folder, run like any job, and read back.
 

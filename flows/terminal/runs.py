@@ -123,7 +123,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
 
 
 def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
-    """Return a line with the numbers of safe, accepted and broken attacks.
+    """Return a line with the numbers of safe, accepted and broken attacks of a release.
 
     They are attacks on the release, and on the source where this run did these.
     """
@@ -142,7 +142,7 @@ def persons_sentence(persons: Persons) -> str:
 
 
 def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the summary's rows of sentences: linked records, source changes, warnings, advice."""
+    """Yield the summary's rows (name, sentence): linked records, changes, warnings, advice, attacks."""
     said = {
         "linked": linked_sentences(manifest),
         "source": increment_sentences(manifest),
@@ -169,7 +169,7 @@ def untreated_columns_sentence(column: PassedColumn) -> str:
 
 
 def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
-    """Yield the rows about records that fail at the global levels.
+    """Yield rows (name, text) about records that fail at the global levels; none without such.
 
     One row for these, one per further pass, and one for suppressed cells.
     """
@@ -184,7 +184,7 @@ def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, s
 
 
 def exposure_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield rows on population risk, classes of one value, and nulls of columns with ``publish``."""
+    """Yield rows (name, text) on population risk, classes of one value, and nulls in published columns."""
     for sentence in population_sentences(manifest.population):
         yield "population", sentence
     for name, one in manifest.one_value.items():
@@ -200,7 +200,7 @@ def _masked(manifest: Manifest) -> str:
 
 
 def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording, manifest: Manifest | None) -> Iterator[tuple[str, str]]:
-    """Yield rows about the risk before, the risk after, and the strictest preset it meets.
+    """Yield rows (name, text) on the risk before, the risk after, and the strictest preset it meets.
 
     The risk before is left out if it was not counted. The last row says why, if there is no preset.
     """

@@ -13,7 +13,7 @@ from schemas.registry.treatment_kinds import TREATMENTS
 
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
-    """Return the conflicts between suppression, method and ``intervals``, each with its location."""
+    """Return a message for each conflict between suppression, method and ``intervals``."""
     named, faults = suppression.get("treatment"), []
     # Not yet read: there may be a list or a mapping, by which nothing can be looked up.
     treatment = SUPPRESSIONS.get(named) if isinstance(named, str) else None
@@ -61,7 +61,7 @@ def named_persons(columns: Mapping[str, Any]) -> list[str]:
 
 
 def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
-    """Return where the person columns conflict with other parts of the job.
+    """Return a message for each conflict of the person columns with other parts of the job.
 
     Published columns would disclose the person, or the method does not count persons yet. Each message has its location.
     """
@@ -90,7 +90,7 @@ def _in_fragments(method: Mapping[str, Any]) -> bool:
 
 
 def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the conflicts of ``method.linked: keep`` with the job, each with its location.
+    """Return a message for each conflict of ``method.linked: keep`` with other parts of the job.
 
     Args:
         job: Columns, method, suppression and privacy, read or not yet read.

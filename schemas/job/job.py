@@ -32,7 +32,7 @@ from schemas.registry.privacy_kinds import DISTANCE_SCHEMAS
 
 
 class Job(JobModel):
-    """A complete job; relative paths in it are relative to the folder of the job file."""
+    """A job of one table, validated; relative paths in it are relative to the job file's folder."""
 
     # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
     uncounted: ClassVar[frozenset[str]] = frozenset(
@@ -152,7 +152,7 @@ class Job(JobModel):
         return min(self.memory, self.worker_memory or self.memory)
 
     def with_task_memory(self) -> Self:
-        """Return the job with ``memory`` lowered to that of one task of chunks."""
+        """Return the job, or a copy whose ``memory`` is lowered to that of one task of chunks."""
         return self if self.task_memory == self.memory else self.model_copy(update={"memory": self.task_memory})
 
     @property
@@ -222,7 +222,7 @@ class Job(JobModel):
 
     @property
     def replay_path(self) -> Path:
-        """Folder of the release to replay, if any: in the target, or else relative to the job file."""
+        """Folder of the release that ``replay`` names: in the target, or else relative to the job file."""
         assert self.replay is not None
         known = self.target_path / self.replay
         return known if known.is_dir() else self.resolve(self.replay)
@@ -246,7 +246,7 @@ class Job(JobModel):
 
 
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
-    """Return all conflicts between parts of a job, validated or raw, each with its location."""
+    """Return a message for each conflict between parts of a job, validated or raw."""
     source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
     entry = METHODS.get(str(_mapping(job.get("method")).get("name")))
     faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
@@ -292,7 +292,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
-    """Load and validate the job of a YAML file, with single settings replaced.
+    """Return the validated job of a YAML file with settings replaced, or raise ``JobError``.
 
     Args:
         path: the job file, or what a program gives in its place.
@@ -352,7 +352,7 @@ def hierarchies_of(job: Job) -> dict[str, str]:
 
 
 def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
-    """Return the quasi-identifiers as JSON data, with hierarchy files read and replaced by digests."""
+    """Return the quasi-identifiers as JSON data, each hierarchy file as digest, or raise ``JobError``."""
     contents, faults = [], []
     for position, qid in enumerate(job.columns.quasi_identifiers):
         content = qid.canonical()
@@ -364,7 +364,7 @@ def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
 
 
 def privacy_content(job: Job) -> dict[str, Any]:
-    """Return the privacy models as JSON data, with hierarchy files read and replaced by digests."""
+    """Return the privacy models as JSON data, each hierarchy file as digest, or raise ``JobError``."""
     content, faults = job.privacy.canonical(), []
     for column, closeness in job.privacy.t.items():
         faults += _digested(job, closeness.hierarchy, content["t"][column], f"privacy.t '{column}'")

@@ -151,7 +151,7 @@ def scalar(node: yaml.ScalarNode, loc: Loc) -> object:
 
 
 def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[str]:
-    """Set the overrides of ``--set`` in the job's data, in order, and return their faults.
+    """Set the overrides of ``--set`` in the job's data in place, in order; return their faults.
 
     A key that does not exist is set too. The job's validation then reports it, with the key that it resembles.
     """
@@ -223,7 +223,7 @@ def entry(entries: list[object], key: str) -> int:
 
 
 class JobModel(StrictModel):
-    """A complete job; relative paths in it are relative to the folder of the job file."""
+    """Base class of jobs: knows the job file's folder, and whether the release is temporary."""
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
     _is_scratch: bool = PrivateAttr(default=False)
@@ -257,7 +257,7 @@ Model = TypeVar("Model", bound=JobModel)
 def read_job(
     model: type[Model], version: int, path: Path | GivenJob, overrides: Sequence[str], between: Callable[[dict[str, Any]], list[str]]
 ) -> Model:
-    """Read and validate the job of a YAML file, with single settings replaced.
+    """Return the validated job of a YAML file with settings replaced, or raise ``JobError``.
 
     Args:
         model: The kind of job.

@@ -232,7 +232,7 @@ class Criterion(_Part):
 
 
 class Report(_Part):
-    """The report of one release.
+    """Contents of the report of one release, as in ``report.json``.
 
     Attributes:
         format: Version of this format.

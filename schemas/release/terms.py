@@ -19,7 +19,7 @@ NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
 
 
 class Band(FrozenModel):
-    """Classes of similar size, in the unit of k.
+    """Number of classes with sizes in one range, in the unit of k, and of their records or persons.
 
     Attributes:
         least: Records of such a class at least, or persons where the job names them.
@@ -35,7 +35,7 @@ class Band(FrozenModel):
 
 
 class QidTerms(FrozenModel):
-    """One quasi-identifier in a manifest.
+    """Published columns, hierarchy and published level of one quasi-identifier in a manifest.
 
     Attributes:
         name: The column of the source.
