@@ -202,7 +202,7 @@ def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> N
     for step, key in enumerate(keys):
         last = step == len(keys) - 1
         if isinstance(here, list):
-            index: Any = entry(here, key)
+            index: Any = list_position(here, key)
         elif isinstance(here, dict):
             index = key
         else:
@@ -215,7 +215,7 @@ def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> N
         here = here[index]
 
 
-def entry(entries: list[object], key: str) -> int:
+def list_position(entries: list[object], key: str) -> int:
     """Return the position in a list that a text names; raise ``MisplacedError`` if there is none."""
     if not key.isdecimal() or int(key) >= len(entries):
         raise MisplacedError(f"give a position in the list, from 0 to {len(entries) - 1}" if entries else "the list there is empty")
