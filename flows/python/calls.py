@@ -66,7 +66,7 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
         from tasks.store.place import target_of
 
         if is_of_tables(job, settings):
-            of_tables = tables_flow(job, settings, direct=direct)
+            of_tables = run_tables_job(job, settings, direct=direct)
             return Published(of_tables.manifest.model_dump(mode="json"), of_tables.manifest.release, of_tables.folder, of_tables.new)
         loaded = load_job(job, settings)
         done = _flow(loaded, job, settings, direct)()
@@ -151,7 +151,7 @@ def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bo
     return partial(prefect_flow(entry.name), parameters)
 
 
-def tables_flow(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool = True) -> Any:
+def run_tables_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool = True) -> Any:
     """Run a job of several tables without Prefect, or raise; return the published release.
 
     Raises:
