@@ -342,7 +342,7 @@ def quasi_identifiers_digest(job: Job) -> str:
     return digest_of(quasi_identifiers_content(job))
 
 
-def hierarchies_of(job: Job) -> dict[str, str]:
+def hierarchy_digests(job: Job) -> dict[str, str]:
     """Return the first 32 hex digits of each quasi-identifier's digest, hierarchy included, by name.
 
     Where two digests are equal, levels mean the same.
