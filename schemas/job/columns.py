@@ -339,7 +339,7 @@ def names(columns: object) -> Iterator[str]:
             yield name
 
 
-def treatments_given(columns: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def publish_settings(columns: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield name and ``publish`` setting of the columns in a raw job whose setting is not exact."""
     for role in ("sensitive", "insensitive"):
         listed_ones = columns.get(role)

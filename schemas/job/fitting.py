@@ -52,7 +52,7 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
     return faults
 
 
-def named_persons(columns: Mapping[str, Any]) -> list[str]:
+def person_column_names(columns: Mapping[str, Any]) -> list[str]:
     """Return the columns that name a person, from validated or raw ``columns``."""
     person = columns.get("person")
     if isinstance(person, str):
@@ -65,7 +65,7 @@ def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy
 
     Published columns would disclose the person, or the method does not count persons yet. Each message has its location.
     """
-    person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
+    person, raw = person_column_names(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
     faults = []
     if person and set(person) <= raw:
         faults.append(f"columns.person: {listed(person)} is published as it is, and tells whose record it is; list it under identifiers")
@@ -97,7 +97,9 @@ def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """
     if job["method"].get("linked") != "keep":
         return []
-    faults = [] if named_persons(job["columns"]) else ["method.linked: whose records belong together must be named; set columns.person"]
+    faults = []
+    if not person_column_names(job["columns"]):
+        faults.append("method.linked: whose records belong together must be named; set columns.person")
     if job["suppression"].get("treatment", "drop") != "drop":
         faults.append("method.linked: people lose single records, and a mask would show these; use suppression.treatment: drop")
     if job["suppression"].get("rounds"):

@@ -14,8 +14,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJs
 
 from schemas.errors.base import JobError, listed, nearest
 from schemas.job.attacks import Attacks, AttackSettings
-from schemas.job.columns import REST, ROLES, Columns, Population, QuasiIdentifier, names, role_faults, treatments_given
-from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
+from schemas.job.columns import REST, ROLES, Columns, Population, QuasiIdentifier, names, publish_settings, role_faults
+from schemas.job.fitting import (
+    hidden_faults,
+    linkable_faults,
+    linked_faults,
+    person_column_names,
+    person_faults,
+    rank_faults,
+    suppression_faults,
+)
 from schemas.job.identifiers import Identifier, subject_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
@@ -253,7 +261,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     faults += linkable_faults(columns)
     faults += linked_faults({part: _mapping(job.get(part)) for part in ("columns", "method", "suppression", "privacy")})
     faults += person_faults(columns, _mapping(job.get("method")), _mapping(job.get("privacy")))
-    known = {name for role in ROLES for name in names(columns.get(role))} | set(named_persons(columns))
+    known = {name for role in ROLES for name in names(columns.get(role))} | set(person_column_names(columns))
     privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
     for kind in ("l", "t"):
         lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
@@ -269,8 +277,8 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
-    if ways := dict(treatments_given(columns)):
-        faults += [f"column '{name}' names persons and cannot have publish too" for name in named_persons(columns) if name in ways]
+    if ways := dict(publish_settings(columns)):
+        faults += [f"column '{name}' names persons and cannot have publish too" for name in person_column_names(columns) if name in ways]
         anew = [name for name, way in ways.items() if counts_people(way)]
         if job.get("replay") is not None and anew:
             values = f"values of {listed(anew)} are decided anew for each release, of all people in it"
