@@ -93,7 +93,7 @@ class Studio:
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
 
     def read_job_file(self) -> Opened:
-        """Read the job file, and return its text, job and faults.
+        """Return the job file's text, job and faults; raise ``StorageError`` if none has been named.
 
         Raises:
             StorageError: no file is named, or it is gone.

@@ -135,7 +135,7 @@ def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
 
 
 def persons_sentence(persons: Persons) -> str:
-    """Return the number of released persons, and of records that k of them have."""
+    """Return a text with the numbers of released persons and of records that k of them have."""
     of = f" of {persons.source:,}" if persons.source is not None else ", and fewer than k more in the source"
     lost = f"; {counted(persons.withheld, 'record')} of persons who have too many withheld" if persons.withheld else ""
     return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more{lost}"
@@ -164,7 +164,7 @@ def names_by_words(said: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def untreated_columns_sentence(column: PassedColumn) -> str:
-    """Return the counts of values and unique records of an untreated column."""
+    """Return a text with the counts of values and unique records of one untreated column."""
     return f"{counted(column.distinct, 'value')}, {counted(column.unique_records, 'record')} alone"
 
 
@@ -313,7 +313,7 @@ def fact_table() -> Table:
 
 
 def print_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
-    """Print the summary or the manifest of a published release.
+    """Print a release's summary, or its manifest as JSON; raise ``PrintingError`` if that fails.
 
     Args:
         manifest: That of the release.

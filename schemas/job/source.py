@@ -99,7 +99,7 @@ Work = Annotated[Path | str, BeforeValidator(as_work), WithJsonSchema({"type": "
 
 @dataclass
 class WorkAtHand:
-    """The local folder of work in a bucket, shared by the jobs of all tables of a run.
+    """Holder of the local folder of work in a bucket, shared by the jobs of all tables of a run.
 
     Attributes:
         folder: On this machine; None while no run holds the lease.
@@ -311,7 +311,7 @@ class Source(StrictModel):
 
     @property
     def spelling(self) -> Spelling:
-        """How a CSV file spells numbers and dates."""
+        """Separators and date order of a CSV file."""
         return Spelling(self.decimal, self.thousands, self.dates)
 
     def _says(self, name: str) -> bool:

@@ -292,7 +292,7 @@ def _content(path: Path | GivenJob) -> tuple[dict[str, Any] | None, list[str]]:
 
 
 def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
-    """Return whether a job file is a job of several tables.
+    """Return whether a job file, with settings replaced, is a job of several tables.
 
     False for a file that cannot be read; loading it reports the faults.
     """
@@ -303,7 +303,7 @@ def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
 
 
 def is_of_one_table(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
-    """Return whether a job file is a job of one table; False for a file that cannot be read."""
+    """Return whether a job file, with settings replaced, is a job of one table; False if unreadable."""
     data = _mapping_of(path, overrides, ("",))
     return data is not None and "tables" not in data and bool(_OF_ONE & data.keys())
 

@@ -195,7 +195,7 @@ class EncryptSettings(StrictModel):
 
     @property
     def least(self) -> int:
-        """Minimum number of characters in a value."""
+        """Minimum number of characters to encrypt in a value."""
         length = 2
         while len(self.letters) ** length < LEAST_DOMAIN:
             length += 1

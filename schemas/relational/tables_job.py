@@ -94,7 +94,7 @@ MOST_KNOWN_ROWS = 4
 
 
 class KnownRows(StrictModel):
-    """An intruder who knows few rows of a person, and not how many there are."""
+    """Bound on the rows of a person that an intruder knows, who does not know how many there are."""
 
     rows: Annotated[int, Field(ge=1, le=MOST_KNOWN_ROWS)]
     """At most so many rows of each table right below the unit, whole, with everything beneath them."""

@@ -211,7 +211,7 @@ _ALIKE = {
 
 
 class Joined(FrozenModel):
-    """Joint disclosure of all releases that share pseudonyms of the given columns.
+    """Counts of people at risk by all releases that share pseudonyms of the given columns.
 
     The columns name a person, alone or together.
 

@@ -51,7 +51,7 @@ class QidTerms(FrozenModel):
 
 
 class Terms(FrozenModel):
-    """Settings that a job requested, without its privacy models.
+    """Settings of a job that its manifest keeps for the report, without the privacy models.
 
     Attributes:
         limit: Greatest share of records that may be suppressed, as it is written.
@@ -82,7 +82,7 @@ class Terms(FrozenModel):
 
 
 class LatticeFigures(FrozenModel):
-    """Data for a picture of the searched lattice.
+    """Status of nodes, and counts of nodes by status and height, for a picture of the lattice.
 
     Attributes:
         levels: Number of levels of each quasi-identifier.
