@@ -28,7 +28,7 @@ __all__ = ["Anonymised", "Published", "SkaldError", "anonymise", "plan", "run", 
 
 
 def run(job: JobFile, settings: Mapping[str, Any] | None = None, *, direct: bool = True) -> Published:
-    """Anonymise a source, verify the release and publish it, as ``skald run`` does.
+    """Anonymise a source, verify and publish the release, and return it, as ``skald run`` does.
 
     A run that was killed continues with the same call.
 
@@ -44,7 +44,7 @@ def run(job: JobFile, settings: Mapping[str, Any] | None = None, *, direct: bool
 
 
 def plan(job: JobFile, settings: Mapping[str, Any] | None = None, *, quick: bool = False) -> dict[str, Any]:
-    """Return the plan of a run, as ``skald plan --json`` prints it.
+    """Scan the source, and return the plan of a run, as ``skald plan --json`` prints it.
 
     It holds sizes, lattice, memory, how unique the records are and which columns make them so.
 
@@ -66,7 +66,7 @@ def verify(
     *,
     key: str | PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Verify a release and return the counts, as ``skald verify --json`` prints them.
+    """Verify a release or raise; return the counts, as ``skald verify --json`` prints them.
 
     The files are recounted, and every byte is checked.
 
@@ -84,7 +84,7 @@ def verify(
 
 
 def anonymise(frame: Any, job: JobFile, settings: Mapping[str, Any] | None = None) -> tuple[Any, Anonymised]:
-    """Anonymise a table in memory, and return it with its verified manifest and report.
+    """Anonymise one or several tables in memory; return them released, with manifest and report.
 
     The released table is verified like every release. The table is in a private temporary folder meanwhile, together with the counts made
     from it, and nothing of it stays.

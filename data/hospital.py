@@ -30,7 +30,7 @@ TABLES = ("person", "visit", "condition")
 
 
 def make_hospital(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Write the synthetic hospital as Parquet files in three folders.
+    """Write the synthetic hospital as Parquet files in three folders, and return their paths.
 
     The folders are ``out/person``, ``out/visit`` and ``out/condition``, each with files ``part-00001.parquet`` and so on.
 

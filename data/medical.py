@@ -22,7 +22,7 @@ QIDS = ("blood_group", "profession", "age", "bmi", "pin_code")
 
 
 def make_medical(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Write synthetic medical records as Parquet files.
+    """Write synthetic medical records as Parquet files, and return their paths.
 
     The files are ``out/medical-00001.parquet`` and so on. Memory holds one block, whatever ``rows`` is. Files of an earlier data set are
     written over. A file appears under its name when it is complete.

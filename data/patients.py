@@ -53,17 +53,17 @@ def pools() -> Pools:
 
 
 def names(count: int, rng: np.random.Generator) -> pa.Array:
-    """Return ``count`` full names as Arrow strings."""
+    """Return ``count`` random full names as an Arrow array of strings."""
     return _combined(pools().first_names, " ", pools().last_names, count, rng)
 
 
 def addresses(count: int, rng: np.random.Generator) -> pa.Array:
-    """Return ``count`` addresses, house and street, as Arrow strings."""
+    """Return ``count`` random addresses, house and street, as an Arrow array of strings."""
     return _combined(pools().houses, ", ", pools().streets, count, rng)
 
 
 def patient_ids(first: int, ages: NDArray[np.int16], rng: np.random.Generator) -> pa.Array:
-    """Return patient numbers such as ``P000000001-9112-1``.
+    """Return a patient number, such as ``P000000001-9112-1``, for each age, as an Arrow array.
 
     Running number, year and month of birth, a digit from 1 to 3. The running number alone makes them unique.
 
@@ -138,7 +138,7 @@ TICKETS = 65_536
 
 
 def tickets(weights: NDArray[np.float64], count: int = TICKETS) -> NDArray[np.intp]:
-    """Distribute ``count`` tickets among weighted items, so that drawing a ticket draws its item.
+    """Return the item of each of ``count`` tickets, which items hold in proportion to their weights.
 
     An item holds its share of the tickets to within one, and at least one ticket if its share is one or more, so an item
     that is listed is an item that can occur. A draw is one look-up, where cumulative weights would take a search.
@@ -219,13 +219,13 @@ class Lots(NamedTuple):
 
 
 def professions() -> dict[str, float]:
-    """Return the 16 professions with their frequencies, domain by domain."""
+    """Return the share of patients in each of the 16 professions, by name."""
     return {name: share for domains in PROFESSIONS.values() for jobs in domains.values() for name, share in jobs.items()}
 
 
 @lru_cache(maxsize=1)
 def draw_block(seed: int, number: int) -> pa.Table:
-    """Draw one block of synthetic patients: records ``number * BLOCK`` to ``(number + 1) * BLOCK``.
+    """Return block ``number`` of synthetic patients, ``BLOCK`` records; the last one drawn is cached.
 
     A block depends on the seed and its number and on nothing else. The last one drawn is kept because a file may end inside it.
 

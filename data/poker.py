@@ -27,7 +27,7 @@ SCHEMA = pa.schema([*((name, pa.int8()) for name in QIDS), ("hand", pa.int8())])
 
 
 def make_poker(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Write random poker hands as Parquet files.
+    """Write random poker hands as Parquet files, and return their paths.
 
     The files are ``out/poker-00001.parquet`` and so on. Memory holds one block.
 
@@ -71,7 +71,7 @@ def _write(path: Path, seed: int, first: int, end: int) -> None:
 
 
 def draw_hands(seed: int, block: int) -> pa.Table:
-    """Draw a block of poker hands as an Arrow table.
+    """Return one block of random poker hands as an Arrow table.
 
     Columns ``suit_1`` (1 to 4), ``rank_1`` (1 to 13, the ace is 1), …, ``hand`` (0 to 9).
     """

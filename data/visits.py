@@ -27,7 +27,7 @@ FIELDS = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 
 
 def make_visits(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Write synthetic visits as Parquet files.
+    """Write synthetic visits as Parquet files, and return their paths.
 
     The files are ``out/visits-00001.parquet`` and so on. Memory holds the patients, about 40 bytes each, and 4 bytes a visit.
 

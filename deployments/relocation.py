@@ -51,14 +51,14 @@ get_requires_for_build_sdist = get_requires_for_build_wheel
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Build the wheel from a relocated copy, and return its name."""
+    """Build the wheel from a relocated copy, and return its file name."""
     target = str(Path(wheel_directory).absolute())
     with _in_copy(relocate):
         return str(build_meta.build_wheel(target, config_settings, metadata_directory))
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
-    """Write the wheel's metadata, and return the folder's name.
+    """Write the wheel's metadata, and return the name of their folder.
 
     Its commands are those of the relocated copy.
     """
@@ -68,7 +68,7 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: S
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
-    """Build the source archive, and return its name.
+    """Build the source archive from a copy, and return its file name.
 
     The same wheel can be built from it.
     """
@@ -90,7 +90,7 @@ def _in_copy(made: Callable[[Path, Path], None]) -> Iterator[None]:
 
 
 def copy_sources(checkout: Path, target: Path) -> None:
-    """Copy the project's files alone, unchanged, and write a ``MANIFEST.in`` next to them."""
+    """Copy the project's files unchanged into a folder, and write a ``MANIFEST.in`` there."""
     for path in (*(checkout / name for name in BESIDE), *_files(checkout)):
         copy = target / path.relative_to(checkout)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def copy_sources(checkout: Path, target: Path) -> None:
 
 
 def relocate(checkout: Path, target: Path) -> None:
-    """Copy the project's files into one package, with imports changed to it, as in a wheel."""
+    """Copy the project's files into a folder as one package, with imports changed to the package."""
     known = {_module(path.relative_to(checkout)) for path in _files(checkout)}
     for path in (checkout / f"{NAME}.py", *_files(checkout)):
         inside = Path("__init__.py") if path.stem == NAME and path.parent == checkout else path.relative_to(checkout)

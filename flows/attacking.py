@@ -27,7 +27,7 @@ from tasks.verification.published_releases import release_folder
 
 
 class AttackOutcome(NamedTuple):
-    """The results of all attacks on a verified release.
+    """Results of all attacks on one verified release, with the sample and seed.
 
     Attributes:
         release: Its name.
@@ -54,7 +54,7 @@ class AttackOutcome(NamedTuple):
 
 
 def attacked_release(job: Job, release: str, *, everybody: bool = False) -> AttackOutcome:
-    """Verify a release or raise; run all simulated attacks on it, and those with earlier releases.
+    """Verify a release or raise; attack it, also together with earlier ones, and return the results.
 
     Args:
         job: The job that made it.
@@ -107,7 +107,7 @@ def _together(played: PlayedAttacks) -> tuple[AttackFigures, ...]:
 
 
 def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
-    """Verify a release of several tables or raise; attack it by joins, and with earlier releases.
+    """Verify a release of several tables or raise; attack it by joins, and return the results.
 
     Args:
         job: The job that made it.

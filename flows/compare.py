@@ -21,7 +21,7 @@ from tasks.utility.methods import comparison_folder, make_method_comparison, wri
 
 @dataclass(frozen=True)
 class ComparedMethods:
-    """A comparison of methods, and the folder with its figures."""
+    """A comparison of methods, and the folder to which its figures were written."""
 
     comparison: MethodComparison
     folder: Path
@@ -35,7 +35,7 @@ def compare_methods(
     ks: tuple[int, ...] = (),
     to: Path | None = None,
 ) -> ComparedMethods:
-    """Compare methods on a job's own data, and write the figures without publishing a release.
+    """Run methods on a job's own data without a release; write and return their comparison.
 
     Args:
         job_file: The YAML file; its own method keeps its options, others have their defaults.

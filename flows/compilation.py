@@ -38,7 +38,7 @@ OF_TABLES = ("skald", "mondrian")
 
 
 def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
-    """Compile the loops of some methods by running small jobs, each in one of two processes.
+    """Run small jobs of methods in two processes, so that their loops are compiled and cached on disk.
 
     The compiled code is kept in numba's cache.
 

@@ -16,7 +16,7 @@ LONG_LOOPS = {
 
 
 def compiling_sentence(module: str) -> str:
-    """Return what is said before a loop of a module is compiled."""
+    """Return the sentence to print before a loop of a module is compiled."""
     long = LONG_LOOPS.get(module)
     return f"Compiling the loop {long}, once: about 10 s." if long else "Compiling loops, once."
 

@@ -12,7 +12,7 @@ from tasks.publication.verify_and_publish import PublishedRelease
 
 @as_job_flow
 def mondrian(job: Job) -> PublishedRelease:
-    """Run a job with Mondrian, from counting the domains to a verified release.
+    """Run a job with Mondrian, and return its verified and published release.
 
     The cuts are made of all cells at once or fragment by fragment.
 

@@ -6,7 +6,7 @@ from flows.loading import prepare_quick_start, run_and_exit
 
 
 def as_process() -> None:
-    """Run the command line in this process, with a quick start and end."""
+    """Run the command line with a quick start, and end this process with its exit code."""
     prepare_quick_start()
     run_and_exit(_command_line)
 

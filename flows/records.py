@@ -34,7 +34,7 @@ Way: TypeAlias = Callable[[Run, ChunkedSource, Artifact], tuple[Sequence[Artifac
 
 
 def anonymise_records(job: Job, way_for: Callable[[Job, Coding], Way]) -> PublishedRelease:
-    """Run a job whose method recodes single records, from counting the domains to a verified release.
+    """Run a job whose method recodes single records; return its verified and published release.
 
     Args:
         job: The job.

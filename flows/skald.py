@@ -22,7 +22,7 @@ from tasks.writing.cells import rewrite_cells
 
 @as_job_flow
 def skald(job: Job) -> PublishedRelease:
-    """Run a job with full-domain recoding, from its source to a verified release.
+    """Run a job with full-domain recoding, and return its verified and published release.
 
     Raises:
         SkaldError: with one sentence and the exit code of the command line.

@@ -15,7 +15,7 @@ from tasks.relational.publication import PublishedTables, publish_tables, recall
 
 @as_tables_flow
 def tables(job: TablesJob) -> PublishedTables:
-    """Run a job of several tables, from its sources to a verified release.
+    """Run a job of several tables, and return its verified and published release.
 
     Raises:
         SkaldError: with one sentence and the exit code of the command line.

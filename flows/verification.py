@@ -39,7 +39,7 @@ NOT_PLAIN = {"sizes", "persons", "linked", "population", "together", "losses", "
 
 
 def verified_release(job: Job | None, release: str, key: Path | None, original: Original | None = None) -> Verified:
-    """Verify a release; raise ``VerificationError`` if its files differ or its promise is not kept.
+    """Verify a release and return the findings; raise if its files differ or its promise is not kept.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
@@ -61,7 +61,7 @@ def verified_release(job: Job | None, release: str, key: Path | None, original: 
 
 
 def is_about_tables(release: str, job: Path | GivenJob | None, settings: Sequence[str]) -> bool:
-    """Return whether a folder or address holds a release of several tables.
+    """Return whether a release is of several tables; raise ``StorageError`` for a job of the other kind.
 
     If there is no release, the job decides, and its verification reports the missing release.
 
@@ -74,7 +74,7 @@ def is_about_tables(release: str, job: Path | GivenJob | None, settings: Sequenc
 
 
 def verified_release_of_tables(release: str, job: Path | GivenJob | None, settings: Sequence[str], key: Path | None) -> VerifiedTables:
-    """Verify a release of several tables, as ``verified_tables`` does.
+    """Verify a release of several tables at a folder or address; return the findings, or raise.
 
     Args:
         release: Folder, or address in an object store.
@@ -94,7 +94,7 @@ def verified_release_of_tables(release: str, job: Path | GivenJob | None, settin
 
 
 def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = None, location: str = "") -> VerifiedTables:
-    """Verify a release of several tables; raise ``VerificationError`` if its files or its promise fail.
+    """Verify a release of several tables in a folder; return the findings, or raise.
 
     Args:
         job: The job whose promise is checked, if it is at hand.

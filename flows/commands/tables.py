@@ -17,7 +17,7 @@ from schemas.reading.given_jobs import GivenJob
 
 
 def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, direct: bool, runner: RunnerName | None) -> None:
-    """Anonymise a job of several tables, publish it, and print its summary."""
+    """Run a job of several tables, and print the summary of its release, or the manifest as JSON."""
     from rich.console import Console
 
     from flows.terminal.runs import progress_bars
@@ -48,7 +48,7 @@ def _load() -> Any:
 
 
 def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: bool) -> None:
-    """Print the plan of a job of several tables."""
+    """Print the plan of a job of several tables; exit with the plan's code if a run would fail."""
     from rich.console import Console
 
     from flows.terminal.runs import progress_bars
@@ -81,7 +81,7 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
 
 
 def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
-    """Rebuild the report of a release of several tables after verifying all else of it.
+    """Rebuild and write the report of a release of several tables, after verifying all else of it.
 
     It goes to a folder, back into the release if none is named, or is printed as JSON.
     """

@@ -49,7 +49,7 @@ def utility(
 
 
 def utility_summary(utility: Utility) -> RenderableType:
-    """Return the utility figures of a release as two tables."""
+    """Return two terminal tables with the utility figures of a release."""
     columns = NameTable("quasi-identifier", "generalised (NCP)", "marginal (TV)", "associations (ΔV)", box=None, header_style="bold")
     for qid, figures in utility.columns.items():
         columns.add_row(qid, f"{figures.generalised:.4f}", f"{figures.marginal:.4f}", f"{figures.association:.4f}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.python.calls import JobFile, path_of_job, run_as_guest, run_job, tables_flow
+from flows.python.calls import JobFile, path_of_job, run_as_guest, run_job, run_tables_job
 from flows.python.shown import Anonymised, AnonymisedTables
 from schemas.errors.base import JobError, listed
 from schemas.reading.given_jobs import GivenJob, given_job, scratch_job, setting_texts
@@ -19,7 +19,7 @@ OF_THE_TABLE = ("source", "target", "work", "output")
 
 
 def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[Any, Anonymised]:
-    """Anonymise a table in memory, and return a table of the same kind with its evidence.
+    """Anonymise a table in memory; return a released table of the same kind, manifest and report.
 
     The table is written as Parquet into a private temporary folder, run like any job, and read back.
 
@@ -91,7 +91,7 @@ OF_THE_TABLES = ("target", "work")
 
 
 def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[dict[str, Any], AnonymisedTables]:
-    """Anonymise several tables in memory, and return tables of the same kinds with evidence.
+    """Anonymise tables in memory; return released tables of the same kinds, manifest and report.
 
     The tables are written as Parquet into a private temporary folder, run like any job, and read back.
 
@@ -121,7 +121,7 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
                 kinds[name] = write_frame(frame, path)
                 data["tables"][name] |= {"source": {"path": glob.escape(str(path)), "format": "parquet"}}
             data |= {"target": str(folder / "releases"), "work": str(folder / "work")}
-            published: PublishedTables = tables_flow(scratch_job(given_job(data, given.folder)), settings)
+            published: PublishedTables = run_tables_job(scratch_job(given_job(data, given.folder)), settings)
             manifest = published.manifest.model_dump(mode="json")
             documents = {name: (published.folder / name).read_text("utf-8") for name in ("report.json", "report.html")}
             files = files_by_table(published.manifest.files, published.folder, frames)

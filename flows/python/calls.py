@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 
 def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAndSettings:
-    """Convert a job and settings to the form that the flows take; raise for what no job can hold.
+    """Return a job and settings in the form that flows take; raise for values that no job can hold.
 
     Raises:
         JobError: the content or a setting holds what no job can.
@@ -38,7 +38,7 @@ def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAnd
 
 
 def path_of_job(job: object) -> Path:
-    """Return the path that a job was given by; raise ``JobError`` if it is none.
+    """Return a job's path, given as text or path; raise ``JobError`` for anything else.
 
     Raises:
         JobError: the job is neither a path nor a content.
@@ -49,7 +49,7 @@ def path_of_job(job: object) -> Path:
 
 
 def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) -> Published:
-    """Run a job with its own method, and return the published release.
+    """Run a job of one or of several tables, and return the published release, or raise.
 
     Args:
         job: The job.
@@ -66,7 +66,7 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
         from tasks.store.place import target_of
 
         if is_of_tables(job, settings):
-            of_tables = tables_flow(job, settings, direct=direct)
+            of_tables = run_tables_job(job, settings, direct=direct)
             return Published(of_tables.manifest.model_dump(mode="json"), of_tables.manifest.release, of_tables.folder, of_tables.new)
         loaded = load_job(job, settings)
         done = _flow(loaded, job, settings, direct)()
@@ -151,7 +151,7 @@ def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bo
     return partial(prefect_flow(entry.name), parameters)
 
 
-def tables_flow(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool = True) -> Any:
+def run_tables_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool = True) -> Any:
     """Run a job of several tables without Prefect, or raise; return the published release.
 
     Raises:
@@ -194,7 +194,7 @@ def _variable(name: str, value: str) -> Iterator[None]:
 
 
 def run_as_guest(make: Callable[[], Result]) -> Result:
-    """Call a function so that every error is a SkaldError, and other code's file modes stay.
+    """Return a function's result; every error becomes a SkaldError, and the caller's umask stays.
 
     The function runs as a guest in the user's process, whose files must get their own mode.
 

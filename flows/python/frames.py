@@ -24,7 +24,7 @@ Back = Callable[[Any], Any]
 
 
 def write_frame(frame: Any, path: Path) -> Back:
-    """Write a table as Parquet, and return the function that restores its kind.
+    """Write a table as Parquet; return a function that turns an Arrow table into a table of its kind.
 
     Args:
         frame: A DataFrame or LazyFrame of Polars, a DataFrame of pandas, a Table, RecordBatch or RecordBatchReader of Arrow, or whatever
@@ -102,7 +102,7 @@ def _unordered(dtype: pa.DictionaryType) -> pa.DataType:
 
 
 def read_frame(files: Sequence[Path], back: Back) -> Any:
-    """Return the records of Parquet files, in order, as the kind of table that was written."""
+    """Read Parquet files, in order, as one Arrow table, and return what ``back`` makes of the table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -16,7 +16,7 @@ UNREAD = ("Int128", "UInt128", "Float16", "Object", "Unknown")
 
 
 def write_polars(polars: Any, frame: Any, path: Path) -> Callable[[pa.Table], Any]:
-    """Write a Polars frame, lazy or not, as Parquet; return the function that restores its kind.
+    """Write a Polars frame, lazy or not, as Parquet; return a function from Arrow tables to its kind.
 
     Raises:
         FrameError: its plan fails, or a column is of a type that is not read.

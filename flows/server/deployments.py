@@ -41,7 +41,7 @@ ENVIRONMENT = {
 
 
 class Deployed(NamedTuple):
-    """A deployment's full name, whether its work pool is new, and removed deployments.
+    """Full name of a job's deployment, whether its work pool is new, and names of removed deployments.
 
     The removed ones were of the job's former methods.
     """
@@ -54,7 +54,7 @@ class Deployed(NamedTuple):
 def deploy_job(
     job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str, take_over: bool = False
 ) -> Deployed:
-    """Create or change a job's deployment on Prefect's server; delete those under its former methods.
+    """Create or change a job's deployment on Prefect's server, and delete those of its former methods.
 
     It is of the method's flow, under the job's name.
 

@@ -39,7 +39,7 @@ def form_field(form: Form, key: str) -> str:
 
 
 def current_job_file(studio: Studio, form: Form) -> Opened:
-    """Read the job file, and raise ``StorageError`` if it changed since the form's page was shown.
+    """Return the job file as it is now; raise ``StorageError`` if it changed since the page was shown.
 
     Raises:
         StorageError: it is another by now.

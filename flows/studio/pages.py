@@ -43,7 +43,7 @@ assert ROLE_WORDS.keys() == LISTS.keys()
 
 @cache
 def environment() -> Environment:
-    """Return the template environment, which escapes everything that is not markup."""
+    """Return Jinja's environment of the templates, made once, which escapes all but markup."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -56,7 +56,7 @@ def environment() -> Environment:
 
 
 def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
-    """Render a page with the job's text, work in progress and all messages, which are then removed."""
+    """Return a page's HTML with the job's text, the work and all messages, which are then removed."""
     opened, view, shown = None, "", ""
     if studio.path is not None:
         try:

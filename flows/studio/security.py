@@ -69,7 +69,7 @@ class SessionKeys:
 
     @property
     def origin(self) -> str:
-        """The only origin that may change something."""
+        """The only origin whose requests may change something."""
         return f"http://{self.host}"
 
     @property

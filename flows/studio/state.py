@@ -63,7 +63,7 @@ class Opened:
 
 @dataclass
 class Studio:
-    """The state of one studio.
+    """State of one studio: job file, long work, messages, and the cached sample of the source.
 
     Attributes:
         path: The job file; None until one is named.
@@ -93,7 +93,7 @@ class Studio:
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
 
     def read_job_file(self) -> Opened:
-        """Read the job file, and return its text, job and faults.
+        """Return the job file's text, job and faults; raise ``StorageError`` if none has been named.
 
         Raises:
             StorageError: no file is named, or it is gone.
@@ -124,7 +124,7 @@ class Studio:
             return Opened(self.path, text, stamp, None, error.faults)
 
     def save(self, opened: Opened, text: str) -> Opened:
-        """Write a new text to the job file; raise if it is no allowed job, or the file is another by now.
+        """Write the job file and return it as read; raise if it is no allowed job, or was changed.
 
         Args:
             opened: What the file held when the change was made.
@@ -178,7 +178,7 @@ class Studio:
             return self._sample[1]
 
     def coded(self, opened: Opened) -> CodedPeople:
-        """Return the sample as codes, in the form that the methods take.
+        """Return the sample as codes for the methods, coded once for each text of the job file.
 
         Raises:
             SkaldError: a hierarchy does not fit the values, or the source cannot be read.
@@ -213,7 +213,7 @@ class Studio:
         return opened.job
 
     def shared_tree_values(self, opened: Opened) -> dict[str, frozenset[str]]:
-        """Return the tree values that enough people share to be shown, by quasi-identifier; may be empty."""
+        """Return tree values by QID that enough people share to be shown; empty if nothing can be read."""
         trees = [qid.name for qid in opened.job.columns.quasi_identifiers if qid.hierarchy.kind == "tree"] if opened.job else []
         if not trees:
             return {}

@@ -68,11 +68,11 @@ class Work:
 
     @property
     def words(self) -> str:
-        """Description of the work."""
+        """Name of the work's kind, such as ``Run of the job``."""
         return WORDS[self.kind]
 
     def record_message(self, said: Mapping[str, Any]) -> None:
-        """Store a message of the worker process."""
+        """Store a message of the worker process: progress, note, result, cancellation or fault."""
         if "step" in said:
             known = STEPS.get(said["step"])
             words = f"phase {known.phase}: {known.words}" if known else str(said["step"])
@@ -88,7 +88,7 @@ class Work:
 
 
 class Works:
-    """The current work, and the latest work of each kind, finished or not."""
+    """Starter of long work, one at a time; keeps the current work and the latest of each kind."""
 
     def __init__(self, finished: Callable[[Work], None]) -> None:
         self._finished = finished
@@ -103,7 +103,7 @@ class Works:
         return self.current is not None and not self.current.over
 
     def start(self, kind: str, stamp: str, **asked: Any) -> Work:
-        """Start work in a worker process; raise ``StorageError`` if other work is in progress.
+        """Start work in a worker process and return it; raise ``StorageError`` if other work is running.
 
         Raises:
             StorageError: another one is going on, or no process can be started.
@@ -150,7 +150,7 @@ class Works:
             work.over = True
 
     def cancel(self) -> None:
-        """Interrupt the current work, as Ctrl-C does; kill it if it does not end in time.
+        """Interrupt the current work without waiting for it; kill it if it does not end in time.
 
         Finished steps stay, and the same work continues from there.
         """

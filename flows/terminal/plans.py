@@ -77,7 +77,7 @@ def plan_summary(plan: Plan) -> RenderableType:
 
 
 def published_column_rows(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Yield the rows on published columns that are no quasi-identifiers: how they are treated.
+    """Yield rows (name, text) on published columns without QIDs: treatment, or figures if untreated.
 
     Columns that are treated alike share a row. Those that go out as they are have their figures.
     """
@@ -89,7 +89,7 @@ def published_column_rows(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def forecast_rows(forecast: Forecast | None, method: str) -> Iterator[tuple[str, str]]:
-    """Yield the forecast losses of several methods, and the option that asks for the best one.
+    """Yield a row with the forecast losses of methods, and a row with the settings of the best one.
 
     Args:
         forecast: What was measured.

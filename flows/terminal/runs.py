@@ -123,7 +123,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
 
 
 def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
-    """Return a line with the numbers of safe, accepted and broken attacks.
+    """Return a line with the numbers of safe, accepted and broken attacks of a release.
 
     They are attacks on the release, and on the source where this run did these.
     """
@@ -135,14 +135,14 @@ def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
 
 
 def persons_sentence(persons: Persons) -> str:
-    """Return the number of released persons, and of records that k of them have."""
+    """Return a text with the numbers of released persons and of records that k of them have."""
     of = f" of {persons.source:,}" if persons.source is not None else ", and fewer than k more in the source"
     lost = f"; {counted(persons.withheld, 'record')} of persons who have too many withheld" if persons.withheld else ""
     return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more{lost}"
 
 
 def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the summary's rows of sentences: linked records, source changes, warnings, advice."""
+    """Yield the summary's rows (name, sentence): linked records, changes, warnings, advice, attacks."""
     said = {
         "linked": linked_sentences(manifest),
         "source": increment_sentences(manifest),
@@ -164,12 +164,12 @@ def names_by_words(said: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def untreated_columns_sentence(column: PassedColumn) -> str:
-    """Return the counts of values and unique records of an untreated column."""
+    """Return a text with the counts of values and unique records of one untreated column."""
     return f"{counted(column.distinct, 'value')}, {counted(column.unique_records, 'record')} alone"
 
 
 def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
-    """Yield the rows about records that fail at the global levels.
+    """Yield rows (name, text) about records that fail at the global levels; none without such.
 
     One row for these, one per further pass, and one for suppressed cells.
     """
@@ -184,7 +184,7 @@ def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, s
 
 
 def exposure_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield rows on population risk, classes of one value, and nulls of columns with ``publish``."""
+    """Yield rows (name, text) on population risk, classes of one value, and nulls in published columns."""
     for sentence in population_sentences(manifest.population):
         yield "population", sentence
     for name, one in manifest.one_value.items():
@@ -200,7 +200,7 @@ def _masked(manifest: Manifest) -> str:
 
 
 def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording, manifest: Manifest | None) -> Iterator[tuple[str, str]]:
-    """Yield rows about the risk before, the risk after, and the strictest preset it meets.
+    """Yield rows (name, text) on the risk before, the risk after, and the strictest preset it meets.
 
     The risk before is left out if it was not counted. The last row says why, if there is no preset.
     """
@@ -313,7 +313,7 @@ def fact_table() -> Table:
 
 
 def print_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
-    """Print the summary or the manifest of a published release.
+    """Print a release's summary, or its manifest as JSON; raise ``PrintingError`` if that fails.
 
     Args:
         manifest: That of the release.

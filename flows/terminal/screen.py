@@ -73,6 +73,6 @@ def say(sentence: str) -> None:
 
 
 def check_suffix(path: Path | None, suffix: str) -> None:
-    """Refuse a file whose name has another suffix than what is written there, before any work."""
+    """Raise ``BadParameter`` if a path is given and does not end with the suffix, before any work."""
     if path is not None and path.suffix.lower() != suffix:
         raise typer.BadParameter(f"--to: {suffix.removeprefix('.').upper()} is written; give the file a name that ends with {suffix}")

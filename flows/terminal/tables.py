@@ -45,9 +45,7 @@ def _bounded_words(rows: int, most: int | None) -> str:
 
 
 def coarse_tables_advice(losses: Mapping[str, float], method: str, bounds: Mapping[str, int | None]) -> list[str]:
-    """Return advice for tables whose quasi-identifiers lost nearly all detail.
-
-    One sentence, or an empty list.
+    """Return one sentence of advice on tables that lost nearly all detail, or an empty list.
 
     Args:
         losses: Mean certainty penalty of each table, from 0 to 1.

@@ -60,7 +60,7 @@ def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:
-    """Return column or file names as ``'a', 'b' and 3 more``, in the order given."""
+    """Return names as ``'a', 'b' and 3 more``, at most ``most`` of them written out, in the order given."""
     quoted = [f"'{name}'" for name in names]
     shown = quoted if len(quoted) <= most else [*quoted[:most], f"{len(quoted) - most} more"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
@@ -88,7 +88,7 @@ class SkaldError(Exception):
         super().__init__(printable_message(sentence))
 
     def continuing(self, continuation: str = CONTINUES) -> Self:
-        """Set what a command may add that keeps its finished steps, and return this error."""
+        """Set the sentence that ``message`` may add, and return this error."""
         self.continuation = continuation
         return self
 
@@ -98,7 +98,7 @@ class SkaldError(Exception):
 
 
 class JobError(SkaldError):
-    """Raised when the job file is wrong.
+    """Raised when the job file is wrong; keeps every fault in ``faults``.
 
     The message lists every fault of the file, not only the first.
     """

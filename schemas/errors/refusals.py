@@ -144,7 +144,7 @@ class OverlapError(PrivacyError):
 
     @classmethod
     def recalled(cls, release: str, told: Sequence[str]) -> OverlapError:
-        """Job refuses what a release that it finds published discloses with others.
+        """Release that a run finds already published discloses more with others than the job allows.
 
         The job says ``overlaps: refuse``. ``told`` has a sentence for each finding.
         """
@@ -198,7 +198,7 @@ class AttackError(PrivacyError):
 
     @classmethod
     def recalled_unplayed(cls, release: str, by: str) -> AttackError:
-        """Attacks that are required were not played when the release was published."""
+        """Release that a run finds already published lacks attacks that are required."""
         return cls(
             f"'{release}' is published, and not all attacks that {by} requires were played then. Withdraw the release, and run the job "
             "again."

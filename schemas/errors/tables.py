@@ -153,7 +153,7 @@ class HistoryError(PrivacyError):
 
     @classmethod
     def memory_too_small_for_persons(cls, persons: int, needed: int) -> HistoryError:
-        """Memory is too small for a few numbers per person."""
+        """Memory is too small for the arrays with a few numbers per person."""
         return cls(
             f"{counted(persons, 'person')} take about {needed // 1_000_000 + 1:,} MB, a few numbers for each. Raise memory; nothing was "
             "published."
@@ -165,7 +165,7 @@ class LatticeSizeError(SkaldError):
 
     @classmethod
     def too_many_nodes(cls, nodes: int, most: int) -> LatticeSizeError:
-        """There are more nodes than are searched."""
+        """Lattice of all tables has more nodes than the search allows."""
         return cls(
             f"The lattice of all tables has {nodes:,} nodes, and at most {most:,} are searched. Name fewer quasi-identifiers, give "
             "hierarchies fewer levels, or write method: {name: mondrian}; nothing was published."
@@ -232,7 +232,7 @@ class FileError(SourceError):
 
     @classmethod
     def missing(cls, paths: Sequence[str]) -> FileError:
-        """Nothing has the name that a command was given."""
+        """No file or folder has a name that a command was given."""
         return cls(f"Not found: {listed(map(shown_path, paths))}. Check the name, and the folder that you are in.")
 
     @classmethod
@@ -242,17 +242,17 @@ class FileError(SourceError):
 
     @classmethod
     def no_database(cls, name: str) -> FileError:
-        """Table or query of a source that is no database."""
+        """Table or query is named for a source that is no database."""
         return cls(f"'{shown_path(name)}' is not named like a database (.duckdb or .ddb). Leave out --table and --query, or rename it.")
 
     @classmethod
     def no_table_named(cls, name: str) -> FileError:
-        """Database of which a command was given neither a table nor a query, or both."""
+        """Database is given with neither a table nor a query, or with both."""
         return cls(f"'{shown_path(name)}' is a database. Name one of its tables with --table, or give --query, and not both.")
 
     @classmethod
     def no_data_files(cls, folders: Sequence[str], kinds: str) -> FileError:
-        """No file in the folders that a command was given is read."""
+        """No file of a readable format is in the folders that a command was given."""
         return cls(
             f"No data file was found in {listed(map(shown_path, folders))}. These are read: {kinds}. Name the files or their own folder: "
             "folders in a folder, and files named after a hierarchy or with a leading _ or dot, are left out."

@@ -17,7 +17,7 @@ AttackVerdict = Literal["safe", "told", "broken"]
 
 
 class AttackFigures(FrozenModel):
-    """The results of one attack on a release.
+    """Guesses and right guesses of one attack and of its control group, with the advantage.
 
     Attributes:
         name: The attack.
@@ -64,12 +64,12 @@ class AttackBasis(FrozenModel):
 
 
 def broken_attacks(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
-    """Return the attacks that succeed more than the job accepts."""
+    """Return the attacks whose verdict is ``broken``: they succeed more than the job accepts."""
     return [one for one in attacks if one.verdict == "broken"]
 
 
 def attacks_sentence(attack: AttackFigures) -> str:
-    """Return the name of an attack in words, with its target and the attacker's knowledge."""
+    """Return one attack in words: its name, its target and the attacker's knowledge."""
     return f"{attack.name.replace('_', ' ')}{f' of {attack.target!r}' if attack.target else ''} by {attack.knows}"
 
 
@@ -79,7 +79,7 @@ MOST_PEOPLE = 1_000_000
 
 
 def sample_size(value: object) -> object:
-    """Check that a sample is a number of people or the word all, and return it."""
+    """Return a sample size; raise unless it is a whole number up to a million, or the word all."""
     if value == "all" or (type(value) is int and 1 <= value <= MOST_PEOPLE):
         return value
     raise fault(f"must be a whole number from 1 to {MOST_PEOPLE:,}, or the word all")
@@ -97,7 +97,7 @@ class AttackSettings(StrictModel):
 
 
 def attack_settings(value: object) -> object:
-    """Parse the attack settings of a job (sample, all, off or a mapping); return None for off."""
+    """Return the attack settings of sample, all or a mapping, and None for off; raise for other values."""
     # YAML takes the bare word off for false.
     if value is False or value == "off":
         return None

@@ -19,12 +19,12 @@ NONE = "none"
 
 
 def person_columns(value: object) -> list[str]:
-    """Validate a job's setting of the person columns; return a list, empty for the word ``none``."""
+    """Return a job's person columns as a list, empty for the word ``none``; raise for other values."""
     return [] if value == NONE else one_or_several(value, wanted="the name of a column, a list of names, or the word none")
 
 
 def one_or_several(value: object, *, wanted: str = "the name of a column, or a list of names") -> list[str]:
-    """Validate one column name or a list of distinct names, which may be empty; return a list.
+    """Return one column name, or a list of distinct names, as a list; raise for other values.
 
     Args:
         value: What the job has there.
@@ -63,7 +63,7 @@ REST = "rest"
 
 
 def column_name(value: object) -> str:
-    """Check that a value is a column name, and return it."""
+    """Return a column name; raise if it is empty or no text."""
     if not isinstance(value, str):
         raise fault("must be a column's name as text; put it in quotes")
     if not value:
@@ -72,7 +72,7 @@ def column_name(value: object) -> str:
 
 
 def column_names(value: object) -> list[str]:
-    """Check that a value is a list of column names, and return it."""
+    """Return a list of column names; raise if it is no list, or an entry is empty or no text."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, name in enumerate(value) if not isinstance(name, str) or not name]:
@@ -81,7 +81,7 @@ def column_names(value: object) -> list[str]:
 
 
 def column_names_or_rest(value: object) -> object:
-    """Validate a list of names and entries, or the word ``rest``; return the names, or the word.
+    """Return the names of a list of names and entries, or the word ``rest``; raise for other values.
 
     Each entry with more than a name is validated.
     """
@@ -94,7 +94,7 @@ def column_names_or_rest(value: object) -> object:
 
 
 def checked_distinct(value: object) -> object:
-    """Check that a list holds no value twice, and return it."""
+    """Return a list unchanged; raise if it is no list, or has a value twice."""
     if not isinstance(value, list):
         raise fault("must be a list, of case, space and empty")
     if len(set(map(str, value))) < len(value):
@@ -171,17 +171,17 @@ def _entries(value: object, model: type[EntryModel]) -> list[EntryModel]:
 
 
 def published_entries(value: object) -> list[PublishedEntry]:
-    """Validate and return the entries of insensitive columns with more than a name; empty for no list."""
+    """Return the validated entries of insensitive columns with more than a name; empty for no list."""
     return _entries(value, PublishedEntry)
 
 
 def sensitive_entries(value: object) -> list[Spelled]:
-    """Validate and return the entries of sensitive columns that have more than a name."""
+    """Return the validated entries of sensitive columns with more than a name; empty for no list."""
     return _entries(value, Spelled)
 
 
 def sensitive_names(value: object) -> list[str]:
-    """Validate a list of names and entries of sensitive columns; return the names."""
+    """Return the names in a list of names and entries of sensitive columns; raise for other values."""
     if not isinstance(value, list):
         raise fault("must be a list of column names or of entries, as in [diagnosis, {name: income, publish: shared}]")
     sensitive_entries(value)
@@ -210,7 +210,7 @@ ColumnNamesOrRest = Annotated[
 
 
 class Columns(StrictModel):
-    """The roles of the columns.
+    """The columns of a job by role; a column with two roles is refused.
 
     A column without a role is an error when the source is read.
     """
@@ -288,7 +288,7 @@ class Columns(StrictModel):
 
     @property
     def recounted_value_columns(self) -> list[str]:
-        """Columns whose values the recount counts with persons: sensitive ones, and changed ones."""
+        """Sensitive columns and columns with ``publish``, whose values the recount counts with persons."""
         return list(dict.fromkeys([*self.sensitive, *self._ways]))
 
     @property
@@ -339,8 +339,8 @@ def names(columns: object) -> Iterator[str]:
             yield name
 
 
-def treatments_given(columns: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield the columns of a raw job whose entries have ``publish`` other than exact, with what it says."""
+def publish_settings(columns: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield name and ``publish`` setting of the columns in a raw job whose setting is not exact."""
     for role in ("sensitive", "insensitive"):
         listed_ones = columns.get(role)
         for one in listed_ones if isinstance(listed_ones, list) else []:

@@ -13,7 +13,7 @@ from schemas.registry.treatment_kinds import TREATMENTS
 
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
-    """Return the conflicts between suppression, method and ``intervals``, each with its location."""
+    """Return a message for each conflict between suppression, method and ``intervals``."""
     named, faults = suppression.get("treatment"), []
     # Not yet read: there may be a list or a mapping, by which nothing can be looked up.
     treatment = SUPPRESSIONS.get(named) if isinstance(named, str) else None
@@ -52,7 +52,7 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
     return faults
 
 
-def named_persons(columns: Mapping[str, Any]) -> list[str]:
+def person_column_names(columns: Mapping[str, Any]) -> list[str]:
     """Return the columns that name a person, from validated or raw ``columns``."""
     person = columns.get("person")
     if isinstance(person, str):
@@ -61,11 +61,11 @@ def named_persons(columns: Mapping[str, Any]) -> list[str]:
 
 
 def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
-    """Return where the person columns conflict with other parts of the job.
+    """Return a message for each conflict of the person columns with other parts of the job.
 
     Published columns would disclose the person, or the method does not count persons yet. Each message has its location.
     """
-    person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
+    person, raw = person_column_names(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
     faults = []
     if person and set(person) <= raw:
         faults.append(f"columns.person: {listed(person)} is published as it is, and tells whose record it is; list it under identifiers")
@@ -90,14 +90,16 @@ def _in_fragments(method: Mapping[str, Any]) -> bool:
 
 
 def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the conflicts of ``method.linked: keep`` with the job, each with its location.
+    """Return a message for each conflict of ``method.linked: keep`` with other parts of the job.
 
     Args:
         job: Columns, method, suppression and privacy, read or not yet read.
     """
     if job["method"].get("linked") != "keep":
         return []
-    faults = [] if named_persons(job["columns"]) else ["method.linked: whose records belong together must be named; set columns.person"]
+    faults = []
+    if not person_column_names(job["columns"]):
+        faults.append("method.linked: whose records belong together must be named; set columns.person")
     if job["suppression"].get("treatment", "drop") != "drop":
         faults.append("method.linked: people lose single records, and a mask would show these; use suppression.treatment: drop")
     if job["suppression"].get("rounds"):

@@ -118,7 +118,7 @@ def unsupported_format_sentence(ending: str) -> str:
 
 
 def formats_sentence() -> str:
-    """Return the formats of files that are read, each with its suffixes."""
+    """Return a text that lists the formats of files that are read, each with its suffixes."""
     *most, last = (f"{one.words} ({', '.join(one.suffixes)})" for one in FORMATS.values() if one.suffixes)
     return f"{', '.join(most)} and {last}"
 

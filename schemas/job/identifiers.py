@@ -24,7 +24,7 @@ class Identifier(StrictModel):
 
 
 def identifier_entries(value: object) -> object:
-    """Check that identifiers are a list of names or entries with names, and return it."""
+    """Return a list of names, or of entries with a name; raise for other values."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, entry in enumerate(value) if not _is_entry(entry)]:
@@ -81,7 +81,7 @@ else:
 
 
 def pseudonym_kinds(identifiers: object) -> Iterator[tuple[str, str]]:
-    """Yield column and treatment of the identifiers with a known treatment.
+    """Yield the column and the treatment's name of each identifier with a known treatment.
 
     Entries may be validated or raw.
     """

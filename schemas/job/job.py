@@ -14,8 +14,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJs
 
 from schemas.errors.base import JobError, listed, nearest
 from schemas.job.attacks import Attacks, AttackSettings
-from schemas.job.columns import REST, ROLES, Columns, Population, QuasiIdentifier, names, role_faults, treatments_given
-from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
+from schemas.job.columns import REST, ROLES, Columns, Population, QuasiIdentifier, names, publish_settings, role_faults
+from schemas.job.fitting import (
+    hidden_faults,
+    linkable_faults,
+    linked_faults,
+    person_column_names,
+    person_faults,
+    rank_faults,
+    suppression_faults,
+)
 from schemas.job.identifiers import Identifier, subject_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
@@ -32,7 +40,7 @@ from schemas.registry.privacy_kinds import DISTANCE_SCHEMAS
 
 
 class Job(JobModel):
-    """A complete job; relative paths in it are relative to the folder of the job file."""
+    """A job of one table, validated; relative paths in it are relative to the job file's folder."""
 
     # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
     uncounted: ClassVar[frozenset[str]] = frozenset(
@@ -152,7 +160,7 @@ class Job(JobModel):
         return min(self.memory, self.worker_memory or self.memory)
 
     def with_task_memory(self) -> Self:
-        """Return the job with ``memory`` lowered to that of one task of chunks."""
+        """Return the job, or a copy whose ``memory`` is lowered to that of one task of chunks."""
         return self if self.task_memory == self.memory else self.model_copy(update={"memory": self.task_memory})
 
     @property
@@ -222,7 +230,7 @@ class Job(JobModel):
 
     @property
     def replay_path(self) -> Path:
-        """Folder of the release to replay, if any: in the target, or else relative to the job file."""
+        """Folder of the release that ``replay`` names: in the target, or else relative to the job file."""
         assert self.replay is not None
         known = self.target_path / self.replay
         return known if known.is_dir() else self.resolve(self.replay)
@@ -246,14 +254,14 @@ class Job(JobModel):
 
 
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
-    """Return all conflicts between parts of a job, validated or raw, each with its location."""
+    """Return a message for each conflict between parts of a job, validated or raw."""
     source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
     entry = METHODS.get(str(_mapping(job.get("method")).get("name")))
     faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
     faults += linkable_faults(columns)
     faults += linked_faults({part: _mapping(job.get(part)) for part in ("columns", "method", "suppression", "privacy")})
     faults += person_faults(columns, _mapping(job.get("method")), _mapping(job.get("privacy")))
-    known = {name for role in ROLES for name in names(columns.get(role))} | set(named_persons(columns))
+    known = {name for role in ROLES for name in names(columns.get(role))} | set(person_column_names(columns))
     privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
     for kind in ("l", "t"):
         lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
@@ -269,8 +277,8 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
-    if ways := dict(treatments_given(columns)):
-        faults += [f"column '{name}' names persons and cannot have publish too" for name in named_persons(columns) if name in ways]
+    if ways := dict(publish_settings(columns)):
+        faults += [f"column '{name}' names persons and cannot have publish too" for name in person_column_names(columns) if name in ways]
         anew = [name for name, way in ways.items() if counts_people(way)]
         if job.get("replay") is not None and anew:
             values = f"values of {listed(anew)} are decided anew for each release, of all people in it"
@@ -292,7 +300,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
-    """Load and validate the job of a YAML file, with single settings replaced.
+    """Return the validated job of a YAML file with settings replaced, or raise ``JobError``.
 
     Args:
         path: the job file, or what a program gives in its place.
@@ -342,7 +350,7 @@ def quasi_identifiers_digest(job: Job) -> str:
     return digest_of(quasi_identifiers_content(job))
 
 
-def hierarchies_of(job: Job) -> dict[str, str]:
+def hierarchy_digests(job: Job) -> dict[str, str]:
     """Return the first 32 hex digits of each quasi-identifier's digest, hierarchy included, by name.
 
     Where two digests are equal, levels mean the same.
@@ -352,7 +360,7 @@ def hierarchies_of(job: Job) -> dict[str, str]:
 
 
 def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
-    """Return the quasi-identifiers as JSON data, with hierarchy files read and replaced by digests."""
+    """Return the quasi-identifiers as JSON data, each hierarchy file as digest, or raise ``JobError``."""
     contents, faults = [], []
     for position, qid in enumerate(job.columns.quasi_identifiers):
         content = qid.canonical()
@@ -364,7 +372,7 @@ def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
 
 
 def privacy_content(job: Job) -> dict[str, Any]:
-    """Return the privacy models as JSON data, with hierarchy files read and replaced by digests."""
+    """Return the privacy models as JSON data, each hierarchy file as digest, or raise ``JobError``."""
     content, faults = job.privacy.canonical(), []
     for column, closeness in job.privacy.t.items():
         faults += _digested(job, closeness.hierarchy, content["t"][column], f"privacy.t '{column}'")

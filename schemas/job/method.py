@@ -78,21 +78,21 @@ Level = Annotated[int, Field(ge=0)]
 
 
 def level_range(levels: list[int]) -> list[int]:
-    """Check that a list is the least and the greatest level of a QID, and return it."""
+    """Return the least and the greatest level of a QID; raise unless they are two, in this order."""
     if len(levels) != 2 or levels[0] > levels[1]:
         raise fault("must be the least and the most level, as in [0, 3]")
     return levels
 
 
 def checked_weight(value: Decimal) -> Decimal:
-    """Check that a quasi-identifier's weight is in range, and return it."""
+    """Return a quasi-identifier's weight; raise unless it is from 0 to a million."""
     if not 0 <= value <= MOST_WEIGHT:
         raise fault(f"must be a number from 0 to {MOST_WEIGHT:,}")
     return value
 
 
 class SkaldMethod(MethodSpec):
-    """The optimal full-domain node under a memory budget (papers/skald.txt)."""
+    """Settings of the search for the optimal full-domain node under a memory budget (papers/skald.txt)."""
 
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"linked", "node", "levels", "weights"})
     examples: ClassVar[Mapping[str, str]] = {"weights": "weights: {age: 2}", "levels": "levels: {age: [0, 3]}"}
@@ -125,7 +125,7 @@ class SkaldMethod(MethodSpec):
 
 
 def full_domain_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Return the conflicts between full-domain settings and the columns.
+    """Return a message for each conflict between full-domain settings and the columns.
 
     Both may be validated or raw; each message has its location.
     """

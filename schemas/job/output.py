@@ -64,7 +64,7 @@ def published_names(qids: object, as_bounds: bool) -> list[str]:
 
 
 def partition_faults(columns: list[str], published: list[str], others: list[str]) -> list[str]:
-    """Return the columns of ``partition_by`` that cannot name folders, each with a reason.
+    """Return a message for each column of ``partition_by`` that cannot name folders.
 
     Every person who can list files can read the values in folder names.
 

@@ -31,14 +31,14 @@ UNTOLD = "what could not be read as a SELECT statement"
 
 
 class Origins(NamedTuple):
-    """Columns that a query renames, and SQL constructs whose columns cannot be traced."""
+    """Never-published columns that a query renames, and parts of it whose columns cannot be traced."""
 
     renamed: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()
 
 
 def origins(syntax: Syntax | None, banned: Callable[[Iterable[str]], list[str]]) -> Origins:
-    """Return how a query renames or hides columns that may never be published.
+    """Return the never-published columns that a query renames, and its parts that cannot be traced.
 
     Args:
         syntax: The statement as DuckDB's ``json_serialize_sql`` tells it; None where it cannot be read.
@@ -168,9 +168,9 @@ class SuppressionCeiling(StrictModel):
 
 
 class Policy(StrictModel):
-    """A complete policy.
+    """Minimum requirements for all jobs, as a data owner writes them.
 
-    Settings that it does not name are free for the jobs.
+    Settings that they do not name are free for the jobs.
     """
 
     version: PolicyVersion
@@ -205,13 +205,13 @@ class Policy(StrictModel):
         return self._digest
 
     def banned(self, columns: Iterable[str]) -> list[str]:
-        """Return the columns that may never be published, in order, ignoring case."""
+        """Return those of the column names that may never be published, in order, ignoring case."""
         patterns = [pattern.casefold() for pattern in self.never_published]
         return [name for name in columns if any(fnmatchcase(name.casefold(), pattern) for pattern in patterns)]
 
 
 def read_policy(path: str) -> Policy:
-    """Read and validate a policy from a YAML file."""
+    """Return the validated policy of a YAML file, or raise ``PolicyError``."""
     if not path.strip():
         raise PolicyError.unreadable(path, ["SKALD_POLICY is set and empty; give it the path of a policy, or unset it"])
     try:

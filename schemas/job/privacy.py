@@ -42,7 +42,7 @@ class Privacy(StrictModel):
         return models_in_job(dict(self))
 
     def summary(self) -> dict[str, Any]:
-        """Return the models and parameters for publication.
+        """Return k and the parameters of each model as JSON data for the manifest.
 
         Hierarchies are left out, because they hold values.
         """
@@ -108,7 +108,7 @@ SUPPRESSIONS = Registry(
 
 
 def share_of_records(value: Decimal) -> Decimal:
-    """Check that a fraction of the records lies from 0 to 1, and return it."""
+    """Return a share of the records; raise unless it is from 0 to 1."""
     if not 0 <= value <= 1:
         raise fault("must be a share of the records, from 0 to 1")
     return value

@@ -78,7 +78,7 @@ class ColumnPublication(FrozenModel):
 
     @property
     def nulls_text(self) -> str:
-        """Return how many values are null as a clause, not of what; empty where that is not stated."""
+        """Clause with the share of values that are null; empty where the share is not stated."""
         if self.null is None:
             return ""
         share = "less than 0.1%" if 0 < self.null < SMALLEST_SHARE else f"{self.null:.1%}"
@@ -87,7 +87,7 @@ class ColumnPublication(FrozenModel):
 
 
 def publications_agree(said: Mapping[Any, ColumnPublication], found: Mapping[Any, ColumnPublication]) -> bool:
-    """Return whether the stated figures of columns are the given ones.
+    """Return whether stated figures of columns equal the found ones; null shares count only if stated.
 
     Earlier versions state of no column how many of its values are null. A manifest states it of all columns or of none.
     """
@@ -97,7 +97,7 @@ def publications_agree(said: Mapping[Any, ColumnPublication], found: Mapping[Any
 
 
 def publish_entry(value: object) -> object:
-    """Parse the form of publication of a column: exact, shared, or a mapping for ``Publishing``."""
+    """Return a form of publication, exact, shared or a ``Publishing``; raise for other values."""
     if isinstance(value, Publishing) or (isinstance(value, str) and value in {EXACT, SHARED}):
         return value
     if not isinstance(value, Mapping):

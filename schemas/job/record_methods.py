@@ -21,14 +21,14 @@ GENERALISATIONS: tuple[Generalisation, ...] = ("hierarchy", "prefix", "set", "in
 
 
 def sample_share(value: Decimal) -> Decimal:
-    """Check that a sample's fraction of the records lies above 0 and at most 1, and return it."""
+    """Return a sample's share of the records; raise unless it is above 0 and at most 1."""
     if not 0 < value <= 1:
         raise fault("must be a share of the records, above 0 and at most 1")
     return value
 
 
 def generalisation(value: object) -> object:
-    """Check the form of generalisation, for all quasi-identifiers or by name, and return it."""
+    """Return the form of generalisation, one for all QIDs or by name; raise if a form is unknown."""
     named = value if isinstance(value, dict) else {"": value}
     if not all(isinstance(name, str) for name in named):
         raise fault("must name quasi-identifiers as text; put the names in quotes")
@@ -77,7 +77,7 @@ class Fragments(StrictModel):
 
 
 class MondrianMethod(Generalising):
-    """Multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
+    """Settings of multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
 
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"refused"})
     name: Literal["mondrian"] = "mondrian"
@@ -114,7 +114,7 @@ class MondrianMethod(Generalising):
 
 
 def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Return the conflicts between Mondrian's settings and the rest of a job.
+    """Return a message for each conflict between Mondrian's settings and the rest of a job.
 
     Both may be validated or raw; each message has its location.
     """
@@ -125,7 +125,7 @@ def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) 
 
 
 def ways_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Return the conflicts of ``method.generalisation`` with the columns and ``intervals``.
+    """Return a message for each conflict of ``method.generalisation`` with columns or ``intervals``.
 
     Each message has its location.
     """
@@ -151,7 +151,7 @@ def _with_bounds(qids: object) -> Iterator[str]:
 
 
 def deviations(value: Decimal) -> Decimal:
-    """Check that a threshold is 0 or more standard deviations above the mean, and return it."""
+    """Return a number of standard deviations; raise if it is negative."""
     if value < 0:
         raise fault("must be a number of standard deviations, 0 or more")
     return value
@@ -208,14 +208,14 @@ class _Outliers(StrictModel):
 
 
 class RaydenMethod(_Tree, _Outliers, _Labels):
-    """A VP-tree on Gower distance, and outliers partitioned among themselves (papers/rayden.txt)."""
+    """Settings of a VP-tree on Gower distance whose outliers are partitioned again (papers/rayden.txt)."""
 
     name: Literal["rayden"] = "rayden"
     """Chooses this algorithm."""
 
 
 class CanonMethod(_Tree, _Labels):
-    """A VP-tree on the numerical quasi-identifiers alone, without an outlier step.
+    """Settings of a VP-tree on the numerical quasi-identifiers alone, without an outlier step.
 
     Its distance is Euclid's.
     """
@@ -225,7 +225,7 @@ class CanonMethod(_Tree, _Labels):
 
 
 class MondrianCofMethod(_Outliers, _Labels):
-    """Strict Mondrian, whose outliers Mondrian partitions again among themselves.
+    """Settings of strict Mondrian, whose outliers Mondrian partitions again among themselves.
 
     The outliers are those of its classes.
     """
@@ -235,7 +235,7 @@ class MondrianCofMethod(_Outliers, _Labels):
 
 
 class ClusteringMethod(_Shared):
-    """Level-wise semantic clustering (papers/semantic-clustering.txt)."""
+    """Settings of level-wise semantic clustering (papers/semantic-clustering.txt)."""
 
     name: Literal["clustering"] = "clustering"
     """Chooses this algorithm."""
@@ -249,7 +249,7 @@ class ClusteringMethod(_Shared):
 
 
 def clustering_faults(method: Mapping[str, Any], _qids: object, _intervals: object) -> list[str]:
-    """Return the conflicts between the settings of semantic clustering, each with its location."""
+    """Return a message for each conflict between the settings of semantic clustering."""
     if method.get("exchange") and method.get("generalisation") == "level":
         return [
             "method.exchange: generalisation: level publishes the groups that made a block, and after an exchange none did; say one of both"
@@ -258,7 +258,7 @@ def clustering_faults(method: Mapping[str, Any], _qids: object, _intervals: obje
 
 
 class KMemberMethod(Generalising):
-    """Greedy k-member clustering (Byun et al. 2007) with local exchange.
+    """Settings of greedy k-member clustering (Byun et al. 2007) with local exchange.
 
     Its cost is the loss of the published labels, the least of all methods.
     """

@@ -91,9 +91,7 @@ class RunParameters(BaseModel):
 
 
 def dotted_forms(setting: str) -> list[str]:
-    """Return the dotted paths that say the same as a setting with a mapping.
-
-    There are none if one of them could hold values of cells.
+    """Return the dotted paths that say the same as a mapping; none if one could hold cell values.
 
     Names in it that somebody chose are not repeated.
     """

@@ -41,7 +41,7 @@ def holds_secret(text: str) -> bool:
 
 
 def address_faults(text: str) -> list[str]:
-    """Return the faults of an object store address; empty for a local path."""
+    """Return a message for each fault of an object store address; empty for a local path."""
     if not is_address(text):
         return []
     if holds_secret(text):
@@ -55,7 +55,7 @@ def address_faults(text: str) -> list[str]:
 
 
 def as_target(value: object) -> Path | str:
-    """Validate a target; return a path, or an object store address without a trailing slash."""
+    """Return a target as path, or as object store address without a trailing slash; raise for others."""
     if isinstance(value, str) and is_address(value):
         if faults := address_faults(value):
             raise fault(*faults)
@@ -64,7 +64,7 @@ def as_target(value: object) -> Path | str:
 
 
 def as_work(value: object) -> Path | str:
-    """Validate a work folder; return a path, or a bucket prefix without a trailing slash."""
+    """Return a work folder as path, or as bucket prefix without a trailing slash; raise for others."""
     work = as_target(value)
     if isinstance(work, str) and not _PREFIX.fullmatch(work):
         # A lease needs puts that are refused if an object changed meanwhile, and of other stores fsspec has none.
@@ -73,7 +73,7 @@ def as_work(value: object) -> Path | str:
 
 
 def database_address(value: object) -> object:
-    """Check that a value is a PostgreSQL address without a password, and return it."""
+    """Return a PostgreSQL address; raise if it is none, or holds a password."""
     if not isinstance(value, str) or not value.startswith(("postgresql://", "postgres://")):
         raise fault("must be an address such as postgresql://reader@host/database, written as text")
     if holds_secret(value):
@@ -85,7 +85,7 @@ def database_address(value: object) -> object:
 
 
 def variable(value: str) -> str:
-    """Check that a value is the name of an environment variable, and return it."""
+    """Return the name of an environment variable; raise if the text cannot be one."""
     # What stands here instead may be the address itself with its password, and is not repeated.
     if not _VARIABLE.fullmatch(value):
         raise fault("must be the name of an environment variable, not what it holds")
@@ -99,7 +99,7 @@ Work = Annotated[Path | str, BeforeValidator(as_work), WithJsonSchema({"type": "
 
 @dataclass
 class WorkAtHand:
-    """The local folder of work in a bucket, shared by the jobs of all tables of a run.
+    """Holder of the local folder of work in a bucket, shared by the jobs of all tables of a run.
 
     Attributes:
         folder: On this machine; None while no run holds the lease.
@@ -142,7 +142,7 @@ _MOST_PRECISION = 38
 
 
 def column_type(value: object) -> str:
-    """Check a type name, and return it without blanks, such as ``integer`` or ``decimal(10,2)``."""
+    """Return a type name without blanks, such as ``decimal(10,2)``; raise if it is unknown."""
     words = alternatives(TYPES)
     if not isinstance(value, str):
         raise fault(f"must be {words}")
@@ -159,7 +159,7 @@ def column_type(value: object) -> str:
 
 
 def path_list(value: object) -> object:
-    """Check one path or a list of paths, and return them as a list."""
+    """Return one path or a list of paths as a list; raise for empty ones and wrong addresses."""
     paths = [value] if isinstance(value, str) else value
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path.strip() and "\0" not in path for path in paths):
         raise fault("must be a path, a pattern such as data/*.parquet, or a list of these")
@@ -169,14 +169,14 @@ def path_list(value: object) -> object:
 
 
 def null_texts(values: list[str]) -> list[str]:
-    """Check that the texts that stand for null are distinct, and return them."""
+    """Return the texts that stand for null; raise if one is listed twice."""
     if len(set(values)) < len(values):
         raise fault("lists a text twice; list it once")
     return values
 
 
 def text_encoding(value: str) -> str:
-    """Check the name of an encoding of text, and return its standard name."""
+    """Return the standard name of a text encoding; raise if it is unknown."""
     try:
         # Whatever has no text on one side, such as base64, ends in a LookupError here.
         "".encode(value)
@@ -186,7 +186,7 @@ def text_encoding(value: str) -> str:
 
 
 def date_order(value: str) -> str:
-    """Check the order in which a file writes day, month and year, and return it."""
+    """Return the order of day, month and year in a file's dates; raise if it is none."""
     if not DATE_ORDER.fullmatch(value):
         raise fault("must be dd, mm and yyyy in their order, with '.', '/', '-', a blank or nothing between them, such as dd.mm.yyyy")
     return value
@@ -201,14 +201,14 @@ def suffix(path: str) -> str:
 
 
 def readable_format(value: object) -> object:
-    """Check that a format's name is not a known but unsupported one, and return it."""
+    """Return a format's name unchanged; raise if it is a known but unsupported format."""
     if isinstance(value, str) and value not in FORMATS and (words := unsupported_format_sentence(f".{value.lower()}")):
         raise fault(f"must be {alternatives(FORMATS)}; this is {words}")
     return value
 
 
 def inferred_format(source: dict[str, Any]) -> str:
-    """Return the source format from the first path's suffix.
+    """Return the name of the source format that the first path's suffix shows.
 
     Parquet for unknown suffixes, PostgreSQL for a connection without a path.
     """
@@ -223,7 +223,7 @@ def inferred_delimiter(source: dict[str, Any]) -> str:
 
 
 def statement_text(value: str) -> str:
-    """Check that a table name or SQL statement is not empty; return it without its final semicolon."""
+    """Return a table name or SQL statement without its final semicolon; raise if it is empty."""
     text = value.strip().removesuffix(";").rstrip()
     if not text or "\0" in text:
         raise fault("must be a table or a SELECT statement, but is empty")
@@ -311,7 +311,7 @@ class Source(StrictModel):
 
     @property
     def spelling(self) -> Spelling:
-        """How a CSV file spells numbers and dates."""
+        """Separators and date order of a CSV file."""
         return Spelling(self.decimal, self.thousands, self.dates)
 
     def _says(self, name: str) -> bool:

@@ -118,9 +118,7 @@ def example_of(loc: Loc, owner: type[StrictModel] | None) -> str:
 
 
 def unknown_key(loc: Loc, owner: type[StrictModel] | None, root: type[StrictModel], data: object) -> str:
-    """Return the message for an unknown key.
-
-    It names the place where the key belongs, or the known key that resembles it.
+    """Return the message for an unknown key, with the place where it belongs or a similar known key.
 
     Inside a quasi-identifier a key that is known nowhere, and resembles none, is not shown.
     """

@@ -151,7 +151,7 @@ def scalar(node: yaml.ScalarNode, loc: Loc) -> object:
 
 
 def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[str]:
-    """Set the overrides of ``--set`` in the job's data, in order, and return their faults.
+    """Set the overrides of ``--set`` in the job's data in place, in order; return their faults.
 
     A key that does not exist is set too. The job's validation then reports it, with the key that it resembles.
     """
@@ -202,7 +202,7 @@ def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> N
     for step, key in enumerate(keys):
         last = step == len(keys) - 1
         if isinstance(here, list):
-            index: Any = entry(here, key)
+            index: Any = list_position(here, key)
         elif isinstance(here, dict):
             index = key
         else:
@@ -215,7 +215,7 @@ def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> N
         here = here[index]
 
 
-def entry(entries: list[object], key: str) -> int:
+def list_position(entries: list[object], key: str) -> int:
     """Return the position in a list that a text names; raise ``MisplacedError`` if there is none."""
     if not key.isdecimal() or int(key) >= len(entries):
         raise MisplacedError(f"give a position in the list, from 0 to {len(entries) - 1}" if entries else "the list there is empty")
@@ -223,7 +223,7 @@ def entry(entries: list[object], key: str) -> int:
 
 
 class JobModel(StrictModel):
-    """A complete job; relative paths in it are relative to the folder of the job file."""
+    """Base class of jobs: knows the job file's folder, and whether the release is temporary."""
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
     _is_scratch: bool = PrivateAttr(default=False)
@@ -257,7 +257,7 @@ Model = TypeVar("Model", bound=JobModel)
 def read_job(
     model: type[Model], version: int, path: Path | GivenJob, overrides: Sequence[str], between: Callable[[dict[str, Any]], list[str]]
 ) -> Model:
-    """Read and validate the job of a YAML file, with single settings replaced.
+    """Return the validated job of a YAML file with settings replaced, or raise ``JobError``.
 
     Args:
         model: The kind of job.
@@ -292,7 +292,7 @@ def _content(path: Path | GivenJob) -> tuple[dict[str, Any] | None, list[str]]:
 
 
 def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
-    """Return whether a job file is a job of several tables.
+    """Return whether a job file, with settings replaced, is a job of several tables.
 
     False for a file that cannot be read; loading it reports the faults.
     """
@@ -303,7 +303,7 @@ def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
 
 
 def is_of_one_table(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
-    """Return whether a job file is a job of one table; False for a file that cannot be read."""
+    """Return whether a job file, with settings replaced, is a job of one table; False if unreadable."""
     data = _mapping_of(path, overrides, ("",))
     return data is not None and "tables" not in data and bool(_OF_ONE & data.keys())
 

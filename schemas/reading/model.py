@@ -63,16 +63,16 @@ class LaterJsonSchema:
 
 
 class FrozenModel(BaseModel):
-    """Immutable data of a manifest or an artefact.
+    """Base class of immutable models, such as those of manifests, artefacts and jobs.
 
-    Its validator is built on first use: most commands use few of the models that they import.
+    Their validators are built on first use: most commands use few of the models that they import.
     """
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class StrictModel(FrozenModel):
-    """A part of a job: strict types, no unknown keys, immutable, no input in error messages."""
+    """Base class of a job's parts: strict types, no unknown keys, immutable, no input in errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
@@ -210,7 +210,7 @@ def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, sev
 
 
 def exact_decimal(value: object) -> Decimal:
-    """Convert a number of the job to a Decimal, exactly as written.
+    """Return a number of a job as a Decimal, exactly as written; raise for text and infinity.
 
     ``0.1`` is one tenth, not the nearest binary fraction.
     """
@@ -231,7 +231,7 @@ def exact_decimal(value: object) -> Decimal:
 
 
 def as_path(value: object) -> Path:
-    """Convert non-empty text to a path."""
+    """Return text as a path; raise if it is empty or no text."""
     if isinstance(value, Path):
         return value
     if not isinstance(value, str) or not value.strip() or "\0" in value:
@@ -240,21 +240,21 @@ def as_path(value: object) -> Path:
 
 
 def one_character(value: object) -> str:
-    """Check that a value is one character, not a line end, and return it."""
+    """Return a single character; raise for other values and for line ends."""
     if not isinstance(value, str) or len(value) != 1 or value in "\r\n\0":
         raise fault("must be a single character")
     return value
 
 
 def title(value: object) -> str:
-    """Check that a value is one line of 1 to 200 characters, and return it stripped."""
+    """Return a line of 1 to 200 characters, stripped; raise for other values."""
     if not isinstance(value, str) or not 0 < len(value.strip()) <= MOST_TITLE or not value.isprintable():
         raise fault(f"must be a line of 1 to {MOST_TITLE} characters")
     return value.strip()
 
 
 def integer_one(value: object) -> object:
-    """Check that the version is the integer 1, and return it.
+    """Return the version of a job of one table; raise unless it is the integer 1.
 
     ``true`` and ``1.0`` are refused, although they equal 1 in Python.
     """
@@ -266,7 +266,7 @@ def integer_one(value: object) -> object:
 
 
 def policy_version(value: object) -> object:
-    """Check that a policy's version is the integer 1, and return it."""
+    """Return the version of a policy; raise unless it is the integer 1."""
     if type(value) is not int or value != 1:
         raise fault("must be 1, the only version of the policy format so far")
     return value
@@ -284,7 +284,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 
 
 def job_name(value: str) -> str:
-    """Check that a job's name is safe as a folder name, and return it."""
+    """Return a job's name; raise unless it is safe as a folder name."""
     if not _NAME.fullmatch(value):
         raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
     return value
@@ -302,7 +302,7 @@ _MOST_MEMORY = 2**63
 
 
 def memory_bytes(value: object) -> int:
-    """Convert a memory size, such as ``1GB``, to bytes; raise below 64 MB.
+    """Return a memory size, such as ``1GB``, in bytes; raise if it is unreadable or below 64 MB.
 
     Args:
         value: a number of bytes, or text such as ``1GB`` (10^9), ``2GiB`` (2 * 2^30), ``1.5 GB``; case does not matter.

@@ -84,7 +84,7 @@ def wildcards(annotation: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class KeyLocation:
-    """A place of a job file that knows a key.
+    """Place in a job file where a key is known, and the method or kind that has the key there.
 
     Attributes:
         steps: Keys that lead there; ``NAMED`` and ``ENTRY`` for what the job names and for entries of a list.
@@ -112,9 +112,7 @@ def key_locations(model: type[StrictModel], at: KeyLocation = KeyLocation()) -> 
 
 
 def locations_of_key(key: str, loc: Loc, root: type[StrictModel]) -> list[str]:
-    """Return in words where a key belongs that is unknown at a location.
-
-    The words name the nearest places; there are none if these are many.
+    """Return in words the nearest places where a key is known; empty if there are more than three.
 
     Args:
         key: The key, as it is written.

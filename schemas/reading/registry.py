@@ -54,13 +54,13 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             self._add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Add an entry, and rebuild the models that were made before."""
+        """Add an entry, and rebuild the models that use the registry; raise ValueError for a taken name."""
         self._add(entry)
         _tell()
 
     @contextmanager
     def having(self, entry: Entry) -> Iterator[None]:
-        """Add an entry for the duration of a ``with`` block."""
+        """Add an entry during a ``with`` block, and remove the entry at its end."""
         self.add(entry)
         try:
             yield

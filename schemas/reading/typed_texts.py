@@ -21,7 +21,7 @@ _WORD = "[+-]?[A-Za-z]+"
 
 
 class Spelling(NamedTuple):
-    """How a file spells numbers and dates.
+    """Decimal separator, thousands separator and date order of a file.
 
     Attributes:
         decimal: The decimal separator.

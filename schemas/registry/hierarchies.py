@@ -31,7 +31,7 @@ LeafStatistics: TypeAlias = Literal["hipaa", "hipaa_2000", "hipaa_2010", "hipaa_
 
 
 def sparse_prefixes(value: object) -> object:
-    """Check that a value is a census name or a list of prefixes of one length, and return it."""
+    """Return a census name, or a list of prefixes of one length; raise for other values."""
     if isinstance(value, str) and value in SPARSE_ZIP_CODES:
         return value
     if not isinstance(value, list) or not value or not all(isinstance(prefix, str) and prefix for prefix in value):
@@ -103,7 +103,7 @@ class HierarchySpec(StrictModel):
             self._copies[str(getattr(self, self.listed_in))] = path
 
     def text(self, folder: Path) -> TextIOWrapper:
-        """Return the hierarchy's file as UTF-8 text, with line ends unchanged.
+        """Return the hierarchy's file as a stream of UTF-8 text, with line ends unchanged.
 
         A byte order mark is skipped.
         """
@@ -230,7 +230,7 @@ class PrefixHierarchy(HierarchySpec):
 
 
 def year_or_day(value: object) -> int | str:
-    """Check that a value is a year or an ISO 8601 day, and return it."""
+    """Return a year, or a day in ISO 8601; raise for other values."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_YEAR:
         return value
     if isinstance(value, str) and _ISO_DAY.fullmatch(value):
@@ -314,7 +314,7 @@ def decimals(number: Decimal) -> int:
 
 
 def width_faults(widths: list[Decimal]) -> list[str]:
-    """Return the reasons why bin widths do not nest, with positions counted from 0."""
+    """Return a message on why bin widths do not nest, with positions from 0; an empty list if they do."""
     if low := [position for position, width in enumerate(widths) if width <= 0]:
         return [f"widths must be positive; at fault: {width_positions_text(low)}"]
     exact = [Fraction(width) for width in widths]

@@ -80,7 +80,7 @@ def is_or_are(count: int) -> str:
 
 
 def tree_faults(tree: object) -> list[str]:
-    """Return all faults of a tree, with counts.
+    """Return messages on all faults of a tree, with counts; empty if the tree is right.
 
     A tree must end in lists of scalars, all at the same depth; a value stands in it once; and a group's name stands for one
     group of its level, because groups of one name would be merged at that level and torn apart again above it.

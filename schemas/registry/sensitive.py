@@ -14,28 +14,28 @@ FIRST = ("distinct", "entropy", "recursive")
 
 
 def from_0_to_1(value: Decimal) -> Decimal:
-    """Check that a number lies from 0 to 1, and return it."""
+    """Return a number; raise unless it lies from 0 to 1."""
     if not 0 <= value <= 1:
         raise fault("must be a number from 0 to 1")
     return value
 
 
 def at_least_one(value: Decimal) -> Decimal:
-    """Check that a number is 1 or more, and return it."""
+    """Return a number; raise if it is less than 1."""
     if value < 1:
         raise fault("must be 1 or more")
     return value
 
 
 def positive(value: Decimal) -> Decimal:
-    """Check that a number is positive, and return it."""
+    """Return a number; raise unless it is positive."""
     if value <= 0:
         raise fault("must be more than 0")
     return value
 
 
 class DiversitySpec(StrictModel):
-    """l-diversity of one sensitive column, by any model (Machanavajjhala et al. 2007).
+    """Base class for the settings of one l-diversity model (Machanavajjhala et al. 2007).
 
     A model has a field of its own name, by which it is recognised.
     """
@@ -46,17 +46,17 @@ class DiversitySpec(StrictModel):
     """Whether a null counts: as no value, so that it adds nothing to l, or as a value like any other."""
 
     def canonical(self) -> dict[str, Any]:
-        """Return the settings that determine a release's content, with the keys of the first models."""
+        """Return the settings that determine a release's content as JSON data, with keys of first models."""
         return dict.fromkeys(FIRST) | super().canonical()
 
     def summary(self) -> dict[str, Any]:
-        """Return the settings for publication; ``nulls`` only if it is not the default."""
+        """Return the settings as JSON data for the manifest; ``nulls`` only if it is not the default."""
         promised = self.model_dump(mode="json", exclude_none=True)
         return promised if promised.pop("nulls") == "none" else promised | {"nulls": "value"}
 
 
 class DistinctSpec(DiversitySpec):
-    """Distinct l-diversity."""
+    """Settings of distinct l-diversity."""
 
     kind: ClassVar[str] = "distinct"
     distinct: Annotated[int, Field(ge=1)]
@@ -64,7 +64,7 @@ class DistinctSpec(DiversitySpec):
 
 
 class EntropySpec(DiversitySpec):
-    """Entropy l-diversity."""
+    """Settings of entropy l-diversity."""
 
     kind: ClassVar[str] = "entropy"
     entropy: Annotated[ExactDecimal, AfterValidator(at_least_one)]
@@ -72,7 +72,7 @@ class EntropySpec(DiversitySpec):
 
 
 class Recursive(StrictModel):
-    """The most frequent value is less than c times as frequent as all from the l-th on together."""
+    """Numbers c and l: the top value is under c times as frequent as all from the l-th on together."""
 
     c: Annotated[ExactDecimal, AfterValidator(positive)]
     """How many times as frequent as the rest the most frequent value may not yet be."""
@@ -81,7 +81,7 @@ class Recursive(StrictModel):
 
 
 class RecursiveSpec(DiversitySpec):
-    """Recursive (c, l)-diversity."""
+    """Settings of recursive (c, l)-diversity."""
 
     kind: ClassVar[str] = "recursive"
     examples: ClassVar[Mapping[str, str]] = {"recursive": "recursive: {c: 3, l: 2}"}
@@ -90,9 +90,9 @@ class RecursiveSpec(DiversitySpec):
 
 
 class ClosenessSpec(StrictModel):
-    """t-closeness of one sensitive column, by any distance (Li et al. 2007).
+    """Base class for the settings of t-closeness with one kind of distance (Li et al. 2007).
 
-    It bounds the distance of a class from the complete source.
+    t bounds the distance of a class from the complete source.
     """
 
     kind: ClassVar[str]
@@ -114,12 +114,12 @@ class ClosenessSpec(StrictModel):
         return self
 
     def summary(self) -> dict[str, Any]:
-        """Return the settings for publication, without the hierarchy, which holds values."""
+        """Return t and the distance as JSON data for the manifest, without the hierarchy and its values."""
         return {"t": float(self.t), "distance": self.distance}
 
 
 class EqualSpec(ClosenessSpec):
-    """t-closeness with the same distance between all values."""
+    """Settings of t-closeness with the same distance between all values."""
 
     kind: ClassVar[str] = "equal"
     distance: Literal["equal"] = "equal"
@@ -127,7 +127,7 @@ class EqualSpec(ClosenessSpec):
 
 
 class OrderedSpec(ClosenessSpec):
-    """t-closeness with distances by position in the order of values."""
+    """Settings of t-closeness with distances by position in the order of values."""
 
     kind: ClassVar[str] = "ordered"
     distance: Literal["ordered"]
@@ -135,7 +135,7 @@ class OrderedSpec(ClosenessSpec):
 
 
 class HierarchicalSpec(ClosenessSpec):
-    """t-closeness with distances by common groups in a hierarchy."""
+    """Settings of t-closeness with distances by common groups in a hierarchy."""
 
     kind: ClassVar[str] = "hierarchical"
     grouped: ClassVar[bool] = True

@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
 
 def exactly_one_source(value: object) -> object:
-    """Check that a secret's settings name exactly one place, and return them.
+    """Return a secret's settings; raise unless they name exactly one place.
 
     Wrong settings may hold the key itself and are never shown.
     """
@@ -89,7 +89,7 @@ TOKEN_DIGITS = 32
 
 
 class HashSettings(StrictModel):
-    """A keyed hash: HMAC-SHA-256 of the value as text."""
+    """Settings of a keyed hash: HMAC-SHA-256 of the value as text."""
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"key"})
     key: SecretPlace
@@ -99,7 +99,7 @@ class HashSettings(StrictModel):
 
 
 class MaskSettings(StrictModel):
-    """A mask: by position, or by a pattern that the whole value must match."""
+    """Settings of a mask: by position, or by a pattern that the whole value must match."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
     keep: Annotated[int, Field(ge=0, le=100)] | None = None
@@ -154,7 +154,7 @@ def full_match_pattern(pattern: str) -> str:
 
 
 class TokenSettings(StrictModel):
-    """Random tokens, kept in a vault."""
+    """Settings of random tokens, kept in a vault."""
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"vault"})
     vault: SecretPlace
@@ -162,7 +162,7 @@ class TokenSettings(StrictModel):
 
 
 class EncryptSettings(StrictModel):
-    """Format-preserving encryption: FF1 of NIST SP 800-38G with AES-256 (FF3-1 was withdrawn)."""
+    """Settings of format-preserving encryption: FF1 of NIST SP 800-38G with AES-256 (FF3-1 is withdrawn)."""
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"key"})
     key: SecretPlace
@@ -195,7 +195,7 @@ class EncryptSettings(StrictModel):
 
     @property
     def least(self) -> int:
-        """Minimum number of characters in a value."""
+        """Minimum number of characters to encrypt in a value."""
         length = 2
         while len(self.letters) ** length < LEAST_DOMAIN:
             length += 1
@@ -203,7 +203,7 @@ class EncryptSettings(StrictModel):
 
 
 class ShiftSettings(StrictModel):
-    """Dates moved by whole days, all dates of a person by the same number, which is never 0."""
+    """Settings of dates moved by whole days, all of a person by the same number, which is never 0."""
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"key"})
     subject: str
@@ -238,7 +238,7 @@ class TreatmentSpec(StrictModel):
 
 
 class HashTreatment(TreatmentSpec):
-    """Treatment that publishes a keyed hash of a value."""
+    """Treatment that publishes a keyed hash of each value."""
 
     kind: ClassVar[str] = "hash"
     examples: ClassVar[Mapping[str, str]] = {"hash": "hash: {key: {env: SKALD_KEY}}"}
@@ -252,7 +252,7 @@ class HashTreatment(TreatmentSpec):
 
 
 class MaskTreatment(TreatmentSpec):
-    """Treatment that publishes part of a value."""
+    """Treatment that publishes part of each value."""
 
     kind: ClassVar[str] = "mask"
     examples: ClassVar[Mapping[str, str]] = {"mask": "mask: {keep: 3}"}
@@ -261,7 +261,7 @@ class MaskTreatment(TreatmentSpec):
 
 
 class TokenTreatment(TreatmentSpec):
-    """Treatment that publishes a random token for a value."""
+    """Treatment that publishes a random token for each value."""
 
     kind: ClassVar[str] = "token"
     examples: ClassVar[Mapping[str, str]] = {"token": "token: {vault: {file: tokens.vault}}"}
@@ -275,7 +275,7 @@ class TokenTreatment(TreatmentSpec):
 
 
 class EncryptTreatment(TreatmentSpec):
-    """Treatment that publishes an encrypted value of the same form."""
+    """Treatment that publishes each value encrypted, in the same form."""
 
     kind: ClassVar[str] = "encrypt"
     examples: ClassVar[Mapping[str, str]] = {"encrypt": "encrypt: {key: {env: SKALD_KEY}, alphabet: digits}"}

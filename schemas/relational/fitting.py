@@ -25,7 +25,7 @@ def column_list(value: object) -> list[str]:
 
 
 def table_faults(job: Mapping[str, Any]) -> list[str]:
-    """Return all conflicts between the parts of a job of several tables."""
+    """Return a message for each conflict between the parts of a job of several tables."""
     faults = list[str]()
     tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}
     faults += _name_faults(tables)
@@ -90,7 +90,7 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
 
 
 def lasting_treatments() -> list[str]:
-    """Return the treatments that a unit's key may have.
+    """Return the names of the treatments that a unit's key may have.
 
     Their pseudonyms identify rows, and are no values of a source.
     """

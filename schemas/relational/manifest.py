@@ -169,12 +169,12 @@ class TablesManifest(FrozenModel):
 
     @property
     def measured_untreated(self) -> bool:
-        """Whether the columns that are published as they are were measured, in all tables."""
+        """Whether the columns that are published unchanged were measured in every table."""
         return all(table.passthrough is not None for table in self.tables.values())
 
     @property
     def states_untreated(self) -> bool:
-        """Whether anything is said of the columns that are published as they are."""
+        """Whether the manifest states any figure on columns that are published unchanged."""
         some = any(table.passthrough is not None or table.passthrough_together is not None for table in self.tables.values())
         return some or self.passthrough_together is not None
 

@@ -152,7 +152,7 @@ def tables_digest(job: TablesJob) -> str:
 
 
 def tables_promise(job: TablesJob) -> dict[str, Any]:
-    """Return the privacy promises for the manifest, without hierarchies, which hold values."""
+    """Return k, known rows and privacy models by table as JSON data, without hierarchies."""
     known = job.privacy.known_rows
     promised: dict[str, Any] = {"k": job.privacy.k, "knows": "all" if known is None else {"rows": known}}
     for table in job.tables:
@@ -163,5 +163,5 @@ def tables_promise(job: TablesJob) -> dict[str, Any]:
 
 
 def most_rows_of(job: TablesJob) -> dict[str, int | None]:
-    """Return the bound on the rows of a person by table; None where there is none."""
+    """Return the bound on published rows per person by table; None where there is no bound."""
     return {name: table.rows.most if table.rows else None for name, table in job.tables.items()}

@@ -35,7 +35,7 @@ from schemas.relational.tree import TableTree, tree_of
 
 
 def key_columns(value: object) -> object:
-    """Check that a key names distinct columns, and return them as a list."""
+    """Return the columns of a key as a list; raise if there is none, or one is named twice."""
     columns = column_list(value)
     if not columns or len(set(columns)) < len(columns):
         raise fault("must be a column's name or a list of them, each once")
@@ -46,7 +46,7 @@ KEY_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "string", "minLength": 1}, {"ty
 
 
 class TableColumns(Columns):
-    """The roles of a table's columns.
+    """The columns of one table of several, by role.
 
     Columns of its key and references need no role. The keys ``person``, ``most_records``, ``linkable`` and ``accept_untreated`` are for
     jobs of one table.
@@ -94,14 +94,14 @@ MOST_KNOWN_ROWS = 4
 
 
 class KnownRows(StrictModel):
-    """An intruder who knows few rows of a person, and not how many there are."""
+    """Bound on the rows of a person that an intruder knows, who does not know how many there are."""
 
     rows: Annotated[int, Field(ge=1, le=MOST_KNOWN_ROWS)]
     """At most so many rows of each table right below the unit, whole, with everything beneath them."""
 
 
 def intruder_knowledge(value: object) -> object:
-    """Check what an intruder is said to know, and return it, rows as their model."""
+    """Return an intruder's knowledge, the word all or a ``KnownRows``; raise for other values."""
     if value == "all" or isinstance(value, KnownRows):
         return value
     if isinstance(value, Mapping):
@@ -138,7 +138,7 @@ class TablesSuppression(StrictModel):
 
 
 class TablesMethod(MethodSpec):
-    """The optimal levels of all tables together, as one node of one lattice."""
+    """Settings of the search for the optimal levels of all tables, as one node of one lattice."""
 
     name: Literal["skald"] = "skald"
     """Chooses this algorithm."""
@@ -147,7 +147,7 @@ class TablesMethod(MethodSpec):
 
 
 class PersonsMethod(MethodSpec):
-    """Mondrian over persons.
+    """Settings of Mondrian over persons.
 
     It makes classes of persons, whose rows are aligned and published with one label in each column.
     """
@@ -245,7 +245,7 @@ def _as_mappings(tables: Mapping[str, TableSpec]) -> dict[str, dict[str, Any]]:
 
 
 def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> TablesJob:
-    """Load and validate a job of several tables from a YAML file, with single settings replaced.
+    """Return the validated job of several tables with settings replaced, or raise ``JobError``.
 
     Args:
         path: The job file, or what a program gives in its place.

@@ -47,7 +47,7 @@ class TableTree:
 
 
 def tree_of(references: Mapping[str, Sequence[str]]) -> tuple[TableTree | None, list[str]]:
-    """Return the tree of tables, or None and its faults.
+    """Return the tree of tables and no fault, or None and a message for each fault.
 
     Args:
         references: The tables that each table refers to, one for each of its references.

@@ -90,7 +90,7 @@ def has_rank_bins(qid: QuasiIdentifier) -> bool:
 def endpoints_of(
     job: Job, numerical: Mapping[str, bool], node: tuple[int, ...] | None = None, withheld: Collection[str] = ()
 ) -> dict[str, Endpoints]:
-    """Return where the published ranges end, for each quasi-identifier whose ranges end at data values.
+    """Return ``shared`` or ``observed`` for each quasi-identifier whose ranges end at data values.
 
     Args:
         job: The job.
@@ -110,7 +110,7 @@ def endpoints_of(
 
 
 def endpoint_sentences(endpoints: Mapping[str, Endpoints], unit: str) -> tuple[str, ...]:
-    """Return sentences about where published ranges end, with the names of the quasi-identifiers."""
+    """Return a sentence for each kind of range ends, with the names of its quasi-identifiers."""
     told = []
     for way, words in SENTENCES.items():
         if names := [f"'{name}'" for name, mine in endpoints.items() if mine == way]:

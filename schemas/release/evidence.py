@@ -79,7 +79,7 @@ IN_SHORT = ("created", "source_name", "run_by", "method", "privacy", "policy", "
 
 
 def listing(manifest: Digested, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Digested, str]:
-    """Return a manifest with its file list and its own digest, and the text of its file."""
+    """Return a copy of a manifest with documents, signer and own digest, and the text of its file."""
     open_one = manifest.model_copy(update={"documents": documents, "signed_by": signed_by, "seal": ""})
     # Of the very bytes of the file: to write the same content in another way is to change it.
     seal = hashlib.sha256(_text(open_one).encode()).hexdigest()
@@ -186,7 +186,7 @@ def signed_bytes(payload: bytes) -> bytes:
 
 
 class Envelope(NamedTuple):
-    """A signed statement.
+    """Signed statement, with public key and signature, as in ``manifest.sig``.
 
     Attributes:
         payload: The statement.

@@ -42,7 +42,7 @@ def reported_count(count: int, k: int) -> int:
 
 
 def reported_sentence(count: int, k: int) -> str:
-    """Return a count in words, with "at most" for k; exact counts are also accepted."""
+    """Return a count as text: ``at most k`` for counts from 1 to k, else the number."""
     told = reported_count(count, k)
     return f"at most {told:,}" if told == k else f"{told:,}"
 
@@ -59,7 +59,7 @@ class Round(FrozenModel):
 
 
 class Remainder(FrozenModel):
-    """Treatment of the records that fail at the global node, if not simply dropped or masked.
+    """Counts of the records that fail at the global node, if not simply dropped or masked.
 
     Attributes:
         records: How many there are; what the limit of suppression is about.
@@ -81,7 +81,7 @@ class Remainder(FrozenModel):
 
 
 class RepeatedColumn(FrozenModel):
-    """Records per value of an identifier whose values repeat.
+    """Mean and maximum of records per value, for an identifier whose values repeat.
 
     Attributes:
         mean: Records of a value on average; None in a release, which tells only that they repeat.
@@ -151,7 +151,7 @@ def population_sentences(found: PopulationRisk | None) -> tuple[str, ...]:
 
 
 class PassedColumn(FrozenModel):
-    """A column that is published unchanged, and whether it looks identifying.
+    """Counts of a column that is published unchanged, and the reasons why it looks identifying.
 
     A null is no value of it.
 
@@ -171,7 +171,7 @@ class PassedColumn(FrozenModel):
 
 
 class PassedColumnOfPersons(PassedColumn):
-    """The same of a column of several tables, in which each person may have several records.
+    """Counts of an unchanged column in a table where each person may have several records.
 
     Attributes:
         unique_persons: Persons who alone have one of their values; k for 1 to k - 1.
@@ -219,7 +219,7 @@ KINDS: Mapping[Kind, str] = {"insensitive": "untreated columns", "sensitive": "s
 
 
 class Together(FrozenModel):
-    """Records or persons that stand out by the combination of several published columns.
+    """Counts of records or persons that stand out by the combination of several published columns.
 
     They are counted in the written files and in the unit of k. A count from 1 to k - 1 is reported as k.
 
@@ -239,7 +239,7 @@ class Together(FrozenModel):
 
     @classmethod
     def from_counts(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
-        """Make the counts of units rare by untreated, sensitive or pseudonym columns; 1 to k - 1 become k."""
+        """Make the figures of counts (unique, below k, with classes); counts from 1 to k - 1 become k."""
         unique, below, classes = (reported_count(one, k) for one in counts)
         return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=whole)
 
@@ -252,7 +252,7 @@ class Together(FrozenModel):
         )
 
     def accepted(self, k: int) -> str:
-        """Return the sentence about the risk that the job accepts."""
+        """Return the sentence that the job accepts how many stand out by its untreated columns."""
         below = reported_sentence(self.below_k, k)
         return f"The job accepts that {below} of {counted(self.all, self.unit)} stand out by its untreated columns"
 
@@ -278,9 +278,7 @@ def reason_of_combinations(together: Together | None, k: int, *, is_accepted: bo
 
 
 def together_warning(together: Together | None, k: int, *, is_accepted: bool, may_accept: bool = True) -> str:
-    """Return the warning about untreated columns that single out fewer than k people.
-
-    Empty if there are none.
+    """Return the warning that untreated columns single out fewer than k people, or an empty text.
 
     Args:
         together: What they tell.

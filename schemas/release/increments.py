@@ -26,7 +26,7 @@ class SourceDigest(FrozenModel):
 
 
 class Increment(FrozenModel):
-    """Changes of the source since the last release, and the counts that were reused.
+    """Counts of source files by change since the last release, and of chunks with reused counts.
 
     Attributes:
         since: The last release; None if there is none or nothing is kept of it.
@@ -211,7 +211,7 @@ _ALIKE = {
 
 
 class Joined(FrozenModel):
-    """Joint disclosure of all releases that share pseudonyms of the given columns.
+    """Counts of people at risk by all releases that share pseudonyms of the given columns.
 
     The columns name a person, alone or together.
 
@@ -263,18 +263,18 @@ class Joined(FrozenModel):
 
 
 class ComparedRelease(Protocol):
-    """A manifest, of one table or of several, with its comparisons with earlier releases."""
+    """Protocol of manifests, of one table or of several, with comparisons with earlier releases."""
 
     @property
     def compositions(self) -> Sequence[Overlap | Joined]:
-        """The comparisons."""
+        """Comparisons with earlier releases."""
 
     @property
     def unmeasured_overlaps(self) -> int:
-        """Number of older releases that it was not compared with."""
+        """Number of older releases that this release was not compared with."""
 
 
 def joint_warnings(release: ComparedRelease) -> tuple[str, ...]:
-    """Return the warnings about what a release discloses together with earlier ones."""
+    """Return a warning for each unsafe comparison with earlier releases, and on those not compared."""
     older = [f"Together with {counted(many, 'older release')} it was not compared."] if (many := release.unmeasured_overlaps) else []
     return (*(one.sentence() for one in release.compositions if not one.is_safe), *older)

@@ -69,9 +69,9 @@ class Linked(FrozenModel):
 
 
 class OneValue(FrozenModel):
-    """Classes in which all known values of a sensitive column are equal.
+    """Counts of classes in which all known values of a sensitive column are equal.
 
-    A null is no value. It has the classes, their records, and their fraction of all records.
+    A null is no value. Besides the classes it has their records, and their fraction of all records.
     """
 
     classes: int
@@ -282,5 +282,5 @@ def published_payload(job: Job) -> list[str] | None:
 
 
 def pseudonym_sentence(job: Job) -> dict[str, str]:
-    """Return a description of each identifier's pseudonyms, by column."""
+    """Return a description of each published identifier's pseudonyms, by column."""
     return {one.name: treatment_kind(one.treatment).words for one in job.columns.pseudonyms}

@@ -132,7 +132,7 @@ class ReportedQid(_Part):
 
 
 class Figure(_Part):
-    """A named figure with its meaning."""
+    """Name, title, value and meaning of one figure."""
 
     name: str
     title: str
@@ -170,7 +170,7 @@ class Limit(_Part):
 
 
 class PublishedColumn(_Part):
-    """A column of the data files.
+    """Name, role and treatment of one column of the data files.
 
     Attributes:
         name: Its name there.
@@ -232,7 +232,7 @@ class Criterion(_Part):
 
 
 class Report(_Part):
-    """The report of one release.
+    """Contents of the report of one release, as in ``report.json``.
 
     Attributes:
         format: Version of this format.

@@ -19,7 +19,7 @@ NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
 
 
 class Band(FrozenModel):
-    """Classes of similar size, in the unit of k.
+    """Number of classes with sizes in one range, in the unit of k, and of their records or persons.
 
     Attributes:
         least: Records of such a class at least, or persons where the job names them.
@@ -35,7 +35,7 @@ class Band(FrozenModel):
 
 
 class QidTerms(FrozenModel):
-    """One quasi-identifier in a manifest.
+    """Published columns, hierarchy and published level of one quasi-identifier in a manifest.
 
     Attributes:
         name: The column of the source.
@@ -51,7 +51,7 @@ class QidTerms(FrozenModel):
 
 
 class Terms(FrozenModel):
-    """Settings that a job requested, without its privacy models.
+    """Settings of a job that its manifest keeps for the report, without the privacy models.
 
     Attributes:
         limit: Greatest share of records that may be suppressed, as it is written.
@@ -82,7 +82,7 @@ class Terms(FrozenModel):
 
 
 class LatticeFigures(FrozenModel):
-    """Data for a picture of the searched lattice.
+    """Status of nodes, and counts of nodes by status and height, for a picture of the lattice.
 
     Attributes:
         levels: Number of levels of each quasi-identifier.

@@ -13,7 +13,7 @@ from core.composition.classes import JointCells, count_records_at_risk
 from core.hierarchies.hierarchy import build_hierarchy
 from core.recoding.recoding import Recoding
 from schemas.errors.signals import UnmeasuredError
-from schemas.job.job import Job, hierarchies_of
+from schemas.job.job import Job, hierarchy_digests
 from schemas.release.increments import Overlap
 from tasks.composition.answers import Figures, returning_reason, run_comparison
 from tasks.composition.release_history import Entry, Recoded, read_entry
@@ -137,7 +137,7 @@ def _comparable(run: Run, release: str) -> Entry:
         raise UnmeasuredError("another version of this program made it, and might have meant something else by what is kept")
     if entry.recoded is None or entry.recoded.recoding.withheld:
         raise UnmeasuredError("equal records may have come to different classes there, and classes are compared by combinations")
-    if list(entry.hierarchies.items()) != list(hierarchies_of(run.job).items()):
+    if list(entry.hierarchies.items()) != list(hierarchy_digests(run.job).items()):
         raise UnmeasuredError("its quasi-identifiers or hierarchies are not those of this job")
     recoding = entry.recoded.recoding
     if not all(run.store.is_complete(artifact) for artifact in (entry.recoded.domain, *artifacts_of(recoding))):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from schemas.job.job import Job, hierarchies_of, privacy_content
+from schemas.job.job import Job, hierarchy_digests, privacy_content
 from schemas.reading.model import FrozenModel
 from schemas.release.manifest import Manifest
 from tasks.counting.domains import axis_names
@@ -131,7 +131,7 @@ def write_entry(
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),
         names=tuple(axis_names(job)),
-        hierarchies=hierarchies_of(job),
+        hierarchies=hierarchy_digests(job),
         settings=settings_of(job),
         recoded=Recoded(domain=recoded[0], recoding=recoded[1], intervals=job.intervals) if recoded else None,
         code=STEP.key(),

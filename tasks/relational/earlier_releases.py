@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from core.composition.pseudonym_sets import ShownTable, disclosed_persons_sql, row_digests_sql
 from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
-from schemas.job.job import Job, hierarchies_of
+from schemas.job.job import Job, hierarchy_digests
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import column_of_persons, lasting_key, persons_job
@@ -83,7 +83,7 @@ class ComparedTables:
             files=tuple((file.name, file.digest, file.rows) for file in known.source.files),
             chunks=(),
             names=tuple(axis_names(job)),
-            hierarchies=hierarchies_of(job),
+            hierarchies=hierarchy_digests(job),
             settings="",
             recoded=None,
             code=STEP.key(),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from schemas.errors.base import StorageError
 from schemas.errors.folders import EscapeError
-from schemas.job.job import Job, hierarchies_of, job_digest
+from schemas.job.job import Job, hierarchy_digests, job_digest
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import is_of_one_table, is_of_tables
 from schemas.reading.regular_files import content_of
@@ -156,7 +156,7 @@ def keyed_file(digest: str, secret: FolderSecret) -> str:
 
 def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
     """Return by QID, in job order, the keyed digest of its hierarchy, as a manifest states it."""
-    return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchies_of(job).items()}
+    return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchy_digests(job).items()}
 
 
 def is_of_job(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> bool:
@@ -166,7 +166,7 @@ def is_of_job(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> 
 
 def hierarchies_as_in(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> Mapping[str, str]:
     """Return the job's hierarchy digests by name, keyed with the secret that fits a manifest best."""
-    mine = [hierarchies_of(job), *(keyed_hierarchies(job, secret) for secret in secrets)]
+    mine = [hierarchy_digests(job), *(keyed_hierarchies(job, secret) for secret in secrets)]
     return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
 
 

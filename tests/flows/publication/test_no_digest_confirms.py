@@ -16,7 +16,7 @@ import pytest
 from blake3 import blake3
 
 from schemas.errors.pseudonyms import SecretError
-from schemas.job.job import hierarchies_of, job_digest, load_job
+from schemas.job.job import hierarchy_digests, job_digest, load_job
 from tasks.attacks.release_attack import attack_code
 from tasks.report.page import report_code
 from tasks.source.listing import source_digest
@@ -55,7 +55,7 @@ def guessed_digests(job_path: Path, file: Path) -> set[str]:
     whole = source_digest(file)
     inputs = fingerprint_of([whole])
     made = {hashlib.new(name, content).hexdigest() for name in PLAIN} | {blake3(content).hexdigest(), whole, inputs}
-    made |= {job_digest(job), fingerprint_of(job_digest(job), inputs), *hierarchies_of(job).values()}
+    made |= {job_digest(job), fingerprint_of(job_digest(job), inputs), *hierarchy_digests(job).values()}
     cells = pq.read_table(file).to_pylist()
     for row in cells:
         for written in (json.dumps(row, default=str), json.dumps(list(row.values()), default=str), ",".join(map(str, row.values()))):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from core.composition.contents import Sketch
-from schemas.job.job import Job, hierarchies_of, privacy_content
+from schemas.job.job import Job, hierarchy_digests, privacy_content
 from tasks.composition import earlier
 from tasks.composition.earlier import UNREGISTERED, earlier_releases
 from tasks.composition.release_history import STEP, Recoded, last_entry, read_entry, settings_of, write_entry
@@ -167,7 +167,7 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
     assert found is not None
     assert dict(found) == {
         "release": "people-0", "files": (("a.csv", "a", 3), ("b.csv", "b", 4)), "chunks": ((("a", 0, 3),), (("b", 0, 4, "read"),)),
-        "names": ("q", "r", "s"), "hierarchies": hierarchies_of(job), "settings": settings_of(job), "code": STEP.key(), "untold": "",
+        "names": ("q", "r", "s"), "hierarchies": hierarchy_digests(job), "settings": settings_of(job), "code": STEP.key(), "untold": "",
         "recoded": Recoded(domain=artifact("domain"), recoding=recoding, intervals=job.intervals) if is_recoded else None,
         "people": persons.people, "classes": persons.classes, "parts": tuple(parts), "digested": tuple(digested) if digested else None,
         "by_source": True, "promised": {"l": privacy_content(job)["l"]}, "seal": said.seal,

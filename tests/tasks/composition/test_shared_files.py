@@ -118,7 +118,7 @@ def test_files_are_compared_where_equal_records_come_to_one_class_in_both_releas
     run = run.but(name, value) if side == "run" else run
     entry = entry if side == "run" else entry.but(name, value) if name else value
     monkeypatch.setattr(by_files, "read_entry", lambda *given: entry if given == ("people-1", run.store) else 1 / 0)
-    monkeypatch.setattr(by_files, "hierarchies_of", lambda _: {"q": "2", "r": "1"})
+    monkeypatch.setattr(by_files, "hierarchy_digests", lambda _: {"q": "2", "r": "1"})
     monkeypatch.setattr(by_files, "artifacts_of", lambda of: of.parts)
     mine: Any = run
     if why:
