@@ -72,7 +72,7 @@ def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bo
 
 
 def joint_codes(columns: Codes) -> Codes:
-    """Assign a number from 0 to each distinct row of integers; return each row's, shape (n,) of (n, m)."""
+    """Number the distinct rows of an (n, m) integer array from 0; return each row's number, shape (n,)."""
     joint = np.zeros(len(columns), np.int64)
     for column in columns.T:
         _, joint = np.unique(joint, return_inverse=True)
@@ -87,7 +87,7 @@ NOBODY = -1
 
 @dataclass(frozen=True, eq=False)
 class AttackedPeople:
-    """Attacked people, and what an attacker knows about them.
+    """People under attack: the labels that fit what is known, and each one's record and true values.
 
     Attributes:
         fits: By quasi-identifier, shape (p, labels): which labels fit what is known.
@@ -104,13 +104,13 @@ class AttackedPeople:
         return len(self.records)
 
     def chosen_people(self, chosen: NDArray[np.int64]) -> AttackedPeople:
-        """Return the chosen people, in the given order."""
+        """Return the people at the given positions, in the given order."""
         values = {name: codes[chosen] for name, codes in self.values.items()}
         return AttackedPeople(tuple(one[chosen] for one in self.fits), self.records[chosen], values)
 
 
 def people_known_by_labels(release: AttackedRelease, chosen: Codes) -> AttackedPeople:
-    """Return the people of some records, known by the labels of their classes alone.
+    """Return an attacked person per given record, known only by the labels of the record's class.
 
     Guesses about them follow from the data files alone.
     """
@@ -188,7 +188,7 @@ DIGITS = 4
 
 
 def wilson_interval(right: int, guess_count: int, deviations: float = USUAL) -> tuple[float, float]:
-    """Return the score interval of a share (Wilson, JASA 1927); 0 and 1 without guesses."""
+    """Return both ends of Wilson's score interval for the share of right guesses; (0, 1) without guesses."""
     if not guess_count:
         return 0.0, 1.0
     share, square = right / guess_count, deviations**2
@@ -277,7 +277,7 @@ def _rounded(share: float) -> float:
 
 
 def added_guesses(played: list[Guesses]) -> Guesses:
-    """Sum the guesses of one attack run in parts, at least one; ``accepted`` is their mean by guesses."""
+    """Sum the guesses of the parts of one attack; ``accepted`` is averaged, weighted by guesses."""
     first, count = played[0], sum(one.guesses for one in played)
     return replace(
         first,

@@ -21,7 +21,7 @@ FROM_LEFT_OUT_PERSONS = "the value of somebody who was left out with them"
 def inference_from_left_out_persons(
     release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, most_guesses: int, random: np.random.Generator
 ) -> Guesses:
-    """Simulate an attack on suppressed persons: guess a value from another suppressed person.
+    """Simulate guessing a suppressed person's value from another one with equal quasi-identifiers.
 
     Both persons have the same combination of quasi-identifiers. The combinations are those that k persons share and that were left out. The
     control group are persons of published classes.
@@ -83,7 +83,7 @@ class ModalValues:
 
 
 def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.0) -> NDArray[np.float64] | None:
-    """Return how many records of a class may share its modal value, shape (classes,); None for any.
+    """Return how many records of a class may share its modal value, shape (classes,); None if unbounded.
 
     Args:
         kind: The model of l-diversity or the distance of t-closeness.
@@ -159,7 +159,7 @@ def inference_by_class(
     promised: Mapping[str, Any],
     missing: float = 0.0,
 ) -> list[Guesses]:
-    """Guess the most frequent value of the fitting classes; where l or t bounds it, count breaches too.
+    """Simulate guessing the modal value of fitting classes; where l or t bounds it, count breaches too.
 
     Where no class fits, it is the most frequent value of the release.
 
@@ -246,7 +246,7 @@ MOST_LABELS = 2_000
 
 
 def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
-    """Return a mask of the labels of which finer labels put more records into the upper half, (labels,).
+    """Return a mask of labels in whose upper half finer labels have more records than in the lower half.
 
     Args:
         low: Shape (labels,), the first position that a label covers.

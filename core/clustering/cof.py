@@ -153,7 +153,7 @@ LEAST_ROWS = 1 << 13
 
 
 def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining: Chaining = "paper") -> NDArray[np.float64]:
-    """Return the COF of each record among its nearest neighbours in its partition, shape (n,).
+    """Return each record's connectivity-based outlier factor (COF) within its partition, shape (n,).
 
     There are min(k, P - 1) neighbours in a partition of P records. Equal records have COF 1. A record has an infinite COF if its chain has
     a length and the chains of all its neighbours have length 0.

@@ -53,7 +53,7 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Records as points of a metric space.
+    """Points of a metric space: a row of integer coordinates per record, and how they are compared.
 
     Attributes:
         rows: Shape (n, columns), int32, C-contiguous: numerical columns first.
@@ -100,7 +100,7 @@ def positions_in_range(domain: Domain) -> Rows:
 
 
 def category_codes(domain: Domain) -> Rows:
-    """Return the categories of a domain's codes for points, shape (domain.size,); a null is negative."""
+    """Return the category number of each code of a domain, shape (domain.size,); a null's is negative."""
     return np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
 
 

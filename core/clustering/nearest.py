@@ -15,7 +15,7 @@ LEAF = 8
 
 
 def nearest(sought: Points, among: Points, own: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """Return for each point the row of its nearest point, the first of equals; -1 if there is none.
+    """Return for each point the row of the nearest in ``among``, the first of equals; -1 without any.
 
     Args:
         sought: The points to find a neighbour for.

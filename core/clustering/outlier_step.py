@@ -85,7 +85,7 @@ class OutlierResult:
 
 
 def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> OutlierResult:
-    """Move outliers out of their partitions, partition them, and keep every class at k or more.
+    """Move outliers into classes of their own; merge or suppress classes below k; return all classes.
 
     Args:
         points: The records, in the order that decides ties.
@@ -145,7 +145,7 @@ def leaving_persons(
     persons: NDArray[np.int64],
     k: int,
 ) -> NDArray[np.bool_]:
-    """Return a mask of the records that leave while k persons stay; count ``records``, ``persons`` down.
+    """Return a mask of outliers that leave while k persons stay; count ``records``, ``persons`` down.
 
     Args:
         outliers: The outliers, those that are to leave first before the others.

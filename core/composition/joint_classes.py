@@ -32,7 +32,7 @@ OF_CHANGED = 2**48
 
 
 def equal_records_sql() -> str:
-    """Return SQL on ``mine`` and ``theirs``: records outside shared files with an equal in the other.
+    """Return SQL that counts each source's records outside shared files, and those the other has too.
 
     It yields the fields of ``core.composition.contents.Likeness`` in their order.
 
@@ -252,7 +252,7 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 
 
 def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
-    """Return SQL that makes ``numbered``: the published joint classes of ``joined`` with any unit of k.
+    """Return SQL that makes ``numbered``: the published joint classes of ``joined`` that are not empty.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not
     publish a column discloses nothing of it.

@@ -131,7 +131,7 @@ def remaining_pseudonyms_sql() -> str:
 
 
 def joined_people_sql(k: int) -> str:
-    """Return SQL on ``known_now``: persons whom a release joins to earlier ones, and those below k.
+    """Return SQL that counts persons in this and an earlier release, those below k, and the smallest set.
 
     ``people`` are in this release and in an earlier one. ``below_k`` share all that is disclosed with fewer than k, or came to do so
     because this release has them or has not. ``by_labels`` share with fewer than k what is disclosed in labels alone. ``smallest`` is how

@@ -129,7 +129,7 @@ def _written(hierarchy: Hierarchy, level: int) -> list[list[str | None]]:
 
 
 def bound_texts(low: pa.Array, high: pa.Array) -> pa.Array:
-    """Write two text bounds as one label with a bar between; an open bound is empty.
+    """Join two text bounds to one label with a bar between; an open bound is empty, two give null.
 
     Two open bounds give null.
     """
@@ -220,7 +220,7 @@ def _number(text: str, domain: Domain) -> float:
 
 
 def mean_ncp(meaning: Meaning, counts: NDArray[np.int64]) -> float:
-    """Return the mean NCP of the released records (Xu et al. 2006)."""
+    """Return the mean normalised certainty penalty (NCP) of the released records (Xu et al. 2006)."""
     return float(np.dot(meaning.costs, counts) / counts.sum())
 
 

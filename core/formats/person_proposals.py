@@ -48,7 +48,7 @@ class PersonChoice(NamedTuple):
 
 
 def choose_person(proposals: Sequence[Proposal], able: Callable[[Proposal], bool], determines: Determines) -> PersonChoice:
-    """Choose the column that identifies the person of a record, with what may as well be it.
+    """Choose the column that identifies the person of a record, with rivals that are as likely.
 
     Args:
         proposals: For all columns.

@@ -36,7 +36,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class ScannedRange:
-    """Scan result of a range of a CSV file.
+    """Quotes of a byte range of a CSV file, and its records if it begins outside, or inside, of quotes.
 
     Attributes:
         quotes: How many it has.
@@ -50,7 +50,7 @@ class ScannedRange:
 
 
 def scan_range(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -> ScannedRange:
-    """Scan a range of a CSV file for quotes and ends of records.
+    """Count the quotes of a byte range of a CSV file; find its record ends for either state at its start.
 
     Args:
         blocks: Its bytes, a part at a time.

@@ -92,7 +92,7 @@ class ValueCounter:
             self._beyond = digests[MOST_SAMPLED_VALUES - 1]
 
     def counted(self) -> tuple[Digests, NDArray[np.int64]]:
-        """Return the digests and counts since the last call, ascending, both of shape (distinct,)."""
+        """Return and forget the distinct digests, ascending, and their counts since the last call."""
         single = ascending_digests(np.concatenate([np.empty(0, np.uint64), *self._single]))
         starts = _starts(single)
         digests, counts = single[starts], np.diff(np.append(starts, len(single)))

@@ -252,7 +252,7 @@ class UnlistedRows:
 
 
 def rows_for_unlisted_values(missing: Sequence[str], rows: Sequence[Row]) -> UnlistedRows:
-    """Find a hierarchy row for each missing value.
+    """Return a row for each missing value, with the labels of rows most alike; count the kinds of match.
 
     Args:
         missing: The values as text.

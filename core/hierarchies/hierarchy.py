@@ -147,14 +147,14 @@ def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
 
 
 def check_recounted(qid: QuasiIdentifier) -> None:
-    """Refuse a kind of hierarchy whose published labels the recount cannot compare with the source."""
+    """Raise HierarchyError if the recount cannot compare a QID's published labels with the source."""
     kind = entry_of(qid.hierarchy)
     if kind.recount_levels is None or (qid.hides and kind.recount_rule is None):
         raise HierarchyError.not_recounted(qid.name, kind.name)
 
 
 def check_static(qid: QuasiIdentifier, folder: Path) -> None:
-    """Refuse a listed hierarchy with faults that can be found without the data."""
+    """Raise HierarchyError for faults of a listed hierarchy that can be found without the data."""
     if table := entry_of(qid.hierarchy).table:
         table(qid.name, qid.hierarchy, folder)
         null_route(qid.name, qid.hierarchy, folder)

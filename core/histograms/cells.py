@@ -55,7 +55,7 @@ def narrow_counts(root: Histogram) -> NDArray[np.signedinteger[Any]]:
 
 
 def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) -> Histogram:
-    """Merge the cells of a histogram into those of a coarser node.
+    """Return the histogram of a coarser node, merged from the cells of a finer one.
 
     Args:
         histogram: Cells of a node that is nowhere coarser than ``node``.
@@ -184,7 +184,7 @@ def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -
 
 
 def hash_table(size: int) -> NDArray[np.signedinteger[Any]]:
-    """Return an empty hash table with room for ``size`` cells."""
+    """Return an empty hash table with room for ``size`` cells: -1s, as many as a power of two."""
     return np.full(1 << (2 * size).bit_length(), -1, np.int32 if size < 1 << 31 else np.int64)
 
 

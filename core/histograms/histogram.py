@@ -145,7 +145,7 @@ class HistogramCounter:
 
 
 def merge_way(product: int, row_count: int, memory: int) -> MergeWay:
-    """Choose how the histograms of chunks are summed: the fastest way that takes at most half the memory.
+    """Return the fastest way to sum chunk histograms in half the memory: dense, merge or spill.
 
     Args:
         product: Number of cells that there could be.

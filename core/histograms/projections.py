@@ -329,7 +329,7 @@ class Combinations:
         self._filled += len(counts)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return distinct sizes, ascending, and the combinations of each; no cell can be added after this."""
+        """Return the distinct record counts, ascending, and how many combinations have each; call it once."""
         rows, self._rows = self._rows[: self._filled], np.empty(0, np.int64)
         ends = [len(rows) * number // RUNS for number in range(RUNS + 1)]
 

@@ -73,7 +73,7 @@ class SetLabels(NamedTuple):
 
 @kernel
 def set_label_arrays(size: int, column_count: int, word_count: int) -> SetLabels:
-    """Allocate arrays for a number of set labels."""
+    """Return arrays of zeros for a number of set labels."""
     return SetLabels(
         np.zeros((size, column_count), np.int32),
         np.zeros((size, column_count), np.int32),
