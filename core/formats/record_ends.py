@@ -123,7 +123,7 @@ class _Block:
 
 
 def record_starts(ranges: Sequence[tuple[int, ScannedRange]]) -> list[int] | None:
-    """Return where ranges of complete records begin, after the header first; None if quotes are unclear.
+    """Return byte offsets of record starts, the first after the header; None if quotes are unclear.
 
     Args:
         ranges: First byte of each range of a file, in order and without a gap, and what was found there.

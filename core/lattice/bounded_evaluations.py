@@ -38,7 +38,7 @@ from schemas.errors.signals import SpentError
 
 
 class ExpectedSquareSums:
-    """Estimates of Σ over all cells |E|² for the nodes above a root.
+    """Estimates of the sum of squared cell sizes, Σ |E|², for the nodes above a root.
 
     Args:
         root: The root histogram.

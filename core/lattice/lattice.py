@@ -244,7 +244,7 @@ def most_cells(hierarchies: Sequence[Hierarchy], node: Node, record_count: int) 
 
 
 def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
-    """Return the most precise node whose dense histogram fits, a fine one in a huge lattice; or None.
+    """Return the most precise node (in huge lattices a fine one) whose dense histogram fits; or None.
 
     Its N_data is at most N_RAM (eq. 2). None if even the top is too large. In a lattice too large to hold it is the node of
     ``fitting_node``, which may be less precise.
@@ -261,7 +261,7 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
 
 
 def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, record_count: int) -> Node | None:
-    """Return the most precise node whose cells surely fit, a fine one in a huge lattice; or None.
+    """Return the most precise node (in huge lattices a fine one) whose cells surely fit; or None.
 
     It is the root of ``root: occupied``. None if even the top is too large. In a lattice too large to hold it is the node of
     ``fitting_node``, which may be less precise.

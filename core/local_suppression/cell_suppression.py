@@ -42,7 +42,7 @@ kernel = compiler("local_suppression.cell_suppression")
 def choose_sets_of_largest_pools(
     pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int
 ) -> NDArray[np.int64]:
-    """Choose the set of QIDs to suppress for each combination, the largest safe pool first; -1 for none.
+    """Return each combination's set of QIDs to suppress, by number, largest safe pool first; -1 for none.
 
     The result has the shape (combinations,).
 
@@ -121,7 +121,7 @@ class CellSuppression:
 
 
 def fewest_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:
-    """Suppress few cells, small sets of QIDs first, to bring failing combinations into safe classes.
+    """Choose few cells to suppress, small sets of QIDs first, so that failing combinations become safe.
 
     Args:
         failing: The combinations that fail.

@@ -112,7 +112,7 @@ class NodeEvaluator:
         return (*self.hierarchies, *map(exact_hierarchy, self.sensitive))
 
     def at(self, rest: Residual, node: Node) -> ResidualLevel:
-        """Count the cells of residual records at a node and mark those that fail.
+        """Return the cells of residual records at a node, with masks of those that fail or are too few.
 
         Args:
             rest: Records, by the cells of a node that is nowhere coarser.
@@ -122,7 +122,7 @@ class NodeEvaluator:
         return ResidualLevel(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
     def records_failing(self, rest: Residual, level: ResidualLevel) -> Residual:
-        """Return the residual records in cells of too few at a coarser node."""
+        """Return the residual records whose cell at a coarser node has too few records or persons."""
         lost, codes = RareCellLookup(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.positions_in(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
         return rest.selected_records(np.concatenate([np.empty(0, np.intp), *found]))

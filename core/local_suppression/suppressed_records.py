@@ -50,7 +50,7 @@ class MaskableClasses:
 
 
 def classes_to_mask(left: RareCombinations, lenders: Sequence[MaskableClasses], promise: Promise) -> list[NDArray[np.bool_]] | None:
-    """Choose published classes to mask along, so that the mask has k units; None if no mask is worth it.
+    """Return masks of published combinations to mask along, so that the mask has k units; None if no use.
 
     Return the masked combinations of each part, or None if no mask is safe and worth its loss.
 

@@ -100,7 +100,7 @@ class Rules:
 
     @property
     def kernel_demands(self) -> tuple[Demands | None, Demands | None]:
-        """Rules for both halves besides k: where a refused cut is followed by another, and where not."""
+        """Rules besides k as two, one None: on refusal the first has other cuts tried, the second stops."""
         if not self.columns:
             return None, None
         return (self.demands, None) if self.refused == "next" else (None, self.demands)

@@ -100,7 +100,7 @@ class Cutting:
         return ranks_of(codes, self.axes)
 
     def cut(self, codes: Codes, weights: NDArray[np.int64], unit: Unit = EVERY_RECORD) -> Partition:
-        """Cut rows into classes by Mondrian.
+        """Cut rows into classes by Mondrian; return row order and class starts, and leave the inputs as is.
 
         Args:
             codes: Shape (rows, QIDs and sensitive columns of the rules), codes of the domains.

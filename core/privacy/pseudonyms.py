@@ -66,7 +66,7 @@ def digests(values: pa.Array, key: bytes) -> bytes:
 
 
 def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
-    """Return ``length`` hexadecimal digits of each text's HMAC-SHA-256, as large text; take no nulls."""
+    """Return ``length`` hexadecimal digits of the HMAC-SHA-256 of each text, none null, as large text."""
     return fixed_width(digests(values, key).hex(), 64, length)
 
 
@@ -82,7 +82,7 @@ def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
 
 
 def fixed_width(text: str, width: int, kept: int) -> pa.Array:
-    """Return ASCII text cut into pieces of ``width`` characters, as large text.
+    """Cut ASCII text into pieces of ``width``; return the first ``kept`` characters of each, large text.
 
     Of each piece the first ``kept`` characters stay.
     """

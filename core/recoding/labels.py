@@ -326,7 +326,7 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
 
 
 def same_labels(labels: Sequence[QidLabels]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return one number per class, equal for classes with equal labels in all QIDs.
+    """Return a number per class, equal for equal labels in all QIDs, and one class of each number.
 
     Readers see one class there.
 

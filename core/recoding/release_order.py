@@ -52,7 +52,7 @@ def _comparable(column: pa.Array) -> pa.Array:
 
 
 def number_combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Return numbers from 0 of the QID combinations of one or more sorted records, shape (n,).
+    """Return the number, from 0, of each sorted record's QID combination, shape (n,); n is at least 1.
 
     Args:
         codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical_record_order`` puts them.

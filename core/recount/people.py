@@ -54,7 +54,7 @@ def share_at_most(share: float) -> float:
 
 
 def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
-    """Return SQL that makes the table of the published combinations of labels.
+    """Return SQL that makes the table of the published combinations of labels with their record counts.
 
     Its columns are ``combination``, ``records``, ``masked``, ``label_0`` ….
 
@@ -99,7 +99,7 @@ def holder_values_sql(combinations: str, class_table: str, person_table: str, qi
 
 
 def people_sql(combinations: str, holders: str, sensitive_count: int, k: int) -> str:
-    """Return SQL that counts the persons of the published combinations.
+    """Return SQL that counts persons and classes of the published combinations: ``PersonCount``'s fields.
 
     It yields the fields of ``PersonCount`` in their order.
 

@@ -52,7 +52,7 @@ class LabelAxis:
 
 
 def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, prefixes: bool) -> LabelAxis:
-    """Order the values of a quasi-identifier so that its labels cover neighbours.
+    """Order a QID's values so that its labels cover neighbours; return positions and readers of labels.
 
     Args:
         qid: The quasi-identifier.

@@ -226,7 +226,7 @@ FEW, AT_ONCE = 1000, 1 << 17
 def read_integer_labels(
     keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | None]
 ) -> tuple[SpanPositions, SpanPositions, NDArray[np.bool_]]:
-    """Return the spans of all labels that are a whole number or a range of whole numbers.
+    """Return first and end positions of labels of whole numbers or their ranges, and a mask of these.
 
     Args:
         keys: Shape (m,), the values, ascending; None where they are no whole numbers, and no label is read.
