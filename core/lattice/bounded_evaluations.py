@@ -170,7 +170,7 @@ class Evaluations:
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
-        self.lattice = Lattice.complete_lattice_statuses(self.hierarchies, self.root.node)
+        self.lattice = Lattice.above_root(self.hierarchies, self.root.node)
         self.levels = [_differing(hierarchy, first) for hierarchy, first in zip(self.hierarchies, self.root.node, strict=True)]
         objective = objective_of(self.objective)
         # Prices are asked first wherever an objective has them.

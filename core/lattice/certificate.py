@@ -75,7 +75,7 @@ class Examination:
     report_progress: Callable[[], None] = ignore_progress
 
     def __post_init__(self) -> None:
-        self.lattice = Lattice.complete_lattice_statuses(self.hierarchies, (0,) * len(self.hierarchies))
+        self.lattice = Lattice.above_root(self.hierarchies, (0,) * len(self.hierarchies))
         self.roots: list[Node] = []
         allowed = Lattice.allowed(self.hierarchies)
         self._nodes, self._allowed = allowed.nodes, self.lattice.above(allowed.root)

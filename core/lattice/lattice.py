@@ -44,10 +44,10 @@ class Lattice:
     @classmethod
     def allowed(cls, hierarchies: Sequence[Hierarchy]) -> Lattice:
         """Return the lattice of the nodes that hierarchies permit to be published."""
-        return cls.complete_lattice_statuses(hierarchies, tuple(hierarchy.least for hierarchy in hierarchies))
+        return cls.above_root(hierarchies, tuple(hierarchy.least for hierarchy in hierarchies))
 
     @classmethod
-    def complete_lattice_statuses(cls, hierarchies: Sequence[Hierarchy], root: Node) -> Lattice:
+    def above_root(cls, hierarchies: Sequence[Hierarchy], root: Node) -> Lattice:
         """Return the lattice of the nodes at or above a root."""
         return cls(tuple(hierarchy.levels for hierarchy in hierarchies), root, tuple(hierarchy.steps for hierarchy in hierarchies))
 

@@ -120,7 +120,7 @@ class Search:
         self._counting = objective if isinstance(objective, Counting) else None
         if self._counting is None and not self.prices:
             raise ValueError(f"{self.objective} has prices")
-        self.lattice = Lattice.complete_lattice_statuses(self.hierarchies, self.root.node)
+        self.lattice = Lattice.above_root(self.hierarchies, self.root.node)
         self._allowed = Lattice.allowed(self.hierarchies).root
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known_verdicts is None else self.known_verdicts.copy()
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)

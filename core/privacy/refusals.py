@@ -37,7 +37,7 @@ TRIED = 8
 
 @kernel
 def least_values(column: int, demands: Demands) -> int:
-    """Return how many sensitive values a reader must find possible for every person of a class, at least."""
+    """Return the fewest sensitive values that a reader must find possible for every person of a class."""
     least = max(demands.distinct[column], demands.recursive[column, 2], np.int64(2))
     if demands.entropies[column] >= 0:
         least = max(least, np.int64(ceil(exp(demands.entropies[column]) - SLACK)))

@@ -308,7 +308,7 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def choices_of_persons(unit: ReadTable, table_count: int, most: int) -> tuple[str, str]:
-    """Return the WITH clause of ``everything``, the choices of each person, and what names a choice.
+    """Return the WITH clause of ``everything``, each person's choices of rows, and a choice's columns.
 
     Arguments as for ``choices_sql``.
     """

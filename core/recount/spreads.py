@@ -18,7 +18,7 @@ UNIT = "any_value(unit)::DOUBLE"
 
 
 def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSpec, _levels: int = 0) -> str:
-    """Return SQL that counts failing and all classes, and finds the fewest values of a class.
+    """Return SQL that counts failing and all classes, and finds the fewest distinct values of a class.
 
     The worst class has the fewest distinct values.
 
@@ -209,7 +209,7 @@ def holder_classes_sql(relation: str, value: str, condition: str, source_values:
 
 
 def one_value_sql(combinations: str, holders: str, held_column: str) -> str:
-    """Return SQL that counts classes, and their records, in which all persons share one value.
+    """Return SQL that counts classes, and their records, whose persons all share one value or have none.
 
     Only persons who have a value count; a class of none is counted too.
 

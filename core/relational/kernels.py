@@ -78,7 +78,7 @@ def add_rows(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, parents: Numbers, depths: Numbers, depth: int, seeds: Lanes,
     sums: Lanes,
 ) -> None:  # fmt: skip
-    """Add the digest of each row to the digest sum of its parent row or person.
+    """Add the digest of each row at one depth to the digest sum of its parent row or person, ``sums``.
 
     Args:
         codes: Shape (columns, rows), the code of each value.

@@ -246,7 +246,7 @@ def _first_of(codes: NDArray[np.unsignedinteger[Any]], qids: int) -> NDArray[np.
 
 
 def without_sensitive(cells: Histogram, hierarchies: Sequence[Hierarchy]) -> Histogram:
-    """Return a histogram without its axes of sensitive columns.
+    """Return a histogram without its axes of sensitive columns, cells that are then equal merged.
 
     Args:
         cells: Cells with further axes after the QIDs.

@@ -109,7 +109,7 @@ class PersonRollUps(RollUps[Cells]):
         self._people = {root.node: CachedPersonCounts(weights.astype(self._weight), persons)}
 
     def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
-        """Count the records and persons of a node's classes; the node is at or above the root's.
+        """Return a node's classes with their records, and persons exact enough to decide k.
 
         Args:
             node: Level of each axis.

@@ -227,7 +227,7 @@ class RowPersons(Unit):
 
     @classmethod
     def of_pairs(cls, parts: Sequence[Pairs], row_count: int) -> RowPersons:
-        """Assign numbers to the persons of rows, given as person–row pairs.
+        """Return the persons of rows, numbered from 0, given person–row pairs of several parts.
 
         Args:
             parts: The pairs of disjoint records, in which a cell is a row.
@@ -248,7 +248,7 @@ class RowPersons(Unit):
 
     @classmethod
     def of_digests(cls, digests: Digests) -> RowPersons:
-        """Assign numbers to the persons of single records, given as digests of shape (records,)."""
+        """Return the persons of single records, numbered from 0, given as digests of shape (records,)."""
         numbers, _ = number_persons(digests, person_hash_table(len(digests)))
         return cls.of_records(np.where(digests == NOBODY, np.int32(-1), numbers))
 

@@ -44,7 +44,7 @@ class ValueCounts:
     measured: bool = False
 
     def and_also(self, digests: Digests, *, measured: bool = False) -> ValueCounts:
-        """Return the counts with further records added.
+        """Return new counts with a batch of further records added.
 
         Args:
             digests: Shape (m,), of the value of each; ``NOBODY`` where there is none.

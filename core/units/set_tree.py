@@ -30,7 +30,7 @@ FIRST = 1 << 10
 
 
 class Settled(NamedTuple):
-    """The kept length of each path of the tree.
+    """Kept length of each path of a set tree, and the number of persons who stay in each class.
 
     Attributes:
         depths: Shape (nodes,): how many classes stay of a path that ends at each node.
