@@ -46,7 +46,7 @@ class AttackedRelease:
 
 
 def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bool = True) -> AttackedRelease:
-    """Build an attacked release from codes; records are reordered by their labels, then values.
+    """Build an attacked release, a class per distinct labels; records are sorted by labels, then values.
 
     Args:
         labels: Shape (n, q), the label of each record in each quasi-identifier.
@@ -125,7 +125,7 @@ def people_known_by_labels(release: AttackedRelease, chosen: Codes) -> AttackedP
 
 
 def fitting_classes(release: AttackedRelease, people: AttackedPeople, columns: Sequence[int] | None = None) -> Fits:
-    """Return a mask of the classes that fit an attacker's knowledge, shape (p, c).
+    """Return a mask of classes that fit what is known of ``columns``, all QIDs if None, shape (p, c).
 
     Only the given quasi-identifiers are used; all if left out.
     """
@@ -136,7 +136,7 @@ def fitting_classes(release: AttackedRelease, people: AttackedPeople, columns: S
 
 
 def recombined_people(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Return a control group of people who are not in the release, recombined from real people.
+    """Return as many control people, who are not in the release, each recombined from real people.
 
     Half of what is known is of one person, half of another, and values are of a third.
     """
@@ -148,7 +148,7 @@ def recombined_people(people: AttackedPeople, random: np.random.Generator) -> At
 
 
 def with_values_of_others(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Return a control group: the same people with values of others, and no record of their own.
+    """Return a control group: the same people with permuted values and without records of their own.
 
     So the release says nothing about their values.
     """
@@ -200,7 +200,7 @@ def wilson_interval(right: int, guess_count: int, deviations: float = USUAL) -> 
 def advantage_interval(
     right: int, guess_count: int, control_right: int, control_guess_count: int, deviations: float = USUAL
 ) -> tuple[float, float, float]:
-    """Return the share of right guesses minus the control group's, and the low and high end of it.
+    """Return the share of right guesses minus the control group's, and both ends of its interval.
 
     The interval is made of both score intervals (Newcombe, Stat. Med. 1998, method 10). Without guesses about the control group its share
     is 0: no person in it could be guessed.
@@ -219,7 +219,7 @@ def advantage_interval(
 
 @dataclass(frozen=True)
 class Guesses:
-    """Numbers of right guesses of one attack, and of its control group.
+    """Numbers of guesses and of right guesses of one attack, and of its control group.
 
     Attributes:
         name: The attack.

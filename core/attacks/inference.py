@@ -138,7 +138,7 @@ COUNTED = 1.0
 
 
 def modal_values(release: AttackedRelease, column: str) -> ModalValues:
-    """Return the most frequent value of each class, nulls aside; of equally frequent ones the first."""
+    """Return each class's most frequent value, the first of equals, and its count, nulls aside."""
     codes, classes = release.values[column], len(release.sizes)
     held = codes >= 0
     width = int(codes.max(initial=0)) + 1
@@ -200,7 +200,7 @@ def _by_class(release: AttackedRelease, column: str, people: AttackedPeople, mod
 
 
 def inference_by_learner(release: AttackedRelease, column: str, people: AttackedPeople, control: AttackedPeople) -> Guesses:
-    """Simulate the inference attack with naive Bayes, trained on a release's labels and values."""
+    """Simulate guessing a value by naive Bayes, trained on the release's labels and values."""
     logs = _learnt(release, column)
     right, wrong = (_learner_right(logs, column, one) for one in (people, control))
     return Guesses("inference", column, BY_LEARNER, len(people), right, len(control), wrong)

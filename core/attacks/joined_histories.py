@@ -89,7 +89,7 @@ def _all_there(columns: Sequence[str]) -> str:
 
 
 def shared_rows_sql(unit: JoinedTable, k: int) -> str:
-    """Return SQL that counts all persons, and those whose whole history fewer than k persons have."""
+    """Return SQL that counts all persons, and those whose whole history fewer than k persons share."""
     shared = f"SELECT count(*) AS persons FROM {row_digest_table(unit)} GROUP BY digest"
     return f"SELECT coalesce(sum(persons), 0), coalesce(sum(persons) FILTER (persons < {k:d}), 0) FROM ({shared})"
 

@@ -276,7 +276,7 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def linkage_by_order(release: AttackedRelease, people: AttackedPeople, rows: Codes) -> Guesses:
-    """Simulate the attack by record order: guess from file positions which of two people is first.
+    """Simulate guessing by file positions which of two people of a class comes first in the source.
 
     Both people are in one class. A guess is right if the source has the same person first. The control attacker goes by the content of the
     two records, and not by their positions: an order of content discloses nothing more.

@@ -196,7 +196,7 @@ def logarithmic_scale(low: float, high: float) -> Scale:
 
 
 def short_figure(value: float) -> str:
-    """Write a figure in few characters: 1.5 M, 20 k, 0.25."""
+    """Return a figure in few characters: 1.5 M, 20 k, 0.25."""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if abs(value) >= unit:
             return f"{value / (1e3 if name == ' k' else unit):.3g}{name}"

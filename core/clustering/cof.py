@@ -49,7 +49,7 @@ class NeighbourBuffers(NamedTuple):
 
 
 def scratch_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffers:
-    """Allocate the scratch arrays for outlier factors; memory grows with the largest partition alone.
+    """Return scratch arrays for outlier factors; memory grows with the largest partition alone.
 
     Args:
         points: The records.
@@ -111,7 +111,7 @@ def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: 
 
 @kernel
 def insert_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
-    """Write the ``count`` nearest records of a record into ``near``, nearest first.
+    """Write the ``count`` other records nearest to a record into ``near``, nearest first.
 
     The record itself is left out. Of equal distances the first record is nearer.
 

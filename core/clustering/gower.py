@@ -107,7 +107,7 @@ def category_codes(domain: Domain) -> Rows:
 def gower_points(
     records: NDArray[np.integer], domains: Sequence[Domain], missing: Missing = "differs", hierarchies: Sequence[Hierarchy] | None = None
 ) -> Points:
-    """Convert records to points under Gower's distance.
+    """Convert records to points under Gower's distance; hierarchies, if given, grade category distances.
 
     If both values are missing, the distance is 0. If one is missing, it is 1, or 0 where missing values are ignored (the paper's δ; the sum
     is divided by the number of all QIDs either way).
@@ -148,7 +148,7 @@ def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
 
 
 def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) -> Points:
-    """Convert records to points under the Euclidean distance of their scaled numerical QIDs (CANON).
+    """Convert records to points under CANON's distance: Euclidean, of numerical QIDs over their range.
 
     Each QID is divided by its range.
 
@@ -163,7 +163,7 @@ def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) ->
 
 @kernel
 def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) -> int:
-    """Return the distance of two points, in units of 2^-20 of one QID.
+    """Return the distance of two points, in units of 2^-20 of one QID, or 2^-40 where squared.
 
     A squared distance is in units of 2^-40.
 

@@ -103,7 +103,7 @@ def _searched(
 
 
 def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the medoid of each class, shape (classes,): the record nearest to all others.
+    """Return the medoid of each class, shape (classes,): the record of least summed distance to others.
 
     It has the least sum of distances to the others; of equals the first is taken.
 

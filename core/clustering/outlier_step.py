@@ -43,7 +43,7 @@ Cut = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int32]]
 
 @dataclass(frozen=True)
 class OutlierStep:
-    """Settings of the outlier step.
+    """Settings of the outlier step: k, threshold, weights of COF, leaving, and treatment of small pools.
 
     Attributes:
         k: Least number of persons, or records, of a published class, and of neighbours in COF.
@@ -213,7 +213,7 @@ def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) 
 
 @dataclass(frozen=True, eq=False)
 class MondrianCut:
-    """Cuts of single records by strict Mondrian.
+    """Records with their axes, k and unit, to be cut by strict Mondrian.
 
     Attributes:
         records: Shape (n, QIDs), the code of each value.

@@ -37,7 +37,7 @@ TOGETHER = 1 << 15
 
 @dataclass(frozen=True)
 class VantageTree:
-    """Settings of a VP-tree.
+    """Settings of a VP-tree: least partition size, place of the cut, choice of vantage points, and seed.
 
     Attributes:
         k: Least number of records, or of persons, of a partition.

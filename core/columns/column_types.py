@@ -27,7 +27,7 @@ def plain_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def is_coarsenable(plain: pa.DataType) -> bool:
-    """Return whether the values of a type can be coarsened, or published shared.
+    """Return whether values of a type can be coarsened, or published as values that k people share.
 
     The type is one without dictionary encoding.
     """
@@ -75,7 +75,7 @@ def to_working_type(column: pa.Array) -> pa.Array:
 
 
 def to_published_type(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """Convert a column from its working type to the type in which it is published.
+    """Convert a column from its working type to its published type; a dictionary stays one.
 
     A dictionary stays one, because it is only a way of writing.
 

@@ -88,7 +88,7 @@ class JointCells:
 
 
 def count_records_at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[np.int64], k: int) -> int:
-    """Count the records whose joint class has fewer than k records.
+    """Count records whose joint class has fewer than k, apart from those suppressed in all releases.
 
     Records that are suppressed everywhere are at no risk. A suppressed record is a class of its own: that a person is missing from a
     release discloses something too.

@@ -179,7 +179,7 @@ def _exceeds(found: int, expected: float) -> bool:
 
 
 class RowSums:
-    """Sums of the row digests of each person.
+    """Sum of row digests and number of rows of each person.
 
     Attributes:
         sums: Shape (persons,), uint64.

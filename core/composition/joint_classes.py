@@ -217,7 +217,7 @@ def _rearranged(identity: RecordMatching) -> list[str]:
 
 
 def joint_classes_sql(k: int, *, count_persons: bool) -> str:
-    """Return SQL on ``joined``: shared, added and removed records, those at risk, and those changed.
+    """Return SQL that counts records, those at risk and those changed: shared, added and removed ones.
 
     Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
     joint class is a combination of a class of each release; one that neither release publishes discloses nothing.
@@ -271,7 +271,7 @@ def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
 
 
 def sizes_sql(columns: Sequence[int]) -> str:
-    """Return SQL that yields the size of each joint class in ``numbered``, in the order of numbers.
+    """Return SQL that yields size and known-value flags of each class in ``numbered``, by number.
 
     Its columns are ``size`` and ``has_0`` ….
     """

@@ -35,7 +35,7 @@ def text_sql(columns: Sequence[str]) -> str:
 
 
 def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], others: Sequence[str], salt: str) -> str:
-    """Return SQL that yields, for each pseudonym, digests of all values published in its records.
+    """Return SQL that yields two digests per pseudonym: of all its published values and of labels alone.
 
     Its columns are ``key``, ``everything`` and ``labels``. It is right because records that publish the same are counted together, and
     each member of a set enters its digest once, with its count: an exclusive or of equal members would else be nothing. A record without
@@ -126,7 +126,7 @@ def all_releases_sql(*, is_published_again: bool = False) -> str:
 
 
 def remaining_pseudonyms_sql() -> str:
-    """Return SQL that yields what to keep of ``known_now``: owner and digests by pseudonym."""
+    """Return SQL that yields key, owner and digests of every pseudonym in ``known_now``, by key."""
     return f"SELECT key, owner, everything, labels FROM {FOLDED} ORDER BY key"
 
 

@@ -34,7 +34,7 @@ def person_candidates(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 class PersonChoice(NamedTuple):
-    """The column that seems to identify the person of a record.
+    """Column that seems to identify the person of a record, its rivals, and whether that is unsure.
 
     Attributes:
         person: The column; None if there is none.

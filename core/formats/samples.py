@@ -103,7 +103,7 @@ class ValueCounter:
 
 
 def sum_counts(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) -> tuple[Digests, NDArray[np.int64]]:
-    """Sum the counts of equal digests, and return the distinct digests in ascending order.
+    """Return the distinct digests, ascending, and the sum of the counts of each.
 
     The arrays given have the shape (n,) each.
     """

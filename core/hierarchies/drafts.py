@@ -108,7 +108,7 @@ class Draft:
 
 
 def draft_hierarchy(domain: Domain) -> Draft:
-    """Draft a hierarchy for the values of a domain.
+    """Draft a hierarchy for a domain's values; raise HierarchyError for a type without texts.
 
     Args:
         domain: The values and counts of the column; of numbers, dates, truth values or texts.

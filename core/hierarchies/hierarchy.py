@@ -76,7 +76,7 @@ class Hierarchy:
         return level > 0 and level == (self.top if self.height is None else self.height)
 
     def within(self, least: int, most: int) -> Hierarchy:
-        """Return the hierarchy limited to levels ``least`` to ``most``; level numbers stay the same.
+        """Return the hierarchy without levels above ``most``, and with levels below ``least`` unpublished.
 
         Levels below ``least`` are kept but not published.
         """
@@ -105,7 +105,7 @@ class Hierarchy:
 
 
 def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hierarchy:
-    """Build the hierarchy of a QID over its observed domain.
+    """Build a QID's hierarchy over its domain, from the values to ``*``; raise HierarchyError if unfit.
 
     Args:
         qid: The QID as the job describes it.

@@ -78,7 +78,7 @@ def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelT
 
 
 def csv_levels(qid: str, domain: Domain, spec: CsvHierarchy, folder: Path) -> DraftLevels:
-    """Build the levels of a domain from a CSV hierarchy file."""
+    """Build the levels of a domain from a CSV hierarchy file; raise HierarchyError if faulty."""
     return table_levels(qid, domain, read_table(qid, spec, folder))
 
 
@@ -132,5 +132,5 @@ def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> La
 
 
 def tree_levels(qid: str, domain: Domain, spec: TreeHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Build the levels of a domain from a tree hierarchy."""
+    """Build the levels of a domain from a tree hierarchy; raise HierarchyError for unlisted values."""
     return table_levels(qid, domain, tree_table(qid, spec))

@@ -267,7 +267,7 @@ class LinearCounting:
         return 1 << max(most - 1, 0).bit_length()
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Mark cells, as codes of shape (cells, bundles), as seen in the sketch that counts distinct cells."""
+        """Mark hashed cells, codes of shape (cells, bundles); count new marks in ``at_least``."""
         self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks, self._share, self._shares)
 
     def start_next_share(self) -> None:

@@ -124,7 +124,7 @@ def remove_from_class(classes: Classes, row: int) -> None:
 
 @kernel
 def reprice_class(records: CodedRecords, prices: Prices, classes: Classes, number: int) -> None:
-    """Recompute the label and price of a class, as it is and without each of its records."""
+    """Recompute in place the label and price of a class, as it is and without each of its records."""
     size, members = classes.sizes[number], classes.members[number]
     if size == 0:
         classes.prices[number] = 0

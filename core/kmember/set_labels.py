@@ -115,7 +115,7 @@ def extend_set_label(set_labels: SetLabels, at: int, records: CodedRecords, row:
 
 @kernel
 def copy_set_label(source: SetLabels, at: int, target: SetLabels, to: int) -> None:
-    """Copy one set label to a position among other set labels."""
+    """Copy one set label over the one at a position among other set labels."""
     for column in range(source.low.shape[1]):
         target.low[to, column] = source.low[at, column]
         target.high[to, column] = source.high[at, column]

@@ -59,7 +59,7 @@ class ExpectedSquareSums:
         return self._shared[qid][high] - self._shared[qid][low]
 
     def between(self, steps: Sequence[int], fine: tuple[Sequence[int], int], coarse: tuple[Sequence[int], int]) -> float:
-        """Estimate Σ over all cells |E|² of a node between two counted nodes.
+        """Return an estimate of a node's Σ |E|² from a finer and a coarser node with known sums.
 
         Args:
             steps: The node.

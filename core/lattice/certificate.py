@@ -94,7 +94,7 @@ class Examination:
         self._parts = [_parts(hierarchy) for hierarchy in self.hierarchies]
 
     def run(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> SearchResult | None:
-        """Return the best node examined in the complete lattice, with the number of nodes left unexamined.
+        """Return the best examined node, with the number of nodes left unexamined; None if none passes.
 
         It is the best of the complete lattice if no node is left.
 

@@ -97,7 +97,7 @@ class Lattice:
 
     @cached_property
     def imprecision(self) -> NDArray[np.int64]:
-        """Σ level / highest level of each node, in the lattice's shape.
+        """Σ level / highest level of each node, in units of 1 / ``unit`` and in the lattice's shape.
 
         As whole multiples of 1 / ``unit``, so that ties are exact.
         """

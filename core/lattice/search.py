@@ -142,7 +142,7 @@ class Search:
         return self._classes.histograms_rolled_up
 
     def run(self) -> SearchResult | None:
-        """Return the best passing node and the figures of the search, or None.
+        """Return the best passing node with figures of the search; None if none passes and beats ``best``.
 
         None if not even the top passes or no node is better than the best known. The best publishes something if any does, and has the
         lowest objective. Ties go to fewer suppressed records, then to better precision, then to the finest on the most important QID, so

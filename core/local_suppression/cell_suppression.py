@@ -99,7 +99,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class CellSuppression:
-    """Cells to suppress: the QIDs of each combination that are replaced by ``*``.
+    """Cells to suppress in each combination, and a mask of the combinations that are published at all.
 
     Attributes:
         suppressed_cells: Shape (combinations, QIDs).

@@ -150,7 +150,7 @@ class TreatedRecords:
 def treat_suppressed(
     levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, evaluator: NodeEvaluator, domains: Sequence[Domain]
 ) -> TreatedRecords:
-    """Suppress cells of, mask or drop the records that are too rare after all passes.
+    """Suppress cells of, mask or drop records too rare after all passes; return all published parts.
 
     Suppressed cells are chosen by k alone, and so are masked records. A pool, or the mask, that turns out to break l or t is left out
     completely.

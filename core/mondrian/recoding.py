@@ -139,7 +139,7 @@ class PublishedClasses:
 
 
 def label_partition(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> PublishedClasses:
-    """Label the classes of a partition, merge classes of equal labels, and compute losses.
+    """Label the classes of a partition, merge classes of equal labels, and sum their losses.
 
     Args:
         cutting: How.

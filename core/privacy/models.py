@@ -69,7 +69,7 @@ Spreads = Mapping[str, Spread]
 
 
 class PrivacyModel(Protocol):
-    """Interface of a privacy model: which classes fail."""
+    """Interface of a privacy model: a mask of failing classes, and the weaker model that unions keep."""
 
     def failing(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes that fail the model, shape (classes,).

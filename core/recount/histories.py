@@ -155,7 +155,7 @@ def alias_of(table: ReadTable) -> str:
 
 
 def histories_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL that counts persons, histories, persons of the smallest, and those below k.
+    """Return SQL that counts persons, histories, persons of the smallest history and persons below k.
 
     Its columns are the persons, the histories, the persons of the smallest history, and the persons whose history fewer than k share.
     """

@@ -343,7 +343,7 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
 
 
 def mismatching_classes_sql(release: str) -> str:
-    """Return SQL on ``classes`` and ``given``: classes of other sizes, and whether masked records agree.
+    """Return SQL that counts classes of another size than in the source; also whether masked ones agree.
 
     A second column says whether as many records were masked as the source has outside these classes.
 

@@ -60,7 +60,7 @@ def column_persons_sql(table: ReadTable, column: str) -> str:
 
 
 def table_contents_sql(table: ReadTable, unit: ReadTable, columns: Sequence[str], made: str) -> str:
-    """Return SQL that makes the table of persons and what their rows of one table publish untreated.
+    """Return SQL that makes a table of persons with digests of their rows' labels and untreated values.
 
     Its columns are those that ``core.recount.together.person_combination_counts_sql`` reads. A combination is that of the labels of row and
     person. It is right because equal values have equal digests, nulls too, and different ones two that are equal with a chance of 1 in

@@ -126,7 +126,7 @@ def combine(total: Digests, digests: Digests) -> None:
 
 @kernel
 def combine_entries(total: Digests, digests: Digests, places: NDArray[np.int32]) -> None:
-    """Combine the dictionary digests at some positions into ``total``.
+    """Combine each record's dictionary digest, given by position, into ``total``, shape (n,).
 
     ``total`` and ``places`` have the shape (n,).
     """

@@ -92,7 +92,7 @@ def _bounds(number: int, shares: int) -> Iterator[int]:
 
 
 def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
-    """Merge pairs of disjoint records whose cells are coded alike; the order does not matter."""
+    """Merge pairs of disjoint records whose cells are coded alike; counts of equal pairs are added."""
     return Pairs.of(
         np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)]),
         np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)]),

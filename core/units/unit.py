@@ -59,7 +59,7 @@ class Unit(ABC):
 
     @property
     def people(self) -> NDArray[np.int32] | None:
-        """The number of the person of each record, shape (cells,), where cells are single records.
+        """The person number of each single record, shape (cells,); None for other cells or without persons.
 
         None where cells are more than a record, or no person is named.
         """

@@ -175,7 +175,7 @@ def column_loss(label_form: LabelForm, labels: Sequence[str | None], record_coun
 
 
 def exact_column_loss(reading: LabelForm, records: NDArray[np.int64]) -> ColumnLoss:
-    """Return the loss of a column published as it is: no penalty, but one leaf of all per record.
+    """Return the loss of a column published as it is: penalty 0, and one leaf of all for each record.
 
     ``records`` has shape (values,).
     """

@@ -144,7 +144,7 @@ def _unquoted(member: str) -> str:
 
 
 def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, includes_high: bool, is_one_level: bool) -> list[str | None]:
-    """Return pairs of bounds as text labels such as ``[20 - 29]``.
+    """Return pairs of bounds as text labels such as ``[20 - 29]``; an open pair is None or ``*``.
 
     An open pair is a null or ``*``. Where all labels are of one level, and others are not open, it is a null; else it is taken for ``*``,
     which covers nulls too.
