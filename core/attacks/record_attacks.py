@@ -204,7 +204,7 @@ def linkage_by_columns(
 def linkage_with_noise(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator
 ) -> Guesses:
-    """Simulate the linkage attack with one wrong quasi-identifier per person; take the nearest classes.
+    """Simulate linkage with one wrong QID per person: right if a record of the nearest classes is theirs.
 
     The wrong one is that of another person, as in an outside file with errors.
     """

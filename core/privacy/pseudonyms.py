@@ -71,7 +71,7 @@ def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
 
 
 def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
-    """Return the days by which each subject's dates are shifted, shape (n,), pseudorandom by the key.
+    """Return each subject's shift of dates in days, pseudorandom by the key, within ±``days``, never 0.
 
     They are even from -days to days, and never 0.
     """
@@ -231,7 +231,7 @@ DATE_LENGTH = 10
 
 
 def type_of_text(_spec: TreatmentSpec, dtype: pa.DataType) -> pa.DataType | None:
-    """Return text as the published type of values that have one text each; None for other types."""
+    """Return the type text, in which values of one text each are published; None for other types."""
     return pa.string() if has_text(dtype) else None
 
 

@@ -319,7 +319,7 @@ def first_files(sizes: NDArray[np.int64], rows_per_file: int) -> tuple[NDArray[n
 def assign_files(
     classes: NDArray[np.int32], first: NDArray[np.int64], spread: NDArray[np.int64], columns: Sequence[pa.Array]
 ) -> NDArray[np.int64]:
-    """Return the number of each record's output file, shape (n,).
+    """Return the number of each record's output file, shape (n,); large classes are spread by a hash.
 
     A class larger than a file is spread by a hash of the record's published values, so that equal records stay together and the outcome
     depends on nothing else.

@@ -73,7 +73,7 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
 
 
 def holder_values_sql(combinations: str, class_table: str, person_table: str, qid_count: int, sensitive_count: int, table: str) -> str:
-    """Return SQL that makes the table of the persons and values of each combination.
+    """Return SQL that makes the table of each combination's persons, values and record counts.
 
     Its columns are ``combination``, ``person``, ``value_0`` …, ``records``. Classes with the same labels are one combination; a class
     whose labels are not published has a null there.
@@ -213,7 +213,7 @@ def _holder(persons: Sequence[str]) -> str:
 
 
 def source_counts_sql(person_table: str, source: str = "", column: str = "") -> str:
-    """Return SQL that counts the persons of each sensitive value.
+    """Return SQL that counts the persons of each sensitive value, and those of all values together.
 
     Its columns are ``value``, ``records`` (persons with the value) and ``persons`` (of all values together). A value that occurs only in
     records of no person has 0 persons. It keeps its position in the ordered distance, which does not depend on who has a value.

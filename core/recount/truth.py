@@ -49,7 +49,7 @@ def value_groups(source: str, column: str) -> Groups:
 
 
 def values_sql(counted: str, table: str) -> str:
-    """Return SQL that makes the table of a column's values in ascending order, null last.
+    """Return SQL that makes the table of a column's values with records and ascending place, null last.
 
     Its columns are ``value``, ``records`` and ``place``.
 

@@ -25,7 +25,7 @@ PersonMarks = NDArray[np.bool_]
 
 @kernel
 def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
-    """Assign numbers to persons by first occurrence, by ``places``, all -1; return numbers and digests.
+    """Number persons by first occurrence, in hash table ``places``, all -1; return numbers and digests.
 
     Args:
         digests: Shape (n,).
@@ -219,7 +219,7 @@ def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNum
 
 @kernel
 def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers: Classes, last: CellNumbers, known: Numbers) -> None:
-    """Add to ``known`` each class's pairs whose person it has already, or who is in a cell before it.
+    """Add to ``known`` each class's pairs whose person it has already, or who is in a ``before`` cell.
 
     Args:
         person_cells: Of whole persons.

@@ -136,7 +136,7 @@ class PersonRollUps(RollUps[Cells]):
         return PersonClasses(node, records, persons, base, numbers, there)
 
     def spread(self, classes: PersonClasses, axis: int, whole: Counts, *, exact: bool) -> Spread:
-        """Return the number of persons with each sensitive value in each class.
+        """Return the persons with each sensitive value in each class; upper bounds unless ``exact``.
 
         Each person counts once for each value.
 

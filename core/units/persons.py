@@ -49,7 +49,7 @@ class Share(NamedTuple):
 
 
 def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
-    """Count a share's persons per cell, and list the cells of those in several, from pairs of all chunks.
+    """Return a share, from pairs of chunks: its persons per cell, and the cells of persons in several.
 
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
@@ -63,7 +63,7 @@ def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
 
 
 def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cell_count: int, size: int) -> Share:
-    """Count numbered persons per cell, and list the cells of those in several, as a share.
+    """Return a share of numbered persons: persons per cell, and the cells of persons in several.
 
     Args:
         persons: Shape (n,), from 0; a negative number is no person.

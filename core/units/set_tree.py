@@ -67,7 +67,7 @@ class SetTree:
         return ends
 
     def settle(self, k: int, class_count: int) -> Settled:
-        """Return the path lengths at which every end node but the root is shared by at least k persons.
+        """Return the kept length of each path, so that k persons share each end, and persons per class.
 
         The persons who stay in each class are returned with them.
 

@@ -101,7 +101,7 @@ def spellings_of(columns: Sequence[pa.Array], row_count: int) -> PersonSpellings
 
 
 def merge_spellings(parts: Iterable[PersonSpellings]) -> PersonSpellings:
-    """Merge the persons of records one part at a time; the order does not matter."""
+    """Merge the persons of several parts of records into one sample; the order does not matter."""
     return reduce(_merged, parts, NO_PERSON)
 
 
