@@ -110,7 +110,7 @@ def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: 
 
 
 @kernel
-def insert_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
+def write_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
     """Write the ``count`` other records nearest to a record into ``near``, nearest first.
 
     The record itself is left out. Of equal distances the first record is nearer.
@@ -244,7 +244,7 @@ def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Met
         gaps = held[row] if size <= MOST_CACHED_RECORDS else alone
         if size > MOST_CACHED_RECORDS:
             measure_from(columns, size, row, metric, gaps)
-        insert_nearest(gaps, row, size, count, room.keys, near)
+        write_nearest(gaps, row, size, count, room.keys, near)
         farthest[row], last[row] = gaps[near[count - 1]], near[count - 1]
         if tang:
             chains[row] = _trail(rows, start, row, near[:count], room.reached, metric)
