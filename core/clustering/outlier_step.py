@@ -127,7 +127,7 @@ def _within_bounds(
         # Nobody is the person of number -1; numbers of a part of the records may be greater than there are records.
         numbers = classes.astype(np.int64) * (int(unit.people.max(initial=-1)) + 2) + unit.people + 1
         pairs, records = np.unique(numbers, return_inverse=True, return_counts=True)[1:]
-        return leaving_persons(found, classes, unit.people, pairs, records, unit.per_class(classes), k)
+        return leaving_outliers(found, classes, unit.people, pairs, records, unit.per_class(classes), k)
     counts = np.bincount(classes[found], minlength=int(classes.max(initial=-1)) + 1)
     rank = np.arange(len(found)) - (np.cumsum(counts) - counts)[classes[found]]
     leaving = np.zeros(len(detected), np.bool_)
@@ -136,7 +136,7 @@ def _within_bounds(
 
 
 @kernel
-def leaving_persons(
+def leaving_outliers(
     outliers: NDArray[np.int64],
     classes: NDArray[np.int32],
     people: NDArray[np.int32],
