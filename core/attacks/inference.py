@@ -259,7 +259,7 @@ def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
     return np.asarray(within_high @ records > within_low @ records, np.bool_)
 
 
-def downcoded_labels(
+def downcoding_by_halves(
     column: str, low: Codes, high: Codes, records: Codes, owners: Codes, positions: Codes, source: Codes, random: np.random.Generator
 ) -> Guesses:
     """Simulate the downcoding attack: guess the half of a label in which a person's value lies.
