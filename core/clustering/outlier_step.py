@@ -84,7 +84,7 @@ class OutlierResult:
         return int(np.count_nonzero(self.classes == SUPPRESSED))
 
 
-def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> OutlierResult:
+def separate_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> OutlierResult:
     """Move outliers into classes of their own; merge or suppress classes below k; return all classes.
 
     Args:
