@@ -125,7 +125,7 @@ def normalised_sql(column: str, steps: Collection[str]) -> str:
     return f"CASE WHEN lower({spaced}) NOT IN ({_NOTHING}) THEN {made} END" if "empty" in steps else made
 
 
-def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]]) -> str:
+def normalised_source_sql(relation: str, columns: Mapping[str, Collection[str]]) -> str:
     """Return the SQL of a source whose text columns are normalised.
 
     Args:
