@@ -120,7 +120,7 @@ class CellSuppression:
         return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
 
 
-def fewest_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:
+def choose_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:
     """Choose few cells to suppress, small sets of QIDs first, so that failing combinations become safe.
 
     Args:

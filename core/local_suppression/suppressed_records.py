@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.histograms.histogram import Histogram
-from core.local_suppression.cell_suppression import Bools, CellSuppression, fewest_suppressed_cells
+from core.local_suppression.cell_suppression import Bools, CellSuppression, choose_suppressed_cells
 from core.local_suppression.local_transformation import NodeEvaluator, unsafe_cells
 from core.local_suppression.recoding import RecodedPart
 from core.local_suppression.residual import Integers, RareCombinations, Residual, ResidualLevel
@@ -257,7 +257,7 @@ def _starred(
         rest = evaluator.at(left, level.node)
         cells = combinations_of(rest, evaluator, domains)
         nothing = CellSuppression(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
-        tried.append((rest, cells, fewest_suppressed_cells(cells, evaluator.promise.of_size) if stars else nothing))
+        tried.append((rest, cells, choose_suppressed_cells(cells, evaluator.promise.of_size) if stars else nothing))
     # min takes the first of equals, which is the node of all before any round.
     return min(tried, key=lambda one: one[2].cost(one[1]))
 
