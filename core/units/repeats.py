@@ -43,7 +43,7 @@ class ValueCounts:
     records_counted: int = 0
     measured: bool = False
 
-    def and_also(self, digests: Digests, *, measured: bool = False) -> ValueCounts:
+    def with_records(self, digests: Digests, *, measured: bool = False) -> ValueCounts:
         """Return new counts with a batch of further records added.
 
         Args:
