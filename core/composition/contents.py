@@ -202,7 +202,7 @@ class RowSums:
         np.add.at(self.sums, persons[first], np.add.reduceat(digests, first))
         np.add.at(self.counts, persons[first], np.diff(np.append(first, len(persons))))
 
-    def of(self, digests: Digests) -> Digests:
+    def combine_into(self, digests: Digests) -> Digests:
         """Combine in place the digest of each person with the sum of the person's rows; return the digests."""
         combine(digests, self.sums)
         return digests
