@@ -72,7 +72,7 @@ def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bo
 
 
 def joint_codes(columns: Codes) -> Codes:
-    """Number the distinct rows of an (n, m) integer array from 0; return each row's number, shape (n,)."""
+    """Return the number, from 0, of each row among the distinct rows of an (n, m) integer array."""
     joint = np.zeros(len(columns), np.int64)
     for column in columns.T:
         _, joint = np.unique(joint, return_inverse=True)
@@ -276,14 +276,14 @@ def _rounded(share: float) -> float:
     return round(share, DIGITS) + 0.0
 
 
-def added_guesses(played: list[Guesses]) -> Guesses:
+def added_guesses(guesses_of_parts: list[Guesses]) -> Guesses:
     """Sum the guesses of the parts of one attack; ``accepted`` is averaged, weighted by guesses."""
-    first, count = played[0], sum(one.guesses for one in played)
+    first, count = guesses_of_parts[0], sum(one.guesses for one in guesses_of_parts)
     return replace(
         first,
         guesses=count,
-        right=sum(one.right for one in played),
-        control_guesses=sum(one.control_guesses for one in played),
-        control_right=sum(one.control_right for one in played),
-        accepted=sum(one.accepted * one.guesses for one in played) / count if count else first.accepted,
+        right=sum(one.right for one in guesses_of_parts),
+        control_guesses=sum(one.control_guesses for one in guesses_of_parts),
+        control_right=sum(one.control_right for one in guesses_of_parts),
+        accepted=sum(one.accepted * one.guesses for one in guesses_of_parts) / count if count else first.accepted,
     )

@@ -213,12 +213,12 @@ def scaled_integer(number: Decimal, decimals: int) -> int:
     return int(whole)
 
 
-def multiplied_without_overflow(whole: ScaledIntegers, factor: int, shift: int) -> ScaledIntegers:
+def multiplied_without_overflow(integers: ScaledIntegers, factor: int, shift: int) -> ScaledIntegers:
     """Multiply ascending integers, as Python integers if results plus ``shift`` could overflow 64 bits."""
-    ends = [abs(int(end)) for end in (whole[:1].tolist() + whole[-1:].tolist())]
-    if whole.dtype != object and factor < _ROOM and max(ends, default=0) * factor + shift < _ROOM:
-        return whole * factor
-    return whole.astype(object) * factor
+    ends = [abs(int(end)) for end in (integers[:1].tolist() + integers[-1:].tolist())]
+    if integers.dtype != object and factor < _ROOM and max(ends, default=0) * factor + shift < _ROOM:
+        return integers * factor
+    return integers.astype(object) * factor
 
 
 def decimal_text(whole: ScaledIntegers, decimals: int) -> pa.Array:

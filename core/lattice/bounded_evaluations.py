@@ -278,10 +278,10 @@ class Evaluations:
         """Return whether a node may pass; a node that may not excludes every finer node."""
         return self.evaluate(steps).least <= self.most_suppressed
 
-    def rank(self, steps: Steps, seen: NodeRollUp) -> Rank:
+    def rank(self, steps: Steps, roll_up: NodeRollUp) -> Rank:
         """Return the sort key of a node, as the search of a complete lattice compares nodes."""
         node = self.node(steps)
-        return seen.value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
+        return roll_up.value, roll_up.loss.suppressed, self.lattice.imprecision_of(node), node
 
     def cost(self, steps: Steps) -> float:
         """Return the cost of a node without suppression; lower is better.

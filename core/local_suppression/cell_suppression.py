@@ -111,13 +111,13 @@ class CellSuppression:
     published: Bools
     least: int | None
 
-    def cost(self, of: RareCombinations) -> float:
-        """Return the penalty of all records over all QIDs; a suppressed cell counts as 1.
+    def cost(self, cells: RareCombinations) -> float:
+        """Return the penalty of all records of ``cells`` over all QIDs; a suppressed cell counts as 1.
 
         Each cell of a record that is not published counts as 1, too.
         """
         withheld = self.suppressed_cells | ~self.published[:, None]
-        return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
+        return float(np.dot(np.where(withheld, 1.0, 1 - cells.gains).sum(axis=1), cells.counts))
 
 
 def choose_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:

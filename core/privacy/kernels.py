@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.columns.order import ascending_order
 from core.compiling.compiled import compiler
-from core.privacy.holders import HolderBounds, Holders, write_holder_bounds, held_by_few_persons, no_holder_bounds
+from core.privacy.holders import HolderBounds, Holders, held_by_few_persons, no_holder_bounds, write_holder_bounds
 from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 

@@ -62,14 +62,14 @@ def number_combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
 
 
 def canonical_record_order(
-    codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
+    codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], value_hashes: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
 ) -> NDArray[np.intp]:
     """Return the permutation that sorts records by QIDs in job order, then hash, then person.
 
     Args:
         codes: One array of shape (n,) per QID.
         sizes: Number of codes per QID.
-        marked: Shape (n,), from ``record_hashes``.
+        value_hashes: Shape (n,), from ``record_hashes``.
         digests: Shape (n,), the digest of each record's person; None where no person is named.
 
     Returns:
@@ -78,7 +78,7 @@ def canonical_record_order(
     packing = Packing(tuple(sizes))
     words = packing.pack(codes)
     # lexsort sorts by its last key first.
-    keys = (*([] if digests is None else [digests]), marked, *reversed(words))
+    keys = (*([] if digests is None else [digests]), value_hashes, *reversed(words))
     if len(words) > 1:
         return np.lexsort(keys)
     order = order_of(words[0], packing.product)

@@ -25,7 +25,7 @@ PersonMarks = NDArray[np.bool_]
 
 @kernel
 def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
-    """Number persons by first occurrence, in hash table ``places``, all -1; return numbers and digests.
+    """Assign numbers to persons by first occurrence, by hash table ``places``; return these and digests.
 
     Args:
         digests: Shape (n,).

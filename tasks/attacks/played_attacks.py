@@ -26,7 +26,13 @@ from core.attacks.attacked_tables import (
     recombined_people,
     with_values_of_others,
 )
-from core.attacks.inference import MOST_LABELS, downcoding_by_halves, inference_by_class, inference_by_learner, inference_from_left_out_persons
+from core.attacks.inference import (
+    MOST_LABELS,
+    downcoding_by_halves,
+    inference_by_class,
+    inference_by_learner,
+    inference_from_left_out_persons,
+)
 from core.attacks.record_attacks import (
     LEAST_DIGITS,
     linkage_by_columns,

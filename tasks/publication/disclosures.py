@@ -15,7 +15,7 @@ import duckdb
 from core.composition.pseudonym_sets import disclosed_sql, pseudonym_owners_sql
 from core.recount.classes import Recount
 from core.recount.histories import TablesRecount
-from core.recount.linked import pseudonyms_are_persons, exposing_links
+from core.recount.linked import exposing_links, pseudonyms_are_persons
 from schemas.errors.refusals import AttackError, LinkedError, OverlapError, UntreatedError
 from schemas.job.attacks import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
 from schemas.job.job import Job

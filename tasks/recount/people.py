@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from core.recount.linked import LinkCount, pseudonyms_are_persons, linked_sql, person_pseudonyms_sql
+from core.recount.linked import LinkCount, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons
 from core.recount.people import (
     PersonCount,
     combinations_sql,

@@ -174,12 +174,12 @@ def column_loss(label_form: LabelForm, labels: Sequence[str | None], record_coun
     return ColumnLoss(penalty, leaves, _is_scale(label_form.kind))
 
 
-def exact_column_loss(reading: LabelForm, records: NDArray[np.int64]) -> ColumnLoss:
+def exact_column_loss(label_form: LabelForm, records: NDArray[np.int64]) -> ColumnLoss:
     """Return the loss of a column published as it is: penalty 0, and one leaf of all for each record.
 
     ``records`` has shape (values,).
     """
-    return ColumnLoss(0.0, int(records.sum()) / max(len(reading.rows) or len(records), 1), _is_scale(reading.kind))
+    return ColumnLoss(0.0, int(records.sum()) / max(len(label_form.rows) or len(records), 1), _is_scale(label_form.kind))
 
 
 Price = Callable[[str], Fraction]

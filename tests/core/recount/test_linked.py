@@ -12,7 +12,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.recount.linked import LinkCount, pseudonyms_are_persons, exposing_links, link_claims, link_faults, linked_sql, person_pseudonyms_sql
+from core.recount.linked import (
+    LinkCount,
+    exposing_links,
+    link_claims,
+    link_faults,
+    linked_sql,
+    person_pseudonyms_sql,
+    pseudonyms_are_persons,
+)
 from core.recount.people import combinations_sql
 from schemas.job.job import Job
 from tests.jobs import job_of
