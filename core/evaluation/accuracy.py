@@ -93,7 +93,7 @@ CATEGORIES = 40
 
 
 def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:
-    """Return each code's band, shape (size,): numbers by quantile, other values by frequency, null last.
+    """Return each code's band: by quantile for numbers, rank of frequency for others, a last one for null.
 
     Args:
         domain: Of the column.

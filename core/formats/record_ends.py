@@ -123,7 +123,7 @@ class _Block:
 
 
 def record_starts(ranges: Sequence[tuple[int, ScannedRange]]) -> list[int] | None:
-    """Return byte offsets of record starts, the first after the header; None if quotes are unclear.
+    """Return where the first record of each range starts, in bytes, after the header; None if unclear.
 
     Args:
         ranges: First byte of each range of a file, in order and without a gap, and what was found there.

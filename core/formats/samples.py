@@ -47,7 +47,7 @@ class ValueCounter:
         self.bytes = 0
 
     def add(self, column: pa.Array) -> None:
-        """Count the values of a batch, shape (rows,).
+        """Count the values of a batch, shape (rows,), without nulls and NaN, and sample them.
 
         They have their working type, or are a dictionary of it.
         """

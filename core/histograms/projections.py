@@ -316,7 +316,7 @@ class Combinations:
         return len(told_apart.words) == 1 and told_apart.product.bit_length() + record_count.bit_length() <= BITS
 
     def add(self, bundles: Bundles, codes: Codes, counts: NDArray[np.int64]) -> None:
-        """Add the codes, shape (cells, bundles), and record counts, shape (cells,), of some cells to the sums.
+        """Append cells, codes (cells, bundles), with their record counts, as rows that ``sizes`` sums.
 
         Args:
             bundles: Makes the codes of a cell.

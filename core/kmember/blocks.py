@@ -130,7 +130,7 @@ def improve_blocks(
     grows_classes: bool,
     figures: Numbers,
 ) -> RankPositions:
-    """Return each record's class after improving blocks, none to more published loss; add to ``figures``.
+    """Return each record's class after improving blocks, unless published loss grows; add to ``figures``.
 
     Args:
         positions: Shape (n, columns), int32: the records, block by block.

@@ -180,7 +180,7 @@ def label_partition(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], 
 
 
 def total_losses(parts: Sequence[Mapping[str, int | float]], qid_count: int, k: int, record_count: int) -> dict[str, int | float]:
-    """Return the losses of a dataset from the loss sums of its fragments.
+    """Return the losses of a dataset (DM, NCP, GCP, C_avg) from the loss sums of its fragments.
 
     See papers/distributed-mondrian.txt, section 6.
 

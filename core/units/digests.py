@@ -136,7 +136,7 @@ def combine_entries(total: Digests, digests: Digests, places: NDArray[np.int32])
 
 @kernel
 def digest_texts(bounds: NDArray[np.int64], data: NDArray[np.uint8]) -> Digests:
-    """Return the digest of each text, shape (n,).
+    """Return the digest of each text, given by bytes and their bounds, shape (n,).
 
     Args:
         bounds: Shape (n + 1,), where each begins and the next one does.

@@ -115,7 +115,7 @@ def _closed(person_cells: CellNumbers, first: np.int64, size: np.int64) -> np.in
 
 @kernel
 def distinct_pairs(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: CellNumbers) -> CellNumbers:
-    """Return the distinct pairs of persons with two cells or more; count all persons in ``per_cell``.
+    """Return the distinct person–cell pairs of persons with several cells; count all in ``per_cell``.
 
     Persons with one cell can never be counted twice.
 
@@ -166,7 +166,7 @@ def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers
 def merge_person_cells(
     person_cells: CellNumbers, class_of: Classes, wanted: PersonMarks, last: CellNumbers, repeats: Numbers
 ) -> CellNumbers:
-    """Return the distinct pairs of persons and wanted coarser cells; count the others in ``repeats``.
+    """Return distinct person–cell pairs of wanted coarser cells; count the merged ones in ``repeats``.
 
     Args:
         person_cells: Of whole persons.

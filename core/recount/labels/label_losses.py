@@ -54,7 +54,7 @@ NO_NUMBERS = ("nan", "inf", "-inf")
 
 
 def bounds_reader(kind: pa.DataType) -> Ends:
-    """Return the function that reads a number, date, time or calendar unit as its low and high end."""
+    """Return a function that reads a text of a number, date or calendar unit as its low and high end."""
     if pt.is_date(kind):
         return _day_ends
     if pt.is_timestamp(kind):
