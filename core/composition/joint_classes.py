@@ -217,7 +217,7 @@ def _rearranged(identity: RecordMatching) -> list[str]:
 
 
 def joint_classes_sql(k: int, *, count_persons: bool) -> str:
-    """Return SQL that counts records, those at risk and those changed: shared, added and removed ones.
+    """Return SQL that counts shared, added and removed records, and how many are at risk or changed.
 
     Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
     joint class is a combination of a class of each release; one that neither release publishes discloses nothing.

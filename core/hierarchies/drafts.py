@@ -60,7 +60,7 @@ def band_of(text: str) -> ValueBand | None:
 
 
 def merged_label(bands: Sequence[ValueBand]) -> str:
-    """Return the label of neighbouring ranges joined to one, from the first begin to the last end."""
+    """Return the label of neighbouring ranges joined to one; ``*`` if that is open at both ends."""
     first, last = bands[0], max(bands, key=lambda band: band.high)
     if first.low.is_infinite() and last.high.is_infinite():
         return "*"

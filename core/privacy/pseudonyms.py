@@ -133,7 +133,7 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
-    """Return text with characters replaced by the mask, or rewritten by the mask's pattern."""
+    """Return text with all but ``mask.keep`` characters masked, or rewritten by the mask's pattern."""
     if mask.pattern is not None:
         return _replaced(values, mask.pattern, mask.replacement or "")
     keep, lengths = mask.keep or 0, pc.utf8_length(values)
