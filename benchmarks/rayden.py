@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from benchmarks.pictures.rayden import picture, seconds, share
 from core.charts.chart import short_figure
 from core.clustering.gower import gower_points
-from core.clustering.outlier_step import MondrianCut, OutlierResult, OutlierStep, handle_outliers
+from core.clustering.outlier_step import MondrianCut, OutlierResult, OutlierStep, separate_outliers
 from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
@@ -118,7 +118,7 @@ def labelled(table: Table, k: int, classes: NDArray[np.int32], started: float) -
 
 def rayden_step(table: Table, k: int, step: OutlierStep, tree: VantageTree, *, by_hierarchy: bool) -> OutlierResult:
     points = gower_points(table.codes, table.domains, hierarchies=table.hierarchies if by_hierarchy else None)
-    return handle_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
+    return separate_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
 
 
 def rayden(table: Table, k: int) -> Row:
@@ -146,7 +146,7 @@ def mondrian_cof(table: Table, k: int) -> Row:
     started = time.process_time()
     cut = table.mondrian(k)
     points = gower_points(table.codes, table.domains)
-    return labelled(table, k, handle_outliers(points, cut.partition(), OutlierStep(k), cut).classes, started)
+    return labelled(table, k, separate_outliers(points, cut.partition(), OutlierStep(k), cut).classes, started)
 
 
 def clustering(table: Table, k: int) -> Row:
@@ -218,7 +218,7 @@ def outliers(table: Table, folder: Path | None) -> Iterator[str]:
     for k in ks:
         points, cut = gower_points(sample.codes, sample.domains), sample.mondrian(k)
         rows = {
-            "mondrian + cof": handle_outliers(points, cut.partition(), OutlierStep(k, pool="suppress"), cut),
+            "mondrian + cof": separate_outliers(points, cut.partition(), OutlierStep(k, pool="suppress"), cut),
             "median, paper": rayden_step(sample, k, OutlierStep(k, pool="suppress"), VantageTree(k, "median"), by_hierarchy=False),
             "median, Tang": rayden_step(
                 sample, k, OutlierStep(k, chaining="tang", pool="suppress"), VantageTree(k, "median"), by_hierarchy=False

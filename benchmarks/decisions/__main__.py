@@ -267,7 +267,7 @@ def repeats(_: argparse.Namespace) -> None:
 def repeats_of(digests: Any) -> ValueCounts:
     found = NOTHING
     for first in range(0, len(digests), BATCH_ROWS):
-        found = found.and_also(digests[first : first + BATCH_ROWS])
+        found = found.with_records(digests[first : first + BATCH_ROWS])
     return found
 
 

@@ -9,7 +9,7 @@ from benchmarks.papers.page import Block, picture, table
 from benchmarks.rayden import METHODS, Table, adult, rayden_step
 from core.charts.chart import short_figure
 from core.clustering.gower import gower_points
-from core.clustering.outlier_step import OutlierResult, OutlierStep, handle_outliers
+from core.clustering.outlier_step import OutlierResult, OutlierStep, separate_outliers
 from core.clustering.vptree import VantageTree
 
 KS, SIZES = (5, 10, 20, 50, 100), (1_000, 1_500, 10_000, 20_000, 30_000)
@@ -70,7 +70,7 @@ def _outliers(sample: Table) -> str:
     for k, (cof, own) in TABLE_3.items():
         points, cut = gower_points(sample.codes, sample.domains), sample.mondrian(k)
         found = [
-            handle_outliers(points, cut.partition(), OutlierStep(k, pool="suppress"), cut),
+            separate_outliers(points, cut.partition(), OutlierStep(k, pool="suppress"), cut),
             rayden_step(sample, k, OutlierStep(k, pool="suppress"), VantageTree(k, "median"), by_hierarchy=False),
             rayden_step(sample, k, OutlierStep(k, leave="bounded"), VantageTree(k), by_hierarchy=True),
         ]

@@ -46,7 +46,7 @@ class AttackedRelease:
 
 
 def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bool = True) -> AttackedRelease:
-    """Build an attacked release from codes; records are reordered by their labels, then values.
+    """Build an attacked release, a class per distinct labels; records are sorted by labels, then values.
 
     Args:
         labels: Shape (n, q), the label of each record in each quasi-identifier.
@@ -72,7 +72,7 @@ def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bo
 
 
 def joint_codes(columns: Codes) -> Codes:
-    """Assign a number from 0 to each distinct row of integers; return each row's, shape (n,) of (n, m)."""
+    """Return the number, from 0, of each row among the distinct rows of an (n, m) integer array."""
     joint = np.zeros(len(columns), np.int64)
     for column in columns.T:
         _, joint = np.unique(joint, return_inverse=True)
@@ -87,7 +87,7 @@ NOBODY = -1
 
 @dataclass(frozen=True, eq=False)
 class AttackedPeople:
-    """Attacked people, and what an attacker knows about them.
+    """People under attack: the labels that fit what is known, and each one's record and true values.
 
     Attributes:
         fits: By quasi-identifier, shape (p, labels): which labels fit what is known.
@@ -104,13 +104,13 @@ class AttackedPeople:
         return len(self.records)
 
     def chosen_people(self, chosen: NDArray[np.int64]) -> AttackedPeople:
-        """Return the chosen people, in the given order."""
+        """Return the people at the given positions, in the given order."""
         values = {name: codes[chosen] for name, codes in self.values.items()}
         return AttackedPeople(tuple(one[chosen] for one in self.fits), self.records[chosen], values)
 
 
 def people_known_by_labels(release: AttackedRelease, chosen: Codes) -> AttackedPeople:
-    """Return the people of some records, known by the labels of their classes alone.
+    """Return an attacked person per given record, known only by the labels of the record's class.
 
     Guesses about them follow from the data files alone.
     """
@@ -125,7 +125,7 @@ def people_known_by_labels(release: AttackedRelease, chosen: Codes) -> AttackedP
 
 
 def fitting_classes(release: AttackedRelease, people: AttackedPeople, columns: Sequence[int] | None = None) -> Fits:
-    """Return a mask of the classes that fit an attacker's knowledge, shape (p, c).
+    """Return a mask of classes that fit what is known of ``columns``, all QIDs if None, shape (p, c).
 
     Only the given quasi-identifiers are used; all if left out.
     """
@@ -136,7 +136,7 @@ def fitting_classes(release: AttackedRelease, people: AttackedPeople, columns: S
 
 
 def recombined_people(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Return a control group of people who are not in the release, recombined from real people.
+    """Return as many control people, who are not in the release, each recombined from real people.
 
     Half of what is known is of one person, half of another, and values are of a third.
     """
@@ -148,7 +148,7 @@ def recombined_people(people: AttackedPeople, random: np.random.Generator) -> At
 
 
 def with_values_of_others(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Return a control group: the same people with values of others, and no record of their own.
+    """Return a control group: the same people with permuted values and without records of their own.
 
     So the release says nothing about their values.
     """
@@ -188,7 +188,7 @@ DIGITS = 4
 
 
 def wilson_interval(right: int, guess_count: int, deviations: float = USUAL) -> tuple[float, float]:
-    """Return the score interval of a share (Wilson, JASA 1927); 0 and 1 without guesses."""
+    """Return both ends of Wilson's score interval for the share of right guesses; (0, 1) without guesses."""
     if not guess_count:
         return 0.0, 1.0
     share, square = right / guess_count, deviations**2
@@ -200,7 +200,7 @@ def wilson_interval(right: int, guess_count: int, deviations: float = USUAL) -> 
 def advantage_interval(
     right: int, guess_count: int, control_right: int, control_guess_count: int, deviations: float = USUAL
 ) -> tuple[float, float, float]:
-    """Return the share of right guesses minus the control group's, and the low and high end of it.
+    """Return the share of right guesses minus the control group's, and both ends of its interval.
 
     The interval is made of both score intervals (Newcombe, Stat. Med. 1998, method 10). Without guesses about the control group its share
     is 0: no person in it could be guessed.
@@ -219,7 +219,7 @@ def advantage_interval(
 
 @dataclass(frozen=True)
 class Guesses:
-    """Numbers of right guesses of one attack, and of its control group.
+    """Numbers of guesses and of right guesses of one attack, and of its control group.
 
     Attributes:
         name: The attack.
@@ -276,14 +276,14 @@ def _rounded(share: float) -> float:
     return round(share, DIGITS) + 0.0
 
 
-def added_guesses(played: list[Guesses]) -> Guesses:
-    """Sum the guesses of one attack run in parts, at least one; ``accepted`` is their mean by guesses."""
-    first, count = played[0], sum(one.guesses for one in played)
+def added_guesses(guesses_of_parts: list[Guesses]) -> Guesses:
+    """Sum the guesses of the parts of one attack; ``accepted`` is averaged, weighted by guesses."""
+    first, count = guesses_of_parts[0], sum(one.guesses for one in guesses_of_parts)
     return replace(
         first,
         guesses=count,
-        right=sum(one.right for one in played),
-        control_guesses=sum(one.control_guesses for one in played),
-        control_right=sum(one.control_right for one in played),
-        accepted=sum(one.accepted * one.guesses for one in played) / count if count else first.accepted,
+        right=sum(one.right for one in guesses_of_parts),
+        control_guesses=sum(one.control_guesses for one in guesses_of_parts),
+        control_right=sum(one.control_right for one in guesses_of_parts),
+        accepted=sum(one.accepted * one.guesses for one in guesses_of_parts) / count if count else first.accepted,
     )

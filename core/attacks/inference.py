@@ -21,7 +21,7 @@ FROM_LEFT_OUT_PERSONS = "the value of somebody who was left out with them"
 def inference_from_left_out_persons(
     release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, most_guesses: int, random: np.random.Generator
 ) -> Guesses:
-    """Simulate an attack on suppressed persons: guess a value from another suppressed person.
+    """Simulate guessing a suppressed person's value from another one with equal quasi-identifiers.
 
     Both persons have the same combination of quasi-identifiers. The combinations are those that k persons share and that were left out. The
     control group are persons of published classes.
@@ -83,7 +83,7 @@ class ModalValues:
 
 
 def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.0) -> NDArray[np.float64] | None:
-    """Return how many records of a class may share its modal value, shape (classes,); None for any.
+    """Return how many records of a class may share its modal value, shape (classes,); None if unbounded.
 
     Args:
         kind: The model of l-diversity or the distance of t-closeness.
@@ -138,7 +138,7 @@ COUNTED = 1.0
 
 
 def modal_values(release: AttackedRelease, column: str) -> ModalValues:
-    """Return the most frequent value of each class, nulls aside; of equally frequent ones the first."""
+    """Return each class's most frequent value, the first of equals, and its count, nulls aside."""
     codes, classes = release.values[column], len(release.sizes)
     held = codes >= 0
     width = int(codes.max(initial=0)) + 1
@@ -159,7 +159,7 @@ def inference_by_class(
     promised: Mapping[str, Any],
     missing: float = 0.0,
 ) -> list[Guesses]:
-    """Guess the most frequent value of the fitting classes; where l or t bounds it, count breaches too.
+    """Simulate guessing the modal value of fitting classes; where l or t bounds it, count breaches too.
 
     Where no class fits, it is the most frequent value of the release.
 
@@ -200,7 +200,7 @@ def _by_class(release: AttackedRelease, column: str, people: AttackedPeople, mod
 
 
 def inference_by_learner(release: AttackedRelease, column: str, people: AttackedPeople, control: AttackedPeople) -> Guesses:
-    """Simulate the inference attack with naive Bayes, trained on a release's labels and values."""
+    """Simulate guessing a value by naive Bayes, trained on the release's labels and values."""
     logs = _learnt(release, column)
     right, wrong = (_learner_right(logs, column, one) for one in (people, control))
     return Guesses("inference", column, BY_LEARNER, len(people), right, len(control), wrong)
@@ -246,7 +246,7 @@ MOST_LABELS = 2_000
 
 
 def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
-    """Return a mask of the labels of which finer labels put more records into the upper half, (labels,).
+    """Return a mask of labels in whose upper half finer labels have more records than in the lower half.
 
     Args:
         low: Shape (labels,), the first position that a label covers.
@@ -259,7 +259,7 @@ def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
     return np.asarray(within_high @ records > within_low @ records, np.bool_)
 
 
-def downcoded_labels(
+def downcoding_by_halves(
     column: str, low: Codes, high: Codes, records: Codes, owners: Codes, positions: Codes, source: Codes, random: np.random.Generator
 ) -> Guesses:
     """Simulate the downcoding attack: guess the half of a label in which a person's value lies.

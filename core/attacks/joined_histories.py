@@ -43,7 +43,7 @@ class JoinedTable:
 
 
 def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
-    """Return SQL that makes a table of row digests, referring rows included; make children's first.
+    """Return SQL that makes a table of row digests, referring rows included; run the children's first.
 
     It is correct because digests of rows are summed before they are joined, with their number, so that equal multisets of rows give equal
     sums. A digest has 64 bits: two rows that differ are taken for one with a chance of 1 in 2^64.
@@ -89,7 +89,7 @@ def _all_there(columns: Sequence[str]) -> str:
 
 
 def shared_rows_sql(unit: JoinedTable, k: int) -> str:
-    """Return SQL that counts all persons, and those whose whole history fewer than k persons have."""
+    """Return SQL that counts all persons, and those whose whole history fewer than k persons share."""
     shared = f"SELECT count(*) AS persons FROM {row_digest_table(unit)} GROUP BY digest"
     return f"SELECT coalesce(sum(persons), 0), coalesce(sum(persons) FILTER (persons < {k:d}), 0) FROM ({shared})"
 

@@ -39,7 +39,7 @@ class PairCounts:
 
 
 def singled_out_by_labels(release: AttackedRelease, k: int, most_guesses: int, random: np.random.Generator) -> Guesses:
-    """Simulate the attack by predicates of labels: a guess is right if fewer than k records satisfy it.
+    """Simulate singling out by the rarest labels of one, two and all columns: right below k records.
 
     Predicates are of one column, of two, and of all. The control group are combinations of two classes, which hold for no record or for a
     class.
@@ -82,7 +82,7 @@ def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
 def singled_out_by_value(
     release: AttackedRelease, column: str, k: int, most_guesses: int, *, promises_shared_values: bool, is_published: bool
 ) -> Guesses:
-    """Simulate the attack by a column's rarest values: right if a single record has the value.
+    """Simulate singling out by a column's rarest values: right if one record, or below k, has the value.
 
     Where the job promises that k people share values, it is right if fewer than k have it.
 
@@ -102,7 +102,7 @@ def singled_out_by_value(
 
 
 def singled_out_by_both(release: AttackedRelease, column: str, most_guesses: int, random: np.random.Generator) -> Guesses:
-    """Simulate the attack by the rarest values within classes: right if one record has labels and value.
+    """Simulate singling out by the rarest pairs of class and value: right if one record has both.
 
     The control group are the same values in other classes.
     """
@@ -120,7 +120,7 @@ def singled_out_by_both(release: AttackedRelease, column: str, most_guesses: int
 
 
 def small_and_random_classes(release: AttackedRelease, count: int, random: np.random.Generator) -> Codes:
-    """Choose classes to look up in the source: half of them the smallest, half at random."""
+    """Return ``count`` classes to look up in the source: half of them the smallest, half at random."""
     small = np.argsort(release.sizes, kind="stable")[: (count + 1) // 2]
     others = np.setdiff1d(np.arange(len(release.sizes)), small)
     return np.concatenate([small, random.permutation(others)[: count - len(small)]])
@@ -144,7 +144,7 @@ def persons_within(fits: Fits, persons: Codes | None) -> Codes:
 
 
 def singled_out_in_source(counts: Codes, control: Codes, k: int) -> Guesses:
-    """Simulate the attack by class labels in the source: right if fewer than k persons satisfy the labels.
+    """Simulate singling out in the source: right if fewer than k persons satisfy a class's labels.
 
     Labels that no person satisfies count as right too: then they are false.
     """
@@ -153,7 +153,7 @@ def singled_out_in_source(counts: Codes, control: Codes, k: int) -> Guesses:
 
 
 def singled_out_by_ends(column: str, counts: Codes, control: Codes, *, allows_observed_ends: bool) -> Guesses:
-    """Simulate the attack by ends of ranges: right if one person of the source has the end's value.
+    """Simulate singling out by ends of ranges: right if one person of the source has the end's value.
 
     Args:
         column: The quasi-identifier.
@@ -195,7 +195,7 @@ def right_links(release: AttackedRelease, people: AttackedPeople, fits: Fits, ra
 def linkage_by_columns(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator, *, half_of_columns: bool
 ) -> Guesses:
-    """Simulate the linkage attack: link people to records by all or half of the quasi-identifiers."""
+    """Simulate linkage by all or half of the QIDs: right if a record drawn from fitting classes is theirs."""
     columns = range(0, len(people.fits), 2 if half_of_columns else 1)
     right, wrong = (right_links(release, one, fitting_classes(release, one, columns), random) for one in (people, control))
     return Guesses("linkage", None, HALF if half_of_columns else ALL, len(people), right, len(control), wrong, accepted=1 / k)
@@ -204,7 +204,7 @@ def linkage_by_columns(
 def linkage_with_noise(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator
 ) -> Guesses:
-    """Simulate the linkage attack with one wrong quasi-identifier per person; take the nearest classes.
+    """Simulate linkage with one wrong QID per person: right if a record of the nearest classes is theirs.
 
     The wrong one is that of another person, as in an outside file with errors.
     """
@@ -235,7 +235,7 @@ def nearest_classes(release: AttackedRelease, people: AttackedPeople) -> Fits:
 
 
 def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, is_accepted: bool) -> Guesses:
-    """Simulate the attack by pseudonyms: right if fewer than k occur in the same set of classes.
+    """Simulate linkage by pseudonyms: right if fewer than k people occur in the same set of classes.
 
     Args:
         release: All of its records.
@@ -276,7 +276,7 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def linkage_by_order(release: AttackedRelease, people: AttackedPeople, rows: Codes) -> Guesses:
-    """Simulate the attack by record order: guess from file positions which of two people is first.
+    """Simulate guessing by file positions which of two people of a class comes first in the source.
 
     Both people are in one class. A guess is right if the source has the same person first. The control attacker goes by the content of the
     two records, and not by their positions: an order of content discloses nothing more.

@@ -196,7 +196,7 @@ def logarithmic_scale(low: float, high: float) -> Scale:
 
 
 def short_figure(value: float) -> str:
-    """Write a figure in few characters: 1.5 M, 20 k, 0.25."""
+    """Return a figure in few characters: 1.5 M, 20 k, 0.25."""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if abs(value) >= unit:
             return f"{value / (1e3 if name == ' k' else unit):.3g}{name}"
@@ -267,7 +267,7 @@ class Chart:
         return [(name, self.styles.get(name, ChartStyle(number)), values) for number, (name, values) in enumerate(self.series.items())]
 
     def heading(self) -> list[str]:
-        """Draw the title and the note of the chart."""
+        """Return the SVG elements of the chart's title and note."""
         return [text(8, 18, self.title, size=14, bold=True), text(8, 34, self.note, "soft", size=11)]
 
     @property
@@ -295,7 +295,7 @@ class Axes:
         return self.bottom - (self.bottom - self.top) * self.scale.relative_position(value)
 
     def draw(self, chart: Chart, places: Mapping[str, float], axis: str) -> list[str]:
-        """Draw the ticks of the vertical scale, and the names and the title of the horizontal axis."""
+        """Return the SVG elements of grid lines, their figures, category names and the axis title."""
         parts = []
         for tick in self.scale.ticks:
             y = self.height(tick)
@@ -307,7 +307,7 @@ class Axes:
 
 
 def draw_mark(look: ChartStyle, x: float, y: float) -> str:
-    """Draw the mark of a point; its shape identifies the series where colours do not."""
+    """Return the SVG mark of a point; its shape identifies the series where colours do not."""
     shapes = (
         f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4'",
         f"<rect x='{x - 3.6:.1f}' y='{y - 3.6:.1f}' width='7.2' height='7.2'",
@@ -322,7 +322,7 @@ def draw_mark(look: ChartStyle, x: float, y: float) -> str:
 
 
 def draw_legend(chart: Chart, x: float, y: float) -> tuple[list[str], float]:
-    """Draw a legend in one row from ``x``; return its elements and where the row ends."""
+    """Return the SVG elements of a legend in one row from ``x``, and the x at which the row ends."""
     parts = []
     for name, look, _ in chart.named:
         parts.append(f"<rect x='{x:.1f}' y='{y - 10:.1f}' width='{SWATCH}' height='{SWATCH}' rx='2' {look.bar()}/>")

@@ -34,7 +34,7 @@ class LevelRow:
 
 
 def hierarchy_picture(title: str, rows: Sequence[LevelRow], counts: NDArray[np.int64]) -> Picture:
-    """Return the picture of a hierarchy.
+    """Return a picture of a hierarchy: a row of boxes per level, as wide as their groups have records.
 
     Args:
         title: What it is of.

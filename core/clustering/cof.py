@@ -49,7 +49,7 @@ class NeighbourBuffers(NamedTuple):
 
 
 def scratch_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffers:
-    """Allocate the scratch arrays for outlier factors; memory grows with the largest partition alone.
+    """Return scratch arrays for outlier factors; memory grows with the largest partition alone.
 
     Args:
         points: The records.
@@ -110,8 +110,8 @@ def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: 
 
 
 @kernel
-def insert_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
-    """Write the ``count`` nearest records of a record into ``near``, nearest first.
+def write_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
+    """Write the ``count`` other records nearest to a record into ``near``, nearest first.
 
     The record itself is left out. Of equal distances the first record is nearer.
 
@@ -153,7 +153,7 @@ LEAST_ROWS = 1 << 13
 
 
 def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining: Chaining = "paper") -> NDArray[np.float64]:
-    """Return the COF of each record among its nearest neighbours in its partition, shape (n,).
+    """Return each record's connectivity-based outlier factor (COF) within its partition, shape (n,).
 
     There are min(k, P - 1) neighbours in a partition of P records. Equal records have COF 1. A record has an infinite COF if its chain has
     a length and the chains of all its neighbours have length 0.
@@ -244,7 +244,7 @@ def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Met
         gaps = held[row] if size <= MOST_CACHED_RECORDS else alone
         if size > MOST_CACHED_RECORDS:
             measure_from(columns, size, row, metric, gaps)
-        insert_nearest(gaps, row, size, count, room.keys, near)
+        write_nearest(gaps, row, size, count, room.keys, near)
         farthest[row], last[row] = gaps[near[count - 1]], near[count - 1]
         if tang:
             chains[row] = _trail(rows, start, row, near[:count], room.reached, metric)

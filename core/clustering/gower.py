@@ -53,7 +53,7 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Records as points of a metric space.
+    """Points of a metric space: a row of integer coordinates per record, and how they are compared.
 
     Attributes:
         rows: Shape (n, columns), int32, C-contiguous: numerical columns first.
@@ -100,14 +100,14 @@ def positions_in_range(domain: Domain) -> Rows:
 
 
 def category_codes(domain: Domain) -> Rows:
-    """Return the categories of a domain's codes for points, shape (domain.size,); a null is negative."""
+    """Return the category number of each code of a domain, shape (domain.size,); a null's is negative."""
     return np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
 
 
 def gower_points(
     records: NDArray[np.integer], domains: Sequence[Domain], missing: Missing = "differs", hierarchies: Sequence[Hierarchy] | None = None
 ) -> Points:
-    """Convert records to points under Gower's distance.
+    """Convert records to points under Gower's distance; hierarchies, if given, grade category distances.
 
     If both values are missing, the distance is 0. If one is missing, it is 1, or 0 where missing values are ignored (the paper's δ; the sum
     is divided by the number of all QIDs either way).
@@ -148,7 +148,7 @@ def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
 
 
 def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) -> Points:
-    """Convert records to points under the Euclidean distance of their scaled numerical QIDs (CANON).
+    """Convert records to points under CANON's distance: Euclidean, of numerical QIDs over their range.
 
     Each QID is divided by its range.
 
@@ -163,7 +163,7 @@ def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) ->
 
 @kernel
 def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) -> int:
-    """Return the distance of two points, in units of 2^-20 of one QID.
+    """Return the distance of two points, in units of 2^-20 of one QID, or 2^-40 where squared.
 
     A squared distance is in units of 2^-40.
 

@@ -53,7 +53,7 @@ class Criteria:
         return self._table(classes).failing(self.promise)
 
     def column_broken_by_holders(self) -> str | None:
-        """Return the column that alone makes one class of all records fail, by a value with too many holders."""
+        """Return the column that alone, by a value with too many holders, makes all records fail; or None."""
         records = len(next(iter(self.values.values()), ()))
         if not records:
             return None
@@ -72,7 +72,7 @@ def smaller_than(k: int, unit: Unit = EVERY_RECORD) -> Fails:
 
 
 def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> tuple[NDArray[np.int32], int]:
-    """Merge failing classes with the nearest by medoid, down to one; return classes and how many failed.
+    """Merge failing classes into the nearest until none fails or one is left; return also how many.
 
     All that fail in one pass are merged at once, so that the outcome does not depend on where one begins. Classes that are nearest to one
     another become one. Of equally near classes the one with the lower number is taken.
@@ -105,14 +105,14 @@ def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> t
 
 
 def without_failing(classes: NDArray[np.int32], fails: Fails) -> NDArray[np.int32]:
-    """Suppress the records of failing classes and number the others densely from 0."""
+    """Return classes with the records of failing ones SUPPRESSED and the others numbered from 0."""
     # SUPPRESSED is -1 and reads the last entry: what is in no class stays in none.
     failing = np.append(fails(classes), True)
     return dense(np.where(failing[classes], SUPPRESSED, classes))
 
 
 def dense(classes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Renumber classes without gaps in the same order; SUPPRESSED stays."""
+    """Return classes renumbered from 0 without gaps, in the same order; SUPPRESSED stays."""
     used = np.bincount(classes[classes >= 0]) > 0
     numbers = np.append(np.cumsum(used) - 1, SUPPRESSED).astype(np.int32)
     return numbers[classes]
@@ -123,7 +123,7 @@ HALVES = VantageTree(1, "median", "farthest")
 
 
 def merge_unsafe_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:
-    """Merge classes until each keeps what all records together keep; return classes, and how many merged.
+    """Merge classes until each keeps what all records as one class keep; return them and how many merged.
 
     Args:
         points: The records.

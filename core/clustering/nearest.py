@@ -14,23 +14,23 @@ from core.clustering.segments import nth_smallest, split_segments
 LEAF = 8
 
 
-def nearest(sought: Points, among: Points, own: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """Return for each point the row of its nearest point, the first of equals; -1 if there is none.
+def nearest(points: Points, among: Points, excluded_rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Return for each point the row of the nearest in ``among``, the first of equals; -1 without any.
 
     Args:
-        sought: The points to find a neighbour for.
+        points: The points to find a neighbour for.
         among: Where it is looked for.
-        own: Shape (sought.size,), a row of ``among`` that is not to be found, such as the point itself.
+        excluded_rows: Shape (sought.size,), a row of ``among`` that is not to be found, such as the point itself.
 
     Returns:
         Shape (sought.size,), int64, rows of ``among``; -1 where there is none.
     """
-    barred = np.full(sought.size, -1) if own is None else own
+    barred = np.full(points.size, -1) if excluded_rows is None else excluded_rows
     order = np.arange(among.size)
     # One leaf is looked through from end to end.
     leaf = LEAF if among.is_metric else max(among.size, 1)
     nodes = _grown(among.rows, order, leaf, among.metric)
-    return _searched(sought.rows, among.rows, order, nodes, barred, among.metric)
+    return _searched(points.rows, among.rows, order, nodes, barred, among.metric)
 
 
 @kernel
@@ -103,7 +103,7 @@ def _searched(
 
 
 def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the medoid of each class, shape (classes,): the record nearest to all others.
+    """Return the medoid of each class, shape (classes,): the record of least summed distance to others.
 
     It has the least sum of distances to the others; of equals the first is taken.
 

@@ -43,7 +43,7 @@ Cut = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int32]]
 
 @dataclass(frozen=True)
 class OutlierStep:
-    """Settings of the outlier step.
+    """Settings of the outlier step: k, threshold, weights of COF, leaving, and treatment of small pools.
 
     Attributes:
         k: Least number of persons, or records, of a published class, and of neighbours in COF.
@@ -84,8 +84,8 @@ class OutlierResult:
         return int(np.count_nonzero(self.classes == SUPPRESSED))
 
 
-def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> OutlierResult:
-    """Move outliers out of their partitions, partition them, and keep every class at k or more.
+def separate_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> OutlierResult:
+    """Move outliers into classes of their own; merge or suppress classes below k; return all classes.
 
     Args:
         points: The records, in the order that decides ties.
@@ -127,7 +127,7 @@ def _within_bounds(
         # Nobody is the person of number -1; numbers of a part of the records may be greater than there are records.
         numbers = classes.astype(np.int64) * (int(unit.people.max(initial=-1)) + 2) + unit.people + 1
         pairs, records = np.unique(numbers, return_inverse=True, return_counts=True)[1:]
-        return leaving_persons(found, classes, unit.people, pairs, records, unit.per_class(classes), k)
+        return leaving_outliers(found, classes, unit.people, pairs, records, unit.per_class(classes), k)
     counts = np.bincount(classes[found], minlength=int(classes.max(initial=-1)) + 1)
     rank = np.arange(len(found)) - (np.cumsum(counts) - counts)[classes[found]]
     leaving = np.zeros(len(detected), np.bool_)
@@ -136,7 +136,7 @@ def _within_bounds(
 
 
 @kernel
-def leaving_persons(
+def leaving_outliers(
     outliers: NDArray[np.int64],
     classes: NDArray[np.int32],
     people: NDArray[np.int32],
@@ -145,7 +145,7 @@ def leaving_persons(
     persons: NDArray[np.int64],
     k: int,
 ) -> NDArray[np.bool_]:
-    """Return a mask of the records that leave while k persons stay; count ``records``, ``persons`` down.
+    """Return a mask of outliers that leave while k persons stay; count ``records``, ``persons`` down.
 
     Args:
         outliers: The outliers, those that are to leave first before the others.
@@ -213,7 +213,7 @@ def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) 
 
 @dataclass(frozen=True, eq=False)
 class MondrianCut:
-    """Cuts of single records by strict Mondrian.
+    """Records with their axes, k and unit, to be cut by strict Mondrian.
 
     Attributes:
         records: Shape (n, QIDs), the code of each value.

@@ -76,7 +76,7 @@ def recode_records(
     least: NDArray[np.int64] | None = None,
     unit: Unit = EVERY_RECORD,
 ) -> RecordRecoding:
-    """Label classes of single records, merge equal ones, mask suppressed records and measure the loss.
+    """Label classes of single records, merge equal ones, mask or drop suppressed records, measure losses.
 
     Masked records form a class of ``*``. A mask of fewer than k would reveal them, so they are dropped.
 

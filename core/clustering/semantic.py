@@ -33,7 +33,7 @@ LOWEST_COMMON = -1
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Blocks of k persons, or of k records without a person column.
+    """Block of each record and level of each block, made by semantic clustering.
 
     Attributes:
         classes: Shape (n,), int32: the block of each record, numbered as they are emitted.
@@ -46,7 +46,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Clustering:
-    """Settings of semantic clustering.
+    """Settings of semantic clustering: units of a block, first level, and scaling of numbers.
 
     Attributes:
         k: Persons, or records, of a block.

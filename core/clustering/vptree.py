@@ -37,7 +37,7 @@ TOGETHER = 1 << 15
 
 @dataclass(frozen=True)
 class VantageTree:
-    """Settings of a VP-tree.
+    """Settings of a VP-tree: least partition size, place of the cut, choice of vantage points, and seed.
 
     Attributes:
         k: Least number of records, or of persons, of a partition.
@@ -55,7 +55,7 @@ class VantageTree:
     def partition(
         self, points: Points, groups: NDArray[np.int32] | None = None, people: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
-        """Cut records into partitions of k to 2k - 1 records.
+        """Cut records into partitions of k to 2k - 1; return the number of each record's partition, (n,).
 
         With a person column, partitions are those that cannot be cut with k persons on both sides.
 
@@ -206,7 +206,7 @@ def pick_vantages(
 def canon_partition(
     records: NDArray[np.integer], domains: Sequence[Domain], tree: VantageTree, people: NDArray[np.int32] | None = None
 ) -> NDArray[np.int32]:
-    """Partition records by CANON: the Euclidean distance of their scaled numerical QIDs.
+    """Partition records by CANON, the Euclidean distance of scaled numerical QIDs; return their classes.
 
     Each QID is divided by its range.
 

@@ -70,7 +70,7 @@ class Coder:
         return position_finder(self._domain.values, self._domain.size)
 
     def code(self, column: pa.Array) -> Codes:
-        """Return the code of each value of a batch; raise LookupError for a value outside the domain.
+        """Return each value's code, or its group; raise LookupError for a value outside the domain.
 
         Args:
             column: Shape (n,), of the domain's type or a dictionary of it.

@@ -27,7 +27,7 @@ def plain_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def is_coarsenable(plain: pa.DataType) -> bool:
-    """Return whether the values of a type can be coarsened, or published shared.
+    """Return whether values of a type can be coarsened, or published as values that k people share.
 
     The type is one without dictionary encoding.
     """
@@ -55,7 +55,7 @@ def working_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def to_working_type(column: pa.Array) -> pa.Array:
-    """Convert a column to its working type; floats get one zero, and a dictionary stays one.
+    """Convert a column to its working type; -0.0 becomes 0.0, and a dictionary stays one.
 
     Dictionaries of other kinds than text, and columns that need no change, stay as they are.
     """
@@ -75,7 +75,7 @@ def to_working_type(column: pa.Array) -> pa.Array:
 
 
 def to_published_type(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """Convert a column from its working type to the type in which it is published.
+    """Convert a column from its working type to its published type; a dictionary stays one.
 
     A dictionary stays one, because it is only a way of writing.
 
@@ -157,7 +157,7 @@ def _time(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def merge_schemas(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[int, int]]]:
-    """Merge the schemas of files; return the columns, and two files by column without a common type.
+    """Merge file schemas; return the merged one, and for each column without a common type two files.
 
     Columns come in the order of their first occurrence.
 

@@ -45,7 +45,7 @@ AT_A_TIME = 4
 
 
 def parts_in_parallel(work: Callable[[slice], Result], row_count: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Result]:
-    """Run a function on parts of the rows in parallel; return its results in order.
+    """Run a function on slices of the rows, in parallel threads; return its results in order.
 
     Args:
         work: Called with the rows of a part, in a thread of its own; what it calls lets others go on, as compiled loops do.

@@ -54,7 +54,7 @@ class Domain:
 
     @property
     def people(self) -> NDArray[np.int64]:
-        """The units of k at each value, shape (m,): ``persons`` where these are known, else records."""
+        """The units that k counts at each value, shape (m,): persons where known, else records."""
         return self.counts if self.persons is None else self.persons
 
 

@@ -17,7 +17,7 @@ Counts = NDArray[np.signedinteger[Any]]
 
 @kernel
 def add_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
-    """Add each cell's count to the entry of its coarser cell in ``dense``; a cell is any number of codes.
+    """Add each cell's count to the entry of its coarser cell in ``dense``, numbered by mixed radix.
 
     Args:
         codes: Shape (cells, QIDs), the group of each QID in each cell.
@@ -58,7 +58,7 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.in
 
 @kernel
 def sum_equal_cells(cells: NDArray[np.int64], counts: Counts, hash_slots: Counts) -> tuple[NDArray[np.int64], Counts]:
-    """Sum equal cells' counts by ``hash_slots``, all -1; return first row and sum of each distinct one.
+    """Return the first row and summed count of each distinct cell; ``hash_slots``, all -1, is scratch.
 
     For cells too many for an array this costs least.
 
@@ -91,7 +91,7 @@ def sum_equal_cells(cells: NDArray[np.int64], counts: Counts, hash_slots: Counts
 
 @kernel
 def number_distinct(cells: NDArray[np.int64], hash_slots: Counts) -> int:
-    """Replace each cell by a number from 0, the same for equal cells; return the number of distinct cells.
+    """Replace each cell in place by a number from 0, the same for equal cells; return how many there are.
 
     Arguments as for ``sum_equal_cells``.
     """
@@ -178,14 +178,14 @@ def fill_position_table(cells: NDArray[np.int64], position_table: Counts) -> Non
 
 @kernel
 def add_numbers(cells: Counts, counts: Counts, dense: Counts) -> None:
-    """Add counts to the entries with the given numbers; ``cells`` and ``counts`` have the shape (n,)."""
+    """Add each count to the entry of ``dense`` at its cell number, in place; both of shape (n,)."""
     for row in range(cells.shape[0]):
         dense[cells[row]] += counts[row]
 
 
 @kernel
 def count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
-    """Add one to the entry of each given number; ``numbers`` has the shape (n,)."""
+    """Add 1 to the entry of ``counts`` at each given number, at each occurrence; shape (n,)."""
     for number in numbers:
         counts[number] += 1
 
@@ -240,7 +240,7 @@ def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int,
 
 @kernel
 def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8], share: int, share_count: int) -> int:
-    """Set the bit that each cell hashes to, if it lies in the given share; return the number of new bits.
+    """Set in ``marks`` the bit each cell hashes to, if in the given share; return the number of new bits.
 
     Args:
         cells: Shape (n,).

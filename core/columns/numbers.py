@@ -45,12 +45,12 @@ def positions(column: pa.DictionaryArray) -> NDArray[Any]:
     return filled(indices.cast(pa.int64()) if indices.null_count else indices, len(column.dictionary))
 
 
-def offsets(whole: NDArray[np.integer[Any]], origin: int) -> NDArray[np.intp]:
+def offsets(integers: NDArray[np.integer[Any]], origin: int) -> NDArray[np.intp]:
     """Return integers minus their least possible value ``origin``, shape (n,), without overflow."""
     # Narrow types overflow when subtracted as they are, uint64 when cast first.
-    if whole.dtype == np.uint64:
-        return (whole - np.uint64(origin)).astype(np.intp)
-    found: NDArray[np.intp] = np.subtract(whole, origin, dtype=np.int64).astype(np.intp, copy=False)
+    if integers.dtype == np.uint64:
+        return (integers - np.uint64(origin)).astype(np.intp)
+    found: NDArray[np.intp] = np.subtract(integers, origin, dtype=np.int64).astype(np.intp, copy=False)
     return found
 
 

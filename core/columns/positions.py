@@ -34,7 +34,7 @@ Finder = Callable[[pa.Array], Positions]
 
 
 def as_dictionary(column: pa.Array) -> pa.Array:
-    """Return numbers, dates and times as a dictionary if they have few distinct values.
+    """Return numbers, dates or times of few distinct values as a dictionary; other columns unchanged.
 
     Any other column stays as it is. To count, code and digest the few costs next to nothing, and each of these would else hash every
     value, or look it up.

@@ -36,7 +36,7 @@ def notified_of_compiling(listener: Callable[[str], None]) -> Iterator[None]:
 
 
 def report_compiling(module: str) -> None:
-    """Call each listener with the module of a kernel that is not there yet."""
+    """Call each listener with the name of the module of a kernel that has to be compiled."""
     for listener in tuple(_LISTENERS):
         listener(module)
 
@@ -67,7 +67,7 @@ COMPILED_CACHE: Any = _CompiledCache
 
 
 def compiler(*modules: str) -> Callable[[Function], Function]:
-    """Return a decorator that compiles kernels which call each other across modules.
+    """Return a decorator that compiles and caches kernels which call each other across these modules.
 
     Args:
         *modules: Their names, as in ``mondrian.rows``.

@@ -23,7 +23,7 @@ Maps = Sequence[NDArray[np.integer[Any]]]
 
 
 class JointCells:
-    """Sum of chunk histograms as the joint cells of several recodings.
+    """Record counts of the joint cells of several recodings, summed over chunk histograms.
 
     Args:
         groups: Per stage of the recodings, one after the other, and QID, shape (codes,): the group of each code of the source by which
@@ -50,7 +50,7 @@ class JointCells:
         self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells, codes of shape (cells, bundles), and their counts; nothing once ``fits`` is False."""
+        """Add cells, (cells, bundles), and their counts; with too many cells, clear ``fits`` and add no more."""
         if self._dense is not None:
             add_cells(codes, *self._worth.tables(bundles), counts, self._dense)
         elif self.fits:
@@ -88,7 +88,7 @@ class JointCells:
 
 
 def count_records_at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[np.int64], k: int) -> int:
-    """Count the records whose joint class has fewer than k records.
+    """Count records whose joint class has fewer than k, apart from those suppressed in all releases.
 
     Records that are suppressed everywhere are at no risk. A suppressed record is a class of its own: that a person is missing from a
     release discloses something too.

@@ -91,16 +91,16 @@ class Sketch:
     is_complete: bool = True
 
     @classmethod
-    def of(cls, digests: Digests, beside: Sketch | None = None) -> Sketch:
+    def of(cls, digests: Digests, others: Sketch | None = None) -> Sketch:
         """Return the sketch of records given by their digests.
 
         Args:
             digests: Shape (rows,), one of each.
-            beside: The sketch of the other records of the source: digests that cannot be among the smallest of both may be left out.
+            others: The sketch of the other records of the source: digests that cannot be among the smallest of both may be left out.
         """
         whole, rows = True, len(digests)
-        if beside is not None and len(beside.digests) >= SKETCH_SIZE:
-            digests = digests[digests <= beside.digests[-1]]
+        if others is not None and len(others.digests) >= SKETCH_SIZE:
+            digests = digests[digests <= others.digests[-1]]
             whole = len(digests) == rows
         if len(digests) > 4 * SKETCH_SIZE:
             # Most of them cannot be among the smallest, unless hardly any are different.
@@ -180,7 +180,7 @@ def _exceeds(found: int, records: float, share: float) -> bool:
 
 
 class RowSums:
-    """Sums of the row digests of each person.
+    """Sum of row digests and number of rows of each person.
 
     Attributes:
         sums: Shape (persons,), uint64.
@@ -203,7 +203,7 @@ class RowSums:
         np.add.at(self.sums, persons[first], np.add.reduceat(digests, first))
         np.add.at(self.counts, persons[first], np.diff(np.append(first, len(persons))))
 
-    def of(self, digests: Digests) -> Digests:
+    def combine_into(self, digests: Digests) -> Digests:
         """Combine in place the digest of each person with the sum of the person's rows; return the digests."""
         combine(digests, self.sums)
         return digests

@@ -32,7 +32,7 @@ OF_CHANGED = 2**48
 
 
 def equal_records_sql() -> str:
-    """Return SQL on ``mine`` and ``theirs``: records outside shared files with an equal in the other.
+    """Return SQL that counts each source's records outside shared files, and those the other has too.
 
     It yields the fields of ``core.composition.contents.Likeness`` in their order.
 
@@ -225,7 +225,7 @@ def _rearranged(identity: RecordMatching) -> list[str]:
 
 
 def joint_classes_sql(k: int, *, count_persons: bool) -> str:
-    """Return SQL on ``joined``: shared, added and removed records, those at risk, and those changed.
+    """Return SQL that counts shared, added and removed records, and how many are at risk or changed.
 
     Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
     joint class is a combination of a class of each release; one that neither release publishes discloses nothing.
@@ -260,7 +260,7 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 
 
 def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
-    """Return SQL that makes ``numbered``: the published joint classes of ``joined`` with any unit of k.
+    """Return SQL that makes ``numbered``: the published joint classes of ``joined`` that are not empty.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not
     publish a column discloses nothing of it.
@@ -279,7 +279,7 @@ def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
 
 
 def sizes_sql(columns: Sequence[int]) -> str:
-    """Return SQL that yields the size of each joint class in ``numbered``, in the order of numbers.
+    """Return SQL that yields size and known-value flags of each class in ``numbered``, by number.
 
     Its columns are ``size`` and ``has_0`` ….
     """

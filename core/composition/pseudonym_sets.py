@@ -35,7 +35,7 @@ def text_sql(columns: Sequence[str]) -> str:
 
 
 def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], others: Sequence[str], salt: str) -> str:
-    """Return SQL that yields, for each pseudonym, digests of all values published in its records.
+    """Return SQL that yields two digests per pseudonym: of all its published values and of labels alone.
 
     Its columns are ``key``, ``everything`` and ``labels``. It is right because records that publish the same are counted together, and
     each member of a set enters its digest once, with its count: an exclusive or of equal members would else be nothing. A record without
@@ -101,7 +101,7 @@ def keyed_disclosures_sql(digest_table: str, owner_table: str, secret: str, rele
 
 
 def all_releases_sql(*, is_published_again: bool = False) -> str:
-    """Return SQL that makes ``known_now`` of ``known_before`` and ``published_now``, by pseudonym.
+    """Return SQL that makes ``known_now``: by pseudonym, digests of ``known_before``, ``published_now``.
 
     ``before`` and ``mine`` are the digests of the earlier releases and of this one, null where they have not the pseudonym.
 
@@ -126,12 +126,12 @@ def all_releases_sql(*, is_published_again: bool = False) -> str:
 
 
 def remaining_pseudonyms_sql() -> str:
-    """Return SQL that yields what to keep of ``known_now``: owner and digests by pseudonym."""
+    """Return SQL that yields key, owner and digests of every pseudonym in ``known_now``, by key."""
     return f"SELECT key, owner, everything, labels FROM {FOLDED} ORDER BY key"
 
 
 def joined_people_sql(k: int) -> str:
-    """Return SQL on ``known_now``: persons whom a release joins to earlier ones, and those below k.
+    """Return SQL that counts persons in this and an earlier release, those below k, and the smallest set.
 
     ``people`` are in this release and in an earlier one. ``below_k`` share all that is disclosed with fewer than k, or came to do so
     because this release has them or has not. ``by_labels`` share with fewer than k what is disclosed in labels alone. ``smallest`` is how

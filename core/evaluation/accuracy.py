@@ -78,7 +78,7 @@ def _told(learner: Any, features: Floats, target: NDArray[np.int64], asked: Floa
 
 
 def folds_of(size: int, seed: int) -> NDArray[np.int64]:
-    """Assign records to folds at random, shape (size,), the same for the same seed and number."""
+    """Return a random fold for each record, shape (size,), the same for the same seed and size."""
     return np.random.default_rng(seed).permutation(size) % FOLDS
 
 
@@ -93,7 +93,7 @@ CATEGORIES = 40
 
 
 def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:
-    """Assign the codes of a column to bands: numbers by quantile, other values by frequency.
+    """Return each code's band: by quantile for numbers, rank of frequency for others, a last one for null.
 
     Args:
         domain: Of the column.

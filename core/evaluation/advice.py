@@ -98,7 +98,7 @@ def measures(unit: str = "record") -> tuple[Measure, ...]:
 
 
 def advise(k: int, runs: Sequence[MethodRun], unit: str = "record") -> Advice:
-    """Recommend a method for one k, with the advantages of the other methods.
+    """Recommend a method for one k; return it with a verdict and the advantages of other methods.
 
     Args:
         k: Of all the runs.

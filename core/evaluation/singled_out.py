@@ -77,7 +77,7 @@ def code_digests(codes: Numbers, column: int) -> Digests:
 
 
 def summed_digests(columns: Iterable[Digests], person_count: int) -> Digests:
-    """Return the digests of combinations of columns, shape (people,); all equal without a column."""
+    """Return each person's sum of column digests, which identifies the combination; 0 without a column."""
     total = np.zeros(person_count, np.uint64)
     for one in columns:
         total += one
@@ -121,7 +121,7 @@ def column_uniqueness(columns: Mapping[str, Digests], known: Sequence[str], k: i
 
 
 def level_uniqueness(levels: Sequence[Numbers], others: Digests, column: int, k: int) -> list[LevelUniqueness]:
-    """Count the people who are unique at each level of a column's hierarchy.
+    """Count the people unique at each level of a column, by it alone and with the other known columns.
 
     Args:
         levels: For each level the group of each person, shape (people,).

@@ -54,12 +54,12 @@ class Meaning:
         members: NDArray[np.int64] = np.bincount(self.labels)
         return members
 
-    def share(self, chosen: Floats) -> Floats:
+    def share(self, numbers: Floats) -> Floats:
         """Return the mean of a number per code over the codes of each label, shape (labels,).
 
-        ``chosen`` has the shape (size,); of zeros and ones the mean is a share.
+        ``numbers`` has the shape (size,); of zeros and ones the mean is a share.
         """
-        return np.bincount(self.labels, weights=chosen[self.codes]) / self.members
+        return np.bincount(self.labels, weights=numbers[self.codes]) / self.members
 
     def spread(self, counts: NDArray[np.int64]) -> Floats:
         """Spread the record counts of labels evenly over their codes, from shape (labels,) to (size,)."""
@@ -71,12 +71,14 @@ def exact_meaning(size: int) -> Meaning:
     return Meaning(np.arange(size), np.arange(size), size, np.zeros(size))
 
 
-def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Domain, hierarchy: Hierarchy, level: int | None) -> Meaning:
+def meaning_of(
+    texts: Sequence[str | None], exact_codes: NDArray[np.int64], domain: Domain, hierarchy: Hierarchy, level: int | None
+) -> Meaning:
     """Parse published labels into the codes that they stand for; raise LookupError if one has none.
 
     Args:
         texts: The label of each group, the two bounds with a bar between where there are two; None for a null.
-        exact: Shape (labels,), the code where a value itself is published, else -1.
+        exact_codes: Shape (labels,), the code where a value itself is published, else -1.
         domain: Of the column, in the source.
         hierarchy: Of the column.
         level: Level of a full-domain release, else None: then any level, a range ``[a - b]``, ``>= a`` or ``<= b`` and a set ``{a, b}``.
@@ -86,7 +88,7 @@ def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Do
     numbers = None if level is not None else as_numbers(domain.values)
     found = [
         (np.array([code]), 0.0) if code >= 0 else _codes(text, known, places, numbers, domain)
-        for text, code in zip(texts, exact.tolist(), strict=True)
+        for text, code in zip(texts, exact_codes.tolist(), strict=True)
     ]
     if lost := sum(not len(codes) for codes, _ in found):
         raise LookupError(lost)
@@ -129,7 +131,7 @@ def _written(hierarchy: Hierarchy, level: int) -> list[list[str | None]]:
 
 
 def bound_texts(low: pa.Array, high: pa.Array) -> pa.Array:
-    """Write two text bounds as one label with a bar between; an open bound is empty.
+    """Join two text bounds to one label with a bar between; an open bound is empty, two give null.
 
     Two open bounds give null.
     """
@@ -220,7 +222,7 @@ def _number(text: str, domain: Domain) -> float:
 
 
 def mean_ncp(meaning: Meaning, counts: NDArray[np.int64]) -> float:
-    """Return the mean NCP of the released records (Xu et al. 2006)."""
+    """Return the mean normalised certainty penalty (NCP) of the released records (Xu et al. 2006)."""
     return float(np.dot(meaning.costs, counts) / counts.sum())
 
 

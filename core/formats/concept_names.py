@@ -130,7 +130,7 @@ def words(name: str) -> list[str]:
 
 
 def numbered_by(name: str) -> Numbered | None:
-    """Return what a column numbers by its name: persons, events or places; None if it does not say.
+    """Return what a column's name says that its values number: persons, events or places; else None.
 
     The last such word decides: ``patient_visit_id`` numbers visits.
     """

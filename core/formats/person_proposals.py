@@ -34,7 +34,7 @@ def person_candidates(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 class PersonChoice(NamedTuple):
-    """The column that seems to identify the person of a record.
+    """Column that seems to identify the person of a record, its rivals, and whether that is unsure.
 
     Attributes:
         person: The column; None if there is none.
@@ -47,19 +47,19 @@ class PersonChoice(NamedTuple):
     unsure: bool = False
 
 
-def choose_person(proposals: Sequence[Proposal], able: Callable[[Proposal], bool], determines: Determines) -> PersonChoice:
-    """Choose the column that identifies the person of a record, with what may as well be it.
+def choose_person(proposals: Sequence[Proposal], may_be_person: Callable[[Proposal], bool], determines: Determines) -> PersonChoice:
+    """Choose the column that identifies the person of a record, with rivals that are as likely.
 
     Args:
         proposals: For all columns.
-        able: Returns whether a column's values may be people.
+        may_be_person: Returns whether a column's values may be people.
         determines: As for ``propose_person``.
     """
-    candidates = [one for one in person_candidates(proposals) if able(one)]
+    candidates = [one for one in person_candidates(proposals) if may_be_person(one)]
     found = propose_person(candidates, determines)
     if found is None:
         # No name says more than that it is a key. To count its values is safe: each has a record or more.
-        keys = [one for one in proposals if _repeats_as_key(one) and able(one)]
+        keys = [one for one in proposals if _repeats_as_key(one) and may_be_person(one)]
         return PersonChoice(max(keys, key=lambda one: one.profile.distinct, default=None), unsure=True)
     others = (one for one in candidates if one is not found and _rank_of_person(one) == _rank_of_person(found))
     return PersonChoice(found, tuple(one for one in others if not determines(one, found) and not determines(found, one)))

@@ -140,7 +140,7 @@ class Proposal:
 
 
 def propose_role(profile: ColumnProfile) -> Proposal:
-    """Propose a role for a column from its profile.
+    """Propose a column's role, with reason, hierarchy, confidence and question, from its profile.
 
     No column is published whose values name people, and no other column is thrown away.
     """

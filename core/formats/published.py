@@ -61,15 +61,15 @@ class PublishedValues:
         places[~there] = len(known) - 1
         return known.take(pa.array(places))
 
-    def without(self, gone: pa.Array) -> PublishedValues:
+    def without(self, removed: pa.Array) -> PublishedValues:
         """Return the mapping with the given published values replaced by ``others_published_as``."""
-        if not len(gone):
+        if not len(removed):
             return self
 
         def left(published: pa.Array) -> pa.Array:
-            return pc.if_else(pc.is_in(published, gone), pa.scalar(self.others_published_as[0].as_py(), published.type), published)
+            return pc.if_else(pc.is_in(published, removed), pa.scalar(self.others_published_as[0].as_py(), published.type), published)
 
-        nulls = self.null_as if not gone.null_count else self.others_published_as
+        nulls = self.null_as if not removed.null_count else self.others_published_as
         return replace(self, published_as=left(self.published_as), starts_as=left(self.starts_as), null_as=nulls)
 
     def write(self, path: Path) -> int:

@@ -36,7 +36,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class ScannedRange:
-    """Scan result of a range of a CSV file.
+    """Quotes of a byte range of a CSV file, and its records if it begins outside, or inside, of quotes.
 
     Attributes:
         quotes: How many it has.
@@ -50,7 +50,7 @@ class ScannedRange:
 
 
 def scan_range(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -> ScannedRange:
-    """Scan a range of a CSV file for quotes and ends of records.
+    """Count the quotes of a byte range of a CSV file; find its record ends for either state at its start.
 
     Args:
         blocks: Its bytes, a part at a time.
@@ -123,7 +123,7 @@ class _Block:
 
 
 def record_starts(ranges: Sequence[tuple[int, ScannedRange]]) -> list[int] | None:
-    """Return where ranges of complete records begin, after the header first; None if quotes are unclear.
+    """Return where the first record of each range starts, in bytes, after the header; None if unclear.
 
     Args:
         ranges: First byte of each range of a file, in order and without a gap, and what was found there.

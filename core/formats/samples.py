@@ -47,7 +47,7 @@ class ValueCounter:
         self.bytes = 0
 
     def add(self, column: pa.Array) -> None:
-        """Count the values of a batch, shape (rows,).
+        """Count the values of a batch, shape (rows,), without nulls and NaN, and sample them.
 
         They have their working type, or are a dictionary of it.
         """
@@ -92,7 +92,7 @@ class ValueCounter:
             self._beyond = digests[MOST_SAMPLED_VALUES - 1]
 
     def counted(self) -> tuple[Digests, NDArray[np.int64]]:
-        """Return the digests and counts since the last call, ascending, both of shape (distinct,)."""
+        """Return and forget the distinct digests, ascending, and their counts since the last call."""
         single = ascending_digests(np.concatenate([np.empty(0, np.uint64), *self._single]))
         starts = _starts(single)
         digests, counts = single[starts], np.diff(np.append(starts, len(single)))
@@ -103,7 +103,7 @@ class ValueCounter:
 
 
 def sum_counts(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) -> tuple[Digests, NDArray[np.int64]]:
-    """Sum the counts of equal digests, and return the distinct digests in ascending order.
+    """Return the distinct digests, ascending, and the sum of the counts of each.
 
     The arrays given have the shape (n,) each.
     """

@@ -55,7 +55,7 @@ def unescaped_csv_sql(column: str) -> str:
 
 
 def csv_header(names: Sequence[str], delimiter: str) -> str:
-    """Return the header line of a CSV file.
+    """Return the header line of a CSV file, its names escaped and, where needed, quoted.
 
     Names that could fall apart under any delimiter are quoted.
     """

@@ -22,7 +22,7 @@ DAYS_ALONE = {1, 86_400_000}
 
 
 def dates_levels(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Build the levels of a date hierarchy: days, months, quarters, years or decades.
+    """Build the levels of a date hierarchy, days to decades; raise HierarchyError unless dates or times.
 
     A timestamp with a time zone counts by the local calendar of that zone.
 
@@ -149,7 +149,7 @@ def _padded(numbers: NDArray[np.int64], width: int) -> pa.Array:
 
 
 def prefix_levels(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Build the levels of a prefix hierarchy over texts or integers.
+    """Build the levels of a prefix hierarchy over texts or integers; raise HierarchyError for others.
 
     Values share a group where prefix and length are equal, counted in Unicode code points.
 

@@ -60,7 +60,7 @@ def band_of(text: str) -> ValueBand | None:
 
 
 def merged_label(bands: Sequence[ValueBand]) -> str:
-    """Return the label of neighbouring ranges joined to one, from the first begin to the last end."""
+    """Return the label of neighbouring ranges joined to one; ``*`` if that is open at both ends."""
     first, last = bands[0], max(bands, key=lambda band: band.high)
     if first.low.is_infinite() and last.high.is_infinite():
         return "*"
@@ -108,7 +108,7 @@ class Draft:
 
 
 def draft_hierarchy(domain: Domain) -> Draft:
-    """Draft a hierarchy for the values of a domain.
+    """Draft a hierarchy for a domain's values; raise HierarchyError for a type without texts.
 
     Args:
         domain: The values and counts of the column; of numbers, dates, truth values or texts.
@@ -252,7 +252,7 @@ class UnlistedRows:
 
 
 def rows_for_unlisted_values(missing: Sequence[str], rows: Sequence[Row]) -> UnlistedRows:
-    """Find a hierarchy row for each missing value.
+    """Return a row for each missing value, with the labels of rows most alike; count the kinds of match.
 
     Args:
         missing: The values as text.

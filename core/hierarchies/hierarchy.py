@@ -76,7 +76,7 @@ class Hierarchy:
         return level > 0 and level == (self.top if self.height is None else self.height)
 
     def within(self, least: int, most: int) -> Hierarchy:
-        """Return the hierarchy limited to levels ``least`` to ``most``; level numbers stay the same.
+        """Return the hierarchy without levels above ``most``, and with levels below ``least`` unpublished.
 
         Levels below ``least`` are kept but not published.
         """
@@ -105,7 +105,7 @@ class Hierarchy:
 
 
 def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hierarchy:
-    """Build the hierarchy of a QID over its observed domain.
+    """Build a QID's hierarchy over its domain, from the values to ``*``; raise HierarchyError if unfit.
 
     Args:
         qid: The QID as the job describes it.
@@ -147,14 +147,14 @@ def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
 
 
 def check_recounted(qid: QuasiIdentifier) -> None:
-    """Refuse a kind of hierarchy whose published labels the recount cannot compare with the source."""
+    """Raise HierarchyError if the recount cannot compare a QID's published labels with the source."""
     kind = entry_of(qid.hierarchy)
     if kind.recount_levels is None or (qid.hides and kind.recount_rule is None):
         raise HierarchyError.not_recounted(qid.name, kind.name)
 
 
 def check_static(qid: QuasiIdentifier, folder: Path) -> None:
-    """Refuse a listed hierarchy with faults that can be found without the data."""
+    """Raise HierarchyError for faults of a listed hierarchy that can be found without the data."""
     if table := entry_of(qid.hierarchy).table:
         table(qid.name, qid.hierarchy, folder)
         null_route(qid.name, qid.hierarchy, folder)

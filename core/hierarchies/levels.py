@@ -58,7 +58,7 @@ class DraftLevels:
 
 
 def group_numbers(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Assign numbers to groups of equal keys, by first appearance.
+    """Return the group number of each key, by first appearance, and where each group first appears.
 
     Args:
         keys: Shape ``(m,)``, int64 or Python integers: equal where two values share a group.
@@ -122,7 +122,7 @@ def spellings(values: pa.Array) -> list[pa.Array]:
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Write values as releases publish them in text columns, shape (m,).
+    """Convert values to the text that releases publish in text columns, shape (m,); nulls stay null.
 
     Whatever the method, one value has one text. It is the preferred spelling, but a timestamp has a space between date and time, as in CSV
     files. Nulls stay null.
@@ -135,7 +135,7 @@ def as_text(values: pa.Array) -> pa.Array:
 
 
 def plain_decimals(values: pa.Array) -> pa.Array:
-    """Write floats and decimals without exponent; a float as its shortest exact text.
+    """Convert floats and decimals to text without exponent; a float to its shortest exact text.
 
     Args:
         values: Shape ``(m,)``, floating or decimal, without null.
@@ -181,7 +181,7 @@ _DIGITS = 18
 
 
 def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
-    """Scale numbers to integers exactly: ``value = whole / 10**places``.
+    """Return numbers as exact integers and their common decimal places: ``value = whole / 10**places``.
 
     A float stands for its shortest decimal text.
 
@@ -213,16 +213,16 @@ def scaled_integer(number: Decimal, decimals: int) -> int:
     return int(whole)
 
 
-def multiplied_without_overflow(whole: ScaledIntegers, factor: int, shift: int) -> ScaledIntegers:
+def multiplied_without_overflow(integers: ScaledIntegers, factor: int, shift: int) -> ScaledIntegers:
     """Multiply ascending integers, as Python integers if results plus ``shift`` could overflow 64 bits."""
-    ends = [abs(int(end)) for end in (whole[:1].tolist() + whole[-1:].tolist())]
-    if whole.dtype != object and factor < _ROOM and max(ends, default=0) * factor + shift < _ROOM:
-        return whole * factor
-    return whole.astype(object) * factor
+    ends = [abs(int(end)) for end in (integers[:1].tolist() + integers[-1:].tolist())]
+    if integers.dtype != object and factor < _ROOM and max(ends, default=0) * factor + shift < _ROOM:
+        return integers * factor
+    return integers.astype(object) * factor
 
 
 def decimal_text(whole: ScaledIntegers, decimals: int) -> pa.Array:
-    """Write ``whole / 10**decimals`` with exactly ``decimals`` decimal places.
+    """Return ``whole / 10**decimals`` as text with exactly ``decimals`` decimal places.
 
     Args:
         whole: Shape ``(g,)``.

@@ -78,7 +78,7 @@ def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelT
 
 
 def csv_levels(qid: str, domain: Domain, spec: CsvHierarchy, folder: Path) -> DraftLevels:
-    """Build the levels of a domain from a CSV hierarchy file."""
+    """Build the levels of a domain from a CSV hierarchy file; raise HierarchyError if faulty."""
     return table_levels(qid, domain, read_table(qid, spec, folder))
 
 
@@ -96,7 +96,7 @@ def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
 
 
 def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
-    """Return the groups of a null, finest first, or empty; raise ``HierarchyError`` if it is not listed."""
+    """Return the labels of a null's groups, finest first, or none; raise HierarchyError if unlisted."""
     leaf, read = getattr(spec, "nulls", None), entry_of(spec).table
     if leaf is None or read is None:
         return ()
@@ -108,7 +108,7 @@ def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
 
 
 def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
-    """Return the row of a label table that lists each value; raise HierarchyError for unlisted ones."""
+    """Return the number of the table row for each value; raise HierarchyError for unlisted values."""
     try:
         texts = spellings(values)
     except pa.ArrowInvalid:
@@ -132,5 +132,5 @@ def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> La
 
 
 def tree_levels(qid: str, domain: Domain, spec: TreeHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Build the levels of a domain from a tree hierarchy."""
+    """Build the levels of a domain from a tree hierarchy; raise HierarchyError for unlisted values."""
     return table_levels(qid, domain, tree_table(qid, spec))

@@ -52,7 +52,7 @@ class _Grid:
 
 
 def widths_levels(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Build the levels of a numerical domain: bins of each width, aligned to an origin.
+    """Build levels of bins of each width, aligned to an origin; raise HierarchyError unless numbers.
 
     The first width becomes level 0 where it can merge no two values of the domain's resolution and there is neither top nor bottom. The
     resolution is 1 for integers and ranks, else the last decimal place in use. Bins are not clipped to the domain. They are clipped to top

@@ -55,7 +55,7 @@ def narrow_counts(root: Histogram) -> NDArray[np.signedinteger[Any]]:
 
 
 def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) -> Histogram:
-    """Merge the cells of a histogram into those of a coarser node.
+    """Return the histogram of a coarser node, merged from the cells of a finer one.
 
     Args:
         histogram: Cells of a node that is nowhere coarser than ``node``.
@@ -132,7 +132,7 @@ def dense_cell_sums(
     weights: NDArray[np.int64],
     product: int,
 ) -> NDArray[np.signedinteger[Any]]:
-    """Sum cell counts in a dense array with an entry for each possible cell, shape (product,).
+    """Return the summed counts of all possible coarser cells, a dense array of shape (product,).
 
     Args:
         codes: Shape (cells, codes).
@@ -169,7 +169,7 @@ def fits_array(packing: Packing, cell_count: int) -> bool:
 
 
 def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
-    """Assign numbers to the cells' coarser cells by first occurrence; return them and how many there are.
+    """Return the number of each cell's coarser cell, by first occurrence, and how many coarser cells.
 
     Args:
         cells: Cells of a node that is nowhere coarser than ``node``, which may have further axes.
@@ -184,7 +184,7 @@ def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -
 
 
 def hash_table(size: int) -> NDArray[np.signedinteger[Any]]:
-    """Return an empty hash table with room for ``size`` cells."""
+    """Return a hash table with room for ``size`` cells: an array of -1 as long as a power of two."""
     return np.full(1 << (2 * size).bit_length(), -1, np.int32 if size < 1 << 31 else np.int64)
 
 

@@ -145,7 +145,7 @@ class HistogramCounter:
 
 
 def merge_way(product: int, row_count: int, memory: int) -> MergeWay:
-    """Choose how the histograms of chunks are summed: the fastest way that takes at most half the memory.
+    """Return the fastest way to sum chunk histograms in half the memory: dense, merge or spill.
 
     Args:
         product: Number of cells that there could be.
@@ -162,7 +162,7 @@ def merge_way(product: int, row_count: int, memory: int) -> MergeWay:
 
 
 def add_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Sum histograms of one-word cells part by part in a dense array of ``product`` entries."""
+    """Sum histograms of one-word cells in a dense array; return the distinct cells and their counts."""
     dense = np.zeros(product, np.int64)
     for (cells,), counts in parts:
         add_numbers(cells, counts, dense)
@@ -171,7 +171,7 @@ def add_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: i
 
 
 def merge_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Sum one or more histograms by merging their sorted cells in memory.
+    """Merge one or more sorted histograms in memory; return the distinct cells and their summed counts.
 
     The arrays of a single one are returned as they are.
     """

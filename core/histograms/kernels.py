@@ -110,7 +110,7 @@ def tally_runs(
     tally: NDArray[np.int64],
     large: NDArray[np.int64],
 ) -> int:
-    """Sum equal numbers' counts over sorted runs into ``tally`` or ``large``; return how many are large.
+    """Sum counts of equal numbers over sorted runs; tally small sums, list large ones, return how many.
 
     Args:
         rows: Shape (n,), run after run, each ascending: a number, and in its lowest bits a count.

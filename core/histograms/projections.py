@@ -267,7 +267,7 @@ class LinearCounting:
         return 1 << max(most - 1, 0).bit_length()
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Mark cells, as codes of shape (cells, bundles), as seen in the sketch that counts distinct cells."""
+        """Mark hashed cells, codes of shape (cells, bundles); count new marks in ``at_least``."""
         self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks, self._share, self._shares)
 
     def start_next_share(self) -> None:
@@ -316,7 +316,7 @@ class Combinations:
         return len(told_apart.words) == 1 and told_apart.product.bit_length() + record_count.bit_length() <= BITS
 
     def add(self, bundles: Bundles, codes: Codes, counts: NDArray[np.int64]) -> None:
-        """Add the codes, shape (cells, bundles), and record counts, shape (cells,), of some cells to the sums.
+        """Append cells, codes (cells, bundles), with their record counts, as rows that ``sizes`` sums.
 
         Args:
             bundles: Makes the codes of a cell.
@@ -329,7 +329,7 @@ class Combinations:
         self._filled += len(counts)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return distinct sizes, ascending, and the combinations of each; no cell can be added after this."""
+        """Return the distinct record counts, ascending, and how many combinations have each; call it once."""
         rows, self._rows = self._rows[: self._filled], np.empty(0, np.int64)
         ends = [len(rows) * number // RUNS for number in range(RUNS + 1)]
 

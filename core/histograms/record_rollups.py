@@ -184,7 +184,7 @@ Form = CountGrid | SparseCells
 
 
 class RecordRollUps(RollUps[Form]):
-    """Roll-ups that count the records of nodes.
+    """Cache of histograms from which the records of nodes are counted by roll-up.
 
     Arguments and attributes as for ``RollUps``.
 
@@ -199,7 +199,7 @@ class RecordRollUps(RollUps[Form]):
         super().__init__(SparseCells(root.node, root.packing, root.words, narrow_counts(root)), hierarchies, capacity, decided)
 
     def counts(self, node: Node, *, keep: bool = False) -> NDArray[np.int64]:
-        """Return the records of each occupied cell of a node, shape (cells,), in no fixed order.
+        """Return the records of each occupied cell of a node, in no fixed order; ``keep`` may cache them.
 
         The node is at or above the root's.
 

@@ -17,7 +17,7 @@ Step = tuple[int, int, int]
 
 @kernel
 def make_best_steps(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
-    """Make the best move or swap of each record of a block once; return the number of steps made.
+    """Make each record's best move or swap in ``classes`` once, if the price falls; return how many.
 
     Only steps that lower the price are made.
     """
@@ -130,7 +130,7 @@ def improve_blocks(
     grows_classes: bool,
     figures: Numbers,
 ) -> RankPositions:
-    """Return improved classes of each block, none with more published loss; add to ``figures``.
+    """Return each record's class after improving blocks, unless published loss grows; add to ``figures``.
 
     Args:
         positions: Shape (n, columns), int32: the records, block by block.

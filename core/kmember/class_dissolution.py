@@ -23,7 +23,7 @@ from core.recoding.price_kernels import Numbers, Prices, RankPositions, whole
 
 @kernel
 def dissolve_classes(records: CodedRecords, prices: Prices, classes: Classes) -> int:
-    """Dissolve each class whose records cost less in other classes; return the number of them.
+    """Dissolve in place each class whose records cost less in other classes; return how many.
 
     Where labels are groups, records often fit under labels that others publish already.
     """
@@ -105,7 +105,7 @@ def _placed(
 
 @kernel
 def split_grown(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
-    """Split every class of 2k records or more into as many as it can give; return the number split.
+    """Split in place each class of 2k records or more into as many as it can give; return how many.
 
     It never costs more.
     """

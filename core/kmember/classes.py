@@ -28,7 +28,7 @@ MOST_COSTS = 1 << 23
 
 
 class Classes(NamedTuple):
-    """Classes of a block under change.
+    """Members, sizes, set labels and prices of the classes of a block, which kernels change in place.
 
     Attributes:
         owners: Shape (n,), int32: the class of each record.
@@ -107,7 +107,7 @@ def build_classes(records: CodedRecords, prices: Prices, owners: RankPositions, 
 
 @kernel
 def add_to_class(classes: Classes, row: int, number: int) -> None:
-    """Add a record that is in no class to a class."""
+    """Add a record that is in no class to a class; its label and price are not updated."""
     seat = classes.sizes[number]
     classes.owners[row], classes.seats[row], classes.members[number, seat] = number, seat, row
     classes.sizes[number] = seat + 1
@@ -115,7 +115,7 @@ def add_to_class(classes: Classes, row: int, number: int) -> None:
 
 @kernel
 def remove_from_class(classes: Classes, row: int) -> None:
-    """Remove a record from its class; the last member takes its position."""
+    """Remove a record from its class; the last member takes its seat; label and price are not updated."""
     number, seat = classes.owners[row], classes.seats[row]
     last = classes.members[number, classes.sizes[number] - 1]
     classes.members[number, seat], classes.seats[last] = last, seat
@@ -124,7 +124,7 @@ def remove_from_class(classes: Classes, row: int) -> None:
 
 @kernel
 def reprice_class(records: CodedRecords, prices: Prices, classes: Classes, number: int) -> None:
-    """Recompute the label and price of a class, as it is and without each of its records."""
+    """Recompute in place the label and price of a class, as it is and without each of its records."""
     size, members = classes.sizes[number], classes.members[number]
     if size == 0:
         classes.prices[number] = 0
@@ -281,7 +281,7 @@ def _spare(
 
 @kernel
 def persons_in(records: CodedRecords, classes: Classes, number: int, leaving_record: int, coming_record: int) -> int:
-    """Return the number of persons of a class after one record left and another came.
+    """Return the number of persons a class would have if one record left and another came.
 
     Records are counted without a person column; -1 stands for no record.
     """

@@ -73,7 +73,7 @@ class SetLabels(NamedTuple):
 
 @kernel
 def set_label_arrays(size: int, column_count: int, word_count: int) -> SetLabels:
-    """Allocate arrays for a number of set labels."""
+    """Return arrays of zeros for a number of set labels."""
     return SetLabels(
         np.zeros((size, column_count), np.int32),
         np.zeros((size, column_count), np.int32),
@@ -115,7 +115,7 @@ def extend_set_label(set_labels: SetLabels, at: int, records: CodedRecords, row:
 
 @kernel
 def copy_set_label(source: SetLabels, at: int, target: SetLabels, to: int) -> None:
-    """Copy one set label to a position among other set labels."""
+    """Copy one set label over the one at a position among other set labels."""
     for column in range(source.low.shape[1]):
         target.low[to, column] = source.low[at, column]
         target.high[to, column] = source.high[at, column]

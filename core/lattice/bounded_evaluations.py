@@ -38,7 +38,7 @@ from schemas.errors.signals import SpentError
 
 
 class ExpectedSquareSums:
-    """Estimates of Σ over all cells |E|² for the nodes above a root.
+    """Estimates of the sum of squared cell sizes, Σ |E|², for the nodes above a root.
 
     Args:
         root: The root histogram.
@@ -59,7 +59,7 @@ class ExpectedSquareSums:
         return self._shared[qid][high] - self._shared[qid][low]
 
     def between(self, steps: Sequence[int], fine: tuple[Sequence[int], int], coarse: tuple[Sequence[int], int]) -> float:
-        """Estimate Σ over all cells |E|² of a node between two counted nodes.
+        """Return an estimate of a node's Σ |E|² from a finer and a coarser node with known sums.
 
         Args:
             steps: The node.
@@ -170,7 +170,7 @@ class Evaluations:
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
-        self.lattice = Lattice.complete_lattice_statuses(self.hierarchies, self.root.node)
+        self.lattice = Lattice.above_root(self.hierarchies, self.root.node)
         self.levels = [_differing(hierarchy, first) for hierarchy, first in zip(self.hierarchies, self.root.node, strict=True)]
         objective = objective_of(self.objective)
         # Prices are asked first wherever an objective has them.
@@ -278,10 +278,10 @@ class Evaluations:
         """Return whether a node may pass; a node that may not excludes every finer node."""
         return self.evaluate(steps).least <= self.most_suppressed
 
-    def rank(self, steps: Steps, seen: NodeRollUp) -> Rank:
+    def rank(self, steps: Steps, roll_up: NodeRollUp) -> Rank:
         """Return the sort key of a node, as the search of a complete lattice compares nodes."""
         node = self.node(steps)
-        return seen.value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
+        return roll_up.value, roll_up.loss.suppressed, self.lattice.imprecision_of(node), node
 
     def cost(self, steps: Steps) -> float:
         """Return the cost of a node without suppression; lower is better.

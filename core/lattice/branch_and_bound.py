@@ -72,7 +72,7 @@ def with_step(steps: Steps, qid: int, step: int) -> Steps:
 
 
 def improve_by_walks(nodes: Evaluations) -> Iterator[None]:
-    """Search for better nodes by greedy walks; yield after each walk until no walk improves the best node."""
+    """Improve ``nodes.best`` by greedy walks; yield after each walk; stop when no walk improves."""
     dive(nodes, nodes.top)
     yield
     for walk, weight in WALKS:
@@ -100,7 +100,7 @@ def _spoilt(nodes: Evaluations) -> Iterator[tuple[Steps, int]]:
 
 
 def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0) -> Steps:
-    """Walk greedily from a passing node to finer passing nodes of lower rank; return the last one.
+    """Walk greedily from a passing node to finer passing nodes of better rank; return the last one.
 
     Args:
         nodes: The lattice.
@@ -205,7 +205,7 @@ class BranchAndBound:
         self._stack: list[Region] = []
 
     def run(self) -> SearchResult | None:
-        """Return the best node that was found within the effort, or None.
+        """Return the best passing node found within the effort; None if none was found.
 
         Without a limit to the effort, None means that no node passes.
         """

@@ -75,7 +75,7 @@ class Examination:
     report_progress: Callable[[], None] = ignore_progress
 
     def __post_init__(self) -> None:
-        self.lattice = Lattice.complete_lattice_statuses(self.hierarchies, (0,) * len(self.hierarchies))
+        self.lattice = Lattice.above_root(self.hierarchies, (0,) * len(self.hierarchies))
         self.roots: list[Node] = []
         allowed = Lattice.allowed(self.hierarchies)
         self._nodes, self._allowed = allowed.nodes, self.lattice.above(allowed.root)
@@ -94,7 +94,7 @@ class Examination:
         self._parts = [_parts(hierarchy) for hierarchy in self.hierarchies]
 
     def run(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> SearchResult | None:
-        """Return the best node examined in the complete lattice, with the number of nodes left unexamined.
+        """Return the best examined node, with the number of nodes left unexamined; None if none passes.
 
         It is the best of the complete lattice if no node is left.
 

@@ -44,10 +44,10 @@ class Lattice:
     @classmethod
     def allowed(cls, hierarchies: Sequence[Hierarchy]) -> Lattice:
         """Return the lattice of the nodes that hierarchies permit to be published."""
-        return cls.complete_lattice_statuses(hierarchies, tuple(hierarchy.least for hierarchy in hierarchies))
+        return cls.above_root(hierarchies, tuple(hierarchy.least for hierarchy in hierarchies))
 
     @classmethod
-    def complete_lattice_statuses(cls, hierarchies: Sequence[Hierarchy], root: Node) -> Lattice:
+    def above_root(cls, hierarchies: Sequence[Hierarchy], root: Node) -> Lattice:
         """Return the lattice of the nodes at or above a root."""
         return cls(tuple(hierarchy.levels for hierarchy in hierarchies), root, tuple(hierarchy.steps for hierarchy in hierarchies))
 
@@ -97,7 +97,7 @@ class Lattice:
 
     @cached_property
     def imprecision(self) -> NDArray[np.int64]:
-        """Σ level / highest level of each node, in the lattice's shape.
+        """Σ level / highest level of each node, in units of 1 / ``unit`` and in the lattice's shape.
 
         As whole multiples of 1 / ``unit``, so that ties are exact.
         """
@@ -244,7 +244,7 @@ def most_cells(hierarchies: Sequence[Hierarchy], node: Node, record_count: int) 
 
 
 def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
-    """Return the most precise node whose dense histogram fits, a fine one in a huge lattice; or None.
+    """Return the most precise node (in huge lattices a fine one) whose dense histogram fits; or None.
 
     Its N_data is at most N_RAM (eq. 2). None if even the top is too large. In a lattice too large to hold it is the node of
     ``fitting_node``, which may be less precise.
@@ -261,7 +261,7 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
 
 
 def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, record_count: int) -> Node | None:
-    """Return the most precise node whose cells surely fit, a fine one in a huge lattice; or None.
+    """Return the most precise node (in huge lattices a fine one) whose cells surely fit; or None.
 
     It is the root of ``root: occupied``. None if even the top is too large. In a lattice too large to hold it is the node of
     ``fitting_node``, which may be less precise.

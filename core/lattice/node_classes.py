@@ -167,22 +167,22 @@ class SuppressionPenalties:
         self._extra, self._hierarchies, self._finer = prices.extra, hierarchies, finer
         self._coarser: dict[tuple[int, int], NDArray[np.uint32]] = {}
 
-    def of(self, lost: Cells, node: Node) -> Levels:
+    def of(self, suppressed_cells: Cells, node: Node) -> Levels:
         """Return the added cost of suppressing cells at each level up to those of a node.
 
         Below the levels of the cells the cost is as low as at these levels. The order of the cells does not matter.
 
         Args:
-            lost: The cells, at the node or finer.
+            suppressed_cells: The cells, at the node or finer.
             node: Level of each axis.
 
         Returns:
             Shape (QIDs, levels).
         """
         told = np.zeros((len(self._extra), max(node) + 1))
-        for qid, (extra, codes) in enumerate(zip(self._extra, lost.codes.T, strict=False)):
+        for qid, (extra, codes) in enumerate(zip(self._extra, suppressed_cells.codes.T, strict=False)):
             if len(extra[-1]):
-                told[qid, : node[qid] + 1] = self._levels(qid, codes, lost, node[qid])
+                told[qid, : node[qid] + 1] = self._levels(qid, codes, suppressed_cells, node[qid])
         return told
 
     def _levels(self, qid: int, codes: NDArray[np.unsignedinteger], lost: Cells, coarsest: int) -> list[float]:

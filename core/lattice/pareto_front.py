@@ -43,11 +43,11 @@ class ParetoNode:
     optimal: bool
 
 
-def find_pareto_nodes(searches: Callable[[int], Search], record_count: int, qid_count: int) -> list[ParetoNode]:
+def find_pareto_nodes(make_search: Callable[[int], Search], record_count: int, qid_count: int) -> list[ParetoNode]:
     """Return some nodes of the Pareto front in loss, suppression and risk, in order of GCP.
 
     Args:
-        searches: Makes the search for the least GCP, given how many records may be suppressed.
+        make_search: Makes the search for the least GCP, given how many records may be suppressed.
         record_count: How many there are.
         qid_count: How many axes of the lattice are QIDs; those of sensitive columns come after them.
     """
@@ -56,7 +56,7 @@ def find_pareto_nodes(searches: Callable[[int], Search], record_count: int, qid_
     search = None
     for share in SHARES:
         most = floor(share * record_count)
-        search = searches(most)
+        search = make_search(most)
         search.most_priced = floor(SHARES[-1] * record_count)
         if found := search.run():
             least[most] = float(search.values[found.node])

@@ -55,7 +55,7 @@ class Frame:
 
 
 def lattice_picture(drawn: LatticeMap) -> Picture:
-    """Draw a lattice: all heights as bars, coarse at the top, and single nodes, levels in job order."""
+    """Return a picture of a lattice: all heights as bars, coarse on top, and single nodes with levels."""
     frame = Frame.of(drawn)
     total = sum(sum(row.values()) for row in drawn.heights)
     says = lattice_sentence(drawn)
@@ -130,7 +130,7 @@ def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
 
 
 def draw_lines_between_nodes(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]]) -> Iterator[str]:
-    """Draw a line between each two nodes that are one level of one QID apart."""
+    """Yield an SVG line for each two nodes that are one level of one QID apart."""
     for node, (x, y) in places.items():
         for above in (tuple(level + (one == axis) for one, level in enumerate(node)) for axis in range(len(node))):
             if above in places:
@@ -141,7 +141,7 @@ def draw_lines_between_nodes(drawn: LatticeMap, places: Mapping[Node, tuple[floa
 
 
 def node_box(drawn: LatticeMap, node: Node, status: str, place: tuple[float, float], box: float) -> Iterator[str]:
-    """Draw a node as a box with its levels, or its differences from the chosen node if these do not fit.
+    """Yield the SVG of a node: a box with its levels, or else its differences from the chosen node.
 
     The box is centred at ``place`` and ``box`` pixels wide.
     """
@@ -196,14 +196,14 @@ LINE, GAP, WIDEST_BOX = 16, 62, 150
 
 
 def heights_picture(drawn: LatticeMap, width: float) -> Picture:
-    """Draw a bar chart of the nodes of each height by status, with a legend, ``width`` pixels wide."""
+    """Return a bar chart of the nodes of each height by status, with a legend, ``width`` pixels wide."""
     bars, y = _page_bars(drawn, width)
     signs, y = _signs(drawn, width, y + 14)
     return Picture(f"The lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join([*bars, *signs]))
 
 
 def nodes_picture(drawn: LatticeMap, width: float) -> Picture:
-    """Draw the nodes around the chosen node (all if few), ``width`` pixels wide."""
+    """Return a picture of the nodes around the chosen node (all if few), ``width`` pixels wide."""
     nodes, y = _page_nodes(drawn, width)
     return Picture(f"Nodes of the lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join(nodes))
 

@@ -120,7 +120,7 @@ class Search:
         self._counting = objective if isinstance(objective, Counting) else None
         if self._counting is None and not self.prices:
             raise ValueError(f"{self.objective} has prices")
-        self.lattice = Lattice.complete_lattice_statuses(self.hierarchies, self.root.node)
+        self.lattice = Lattice.above_root(self.hierarchies, self.root.node)
         self._allowed = Lattice.allowed(self.hierarchies).root
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known_verdicts is None else self.known_verdicts.copy()
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
@@ -142,7 +142,7 @@ class Search:
         return self._classes.histograms_rolled_up
 
     def run(self) -> SearchResult | None:
-        """Return the best passing node and the figures of the search, or None.
+        """Return the best passing node with figures of the search; None if none passes and beats ``best``.
 
         None if not even the top passes or no node is better than the best known. The best publishes something if any does, and has the
         lowest objective. Ties go to fewer suppressed records, then to better precision, then to the finest on the most important QID, so

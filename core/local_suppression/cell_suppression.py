@@ -42,7 +42,7 @@ kernel = compiler("local_suppression.cell_suppression")
 def choose_sets_of_largest_pools(
     pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int
 ) -> NDArray[np.int64]:
-    """Choose the set of QIDs to suppress for each combination, the largest safe pool first; -1 for none.
+    """Return each combination's set of QIDs to suppress, by number, largest safe pool first; -1 for none.
 
     The result has the shape (combinations,).
 
@@ -99,7 +99,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class CellSuppression:
-    """Cells to suppress: the QIDs of each combination that are replaced by ``*``.
+    """Cells to suppress in each combination, and a mask of the combinations that are published at all.
 
     Attributes:
         suppressed_cells: Shape (combinations, QIDs).
@@ -111,17 +111,17 @@ class CellSuppression:
     published: Bools
     least: int | None
 
-    def cost(self, of: RareCombinations) -> float:
-        """Return the penalty of all records over all QIDs; a suppressed cell counts as 1.
+    def cost(self, cells: RareCombinations) -> float:
+        """Return the penalty of all records of ``cells`` over all QIDs; a suppressed cell counts as 1.
 
         Each cell of a record that is not published counts as 1, too.
         """
         withheld = self.suppressed_cells | ~self.published[:, None]
-        return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
+        return float(np.dot(np.where(withheld, 1.0, 1 - cells.gains).sum(axis=1), cells.counts))
 
 
-def fewest_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:
-    """Suppress few cells, small sets of QIDs first, to bring failing combinations into safe classes.
+def choose_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:
+    """Choose few cells to suppress, small sets of QIDs first, so that failing combinations become safe.
 
     Args:
         failing: The combinations that fail.

@@ -111,21 +111,21 @@ class NodeEvaluator:
         """Axes of cells: the QIDs' hierarchies, then the unchanged sensitive columns."""
         return (*self.hierarchies, *map(exact_hierarchy, self.sensitive))
 
-    def at(self, rest: Residual, node: Node) -> ResidualLevel:
-        """Count the cells of residual records at a node and mark those that fail.
+    def at(self, residual: Residual, node: Node) -> ResidualLevel:
+        """Return the cells of residual records at a node, with masks of those that fail or are too few.
 
         Args:
-            rest: Records, by the cells of a node that is nowhere coarser.
+            residual: Records, by the cells of a node that is nowhere coarser.
             node: Level of each QID.
         """
-        cells, classes = table_at(rest.cells, node, self.hierarchies, self.sensitive, rest.members)
+        cells, classes = table_at(residual.cells, node, self.hierarchies, self.sensitive, residual.members)
         return ResidualLevel(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
-    def records_failing(self, rest: Residual, level: ResidualLevel) -> Residual:
-        """Return the residual records in cells of too few at a coarser node."""
-        lost, codes = RareCellLookup(level, rest.cells.node, self.hierarchies), rest.cells.codes
-        found = [first + lost.positions_in(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
-        return rest.selected_records(np.concatenate([np.empty(0, np.intp), *found]))
+    def records_failing(self, residual: Residual, level: ResidualLevel) -> Residual:
+        """Return the residual records whose cell at a coarser node has too few records or persons."""
+        lost, codes = RareCellLookup(level, residual.cells.node, self.hierarchies), residual.cells.codes
+        found = [first + lost.positions_in(codes[first : first + SLICE]) for first in range(0, residual.cells.cells, SLICE)]
+        return residual.selected_records(np.concatenate([np.empty(0, np.intp), *found]))
 
 
 class RareCellLookup:
@@ -156,13 +156,13 @@ class RareCellLookup:
 
 
 def transform_locally(
-    first: ResidualLevel, left: Residual, rounds: int, evaluator: NodeEvaluator, find: Find
+    first: ResidualLevel, residual: Residual, rounds: int, evaluator: NodeEvaluator, find: Find
 ) -> tuple[list[ResidualLevel], Residual]:
     """Anonymise residual records again, pass by pass; return the levels and what is still too rare.
 
     Args:
         first: The node of all.
-        left: What is too rare there, at a node as fine as its memory allows.
+        residual: What is too rare there, at a node as fine as its memory allows.
         rounds: Greatest number of passes.
         evaluator: Looks at nodes.
         find: Searches by k alone.
@@ -173,10 +173,10 @@ def transform_locally(
     levels = [first]
     top = tuple(hierarchy.top for hierarchy in evaluator.hierarchies)
     for _ in range(rounds):
-        found = find(left) if left.records else None
-        if found is None or found.loss.suppressed == left.records or found.node[: len(top)] == top:
+        found = find(residual) if residual.records else None
+        if found is None or found.loss.suppressed == residual.records or found.node[: len(top)] == top:
             break
-        level = fail_unsafe_unions(levels, evaluator.at(left, found.node), evaluator.promise, evaluator.hierarchies)
+        level = fail_unsafe_unions(levels, evaluator.at(residual, found.node), evaluator.promise, evaluator.hierarchies)
         levels.append(level)
-        left = evaluator.records_failing(left, level)
-    return levels, left
+        residual = evaluator.records_failing(residual, level)
+    return levels, residual

@@ -100,7 +100,7 @@ def _stage(cells: Histogram, classes: NDArray[np.int32], dropped: Histogram | No
 def labels_of(
     parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy]
 ) -> tuple[list[QidLabels], NDArray[np.int64], NDArray[np.intp]]:
-    """Return the labels of the cells of all parts, and the class of each cell.
+    """Return the labels of the parts' cells by QID, the class of each cell, and a cell of each class.
 
     Returns:
         Labels by QID; shape (cells of all parts,), the class of each; and shape (classes,), a cell of each class.

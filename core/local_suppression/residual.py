@@ -129,7 +129,7 @@ class RareCombinations:
         )
 
     def members_of(self, numbers: Integers) -> ClassMembers:
-        """Return the members of the source cells that make up the combinations.
+        """Return the members of the source cells that make up combinations, owned by the given numbers.
 
         Args:
             numbers: Shape (combinations,), by which the members are numbered.

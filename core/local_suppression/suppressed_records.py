@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.histograms.histogram import Histogram
-from core.local_suppression.cell_suppression import Bools, CellSuppression, fewest_suppressed_cells
+from core.local_suppression.cell_suppression import Bools, CellSuppression, choose_suppressed_cells
 from core.local_suppression.local_transformation import NodeEvaluator, unsafe_cells
 from core.local_suppression.recoding import RecodedPart
 from core.local_suppression.residual import Integers, RareCombinations, Residual, ResidualLevel
@@ -49,24 +49,24 @@ class MaskableClasses:
         return int(self.classes.max(initial=-1)) + 1
 
 
-def classes_to_mask(left: RareCombinations, lenders: Sequence[MaskableClasses], promise: Promise) -> list[NDArray[np.bool_]] | None:
-    """Choose published classes to mask along, so that the mask has k units; None if no mask is worth it.
+def classes_to_mask(unpublished: RareCombinations, maskable: Sequence[MaskableClasses], promise: Promise) -> list[NDArray[np.bool_]] | None:
+    """Return masks of published combinations to mask along, so that the mask has k units; None if no use.
 
     Return the masked combinations of each part, or None if no mask is safe and worth its loss.
 
     Args:
-        left: What is not published.
-        lenders: Classes that may be masked, part by part.
+        unpublished: What is not published.
+        maskable: Classes that may be masked, part by part.
         promise: Says how many units the mask must have; no class is masked for the sake of sensitive values.
     """
-    sizes = [Records(lender.cells.counts).count(lender.classes, lender.size) for lender in lenders]
-    counts, records, losses = np.concatenate([np.empty(0, np.int64), *sizes]), int(left.counts.sum()), _losses(lenders)
+    sizes = [Records(lender.cells.counts).count(lender.classes, lender.size) for lender in maskable]
+    counts, records, losses = np.concatenate([np.empty(0, np.int64), *sizes]), int(unpublished.counts.sum()), _losses(maskable)
     order = np.argsort(losses, kind="stable")
     # What a mask takes from classes must not be more than what it saves.
     order = order[np.cumsum(counts[order]) <= records]
     if not len(order) or not records:
         return None
-    units = _units_of(left, lenders, counts)
+    units = _units_of(unpublished, maskable, counts)
 
     def fails(groups: Integers, size: int) -> NDArray[np.bool_]:
         return promise.too_few(units(groups, size))
@@ -74,7 +74,7 @@ def classes_to_mask(left: RareCombinations, lenders: Sequence[MaskableClasses], 
     def given(chosen: Integers) -> list[NDArray[np.bool_]]:
         marks = np.zeros(len(counts), np.bool_)
         marks[chosen] = True
-        return [marks[start + lender.classes] for start, lender in zip(_starts(lenders), lenders, strict=False)]
+        return [marks[start + lender.classes] for start, lender in zip(_starts(maskable), maskable, strict=False)]
 
     def first(size: int) -> Integers:
         groups = np.full(len(counts), -1)
@@ -150,7 +150,7 @@ class TreatedRecords:
 def treat_suppressed(
     levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, evaluator: NodeEvaluator, domains: Sequence[Domain]
 ) -> TreatedRecords:
-    """Suppress cells of, mask or drop the records that are too rare after all passes.
+    """Suppress cells of, mask or drop records too rare after all passes; return all published parts.
 
     Suppressed cells are chosen by k alone, and so are masked records. A pool, or the mask, that turns out to break l or t is left out
     completely.
@@ -227,12 +227,12 @@ def _with_rest(
     return TreatedRecords(list(parts), np.append(dropped, rest.cells.counts), least)
 
 
-def masked_with(left: RareCombinations, lenders: Sequence[MaskableClasses], promise: Promise) -> list[Bools] | None:
+def masked_with(unpublished: RareCombinations, maskable: Sequence[MaskableClasses], promise: Promise) -> list[Bools] | None:
     """Return a mask of each part's combinations to mask with suppressed ones; None without a safe mask."""
-    whole = left.classes.union(np.ones(len(left.counts), np.bool_))
+    whole = unpublished.classes.union(np.ones(len(unpublished.counts), np.bool_))
     if not promise.too_few(whole.units)[0]:
-        return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
-    return classes_to_mask(left, lenders, promise)
+        return [np.zeros(len(lender.classes), np.bool_) for lender in maskable]
+    return classes_to_mask(unpublished, maskable, promise)
 
 
 def combinations_of(level: ResidualLevel, evaluator: NodeEvaluator, domains: Sequence[Domain]) -> RareCombinations:
@@ -257,7 +257,7 @@ def _starred(
         rest = evaluator.at(left, level.node)
         cells = combinations_of(rest, evaluator, domains)
         nothing = CellSuppression(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
-        tried.append((rest, cells, fewest_suppressed_cells(cells, evaluator.promise.of_size) if stars else nothing))
+        tried.append((rest, cells, choose_suppressed_cells(cells, evaluator.promise.of_size) if stars else nothing))
     # min takes the first of equals, which is the node of all before any round.
     return min(tried, key=lambda one: one[2].cost(one[1]))
 

@@ -68,7 +68,7 @@ class RowTable:
 
 
 def cutting_by_persons(cutting: Cutting, rows: RowTable) -> Cutting:
-    """Return a cutting whose rules count persons by sensitive value instead of records.
+    """Return a cutting whose rules count persons by sensitive value; the same one where records count.
 
     Its promise gets holder conditions where a person has several values. Without a person column, the same cutting is returned.
 
@@ -90,7 +90,7 @@ def one_class_keeps(cutting: Cutting, rows: RowTable) -> bool:
 
 
 def column_broken_by_holders(cutting: Cutting, rows: RowTable) -> str | None:
-    """Return the sensitive column with a value held by too many persons, if this alone breaks the rules.
+    """Return the column of a value with too many holders if by this alone all rows fail; else None.
 
     All rows are looked at as one class. They may still be cut: in each of two halves there may be few enough holders.
     """
@@ -99,7 +99,7 @@ def column_broken_by_holders(cutting: Cutting, rows: RowTable) -> str | None:
 
 
 def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
-    """Cut rows, which together keep the rules, into classes and generalise their labels.
+    """Cut rows that together keep the rules into classes; return the partition and labelled classes.
 
     Leaves with equal labels make one class for readers. Leaves that would fail as such a class are merged with neighbours.
 

@@ -45,7 +45,7 @@ def median_cut(
     people: PersonsByRow | None,
     room: CutBuffers,
 ) -> Cut:
-    """Return a node's cut at a QID's median, of the ranks and sums in ``room``, or NO_CUT.
+    """Return a node's allowed cut at a QID's median (in mode STRICT, or just below it), or NO_CUT.
 
     In mode STRICT, where the cut at the median is not allowed, the cut just below the median value is tried.
 

@@ -28,7 +28,7 @@ from core.units.unit import Unit
 
 
 def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsByRow | None:
-    """List the persons of each row as arrays for kernels; None where records are counted.
+    """Return the persons of each row as arrays for kernels; None where records are counted.
 
     With None numba does not even compile what looks at persons.
 
@@ -100,7 +100,7 @@ class Rules:
 
     @property
     def kernel_demands(self) -> tuple[Demands | None, Demands | None]:
-        """Rules for both halves besides k: where a refused cut is followed by another, and where not."""
+        """Rules besides k as two, one None: on refusal the first has other cuts tried, the second stops."""
         if not self.columns:
             return None, None
         return (self.demands, None) if self.refused == "next" else (None, self.demands)
@@ -136,7 +136,7 @@ class Partition:
 
 
 def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
-    """Allocate the scratch arrays (buffers) that Mondrian's kernels write to."""
+    """Return the scratch arrays (buffers) that Mondrian's kernels write to."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
     codes = int(demands.sizes.max(initial=0))
@@ -153,7 +153,7 @@ def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
 
 
 def prices_for(axes: Sequence[CutAxis], row_count: int, cut_prices: CutLabelPrices | None) -> CutPrices:
-    """Create the scratch arrays and label prices of the score that prices every cut.
+    """Return scratch arrays and label prices for the score that prices every cut.
 
     Without label prices (None), a price follows from the values that classes hold alone.
     """

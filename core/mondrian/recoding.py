@@ -100,7 +100,7 @@ class Cutting:
         return ranks_of(codes, self.axes)
 
     def cut(self, codes: Codes, weights: NDArray[np.int64], unit: Unit = EVERY_RECORD) -> Partition:
-        """Cut rows into classes by Mondrian.
+        """Cut rows into classes by Mondrian; return row order and class starts, and leave the inputs as is.
 
         Args:
             codes: Shape (rows, QIDs and sensitive columns of the rules), codes of the domains.
@@ -139,7 +139,7 @@ class PublishedClasses:
 
 
 def label_partition(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> PublishedClasses:
-    """Label the classes of a partition, merge classes of equal labels, and compute losses.
+    """Label the classes of a partition, merge classes of equal labels, and sum their losses.
 
     Args:
         cutting: How.
@@ -180,7 +180,7 @@ def label_partition(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], 
 
 
 def total_losses(parts: Sequence[Mapping[str, int | float]], qid_count: int, k: int, record_count: int) -> dict[str, int | float]:
-    """Return the losses of a dataset from the loss sums of its fragments.
+    """Return the losses of a dataset (DM, NCP, GCP, C_avg) from the loss sums of its fragments.
 
     See papers/distributed-mondrian.txt, section 6.
 

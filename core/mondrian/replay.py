@@ -31,14 +31,14 @@ from core.units.unit import Unit
 from schemas.job.privacy import SUPPRESSIONS
 
 
-def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
+def tree_of(cutting: Cutting, row_table: RowTable) -> CutTree:
     """Return the tree of the cuts that ``Cutting.cut`` makes of rows."""
     axes, rules = cutting.axes, cutting.rules
-    codes = given.codes
+    codes = row_table.codes
     ranks, demands = cutting.ranks(codes), rules.demands
     sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
-    whose = persons_by_row(given.unit, sensitive)
-    rows = Rows(ranks, given.weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
+    whose = persons_by_row(row_table.unit, sensitive)
+    rows = Rows(ranks, row_table.weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = scale_of_fragment(axes, ranks) if cutting.of_fragment else axes_scale(axes)
     prices = prices_for(axes, len(codes), cutting.label_prices_of_cuts) if cutting.score == "ncp" else None
     room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]

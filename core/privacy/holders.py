@@ -211,7 +211,7 @@ def no_holder_bounds(column_count: int, most_values: int) -> HolderBounds:
     )
 
 
-def demand_of_holders(holder_bounds: HolderBounds, model: Holders, column: int, source_counts: NDArray[np.int64]) -> None:
+def write_holder_bounds(holder_bounds: HolderBounds, model: Holders, column: int, source_counts: NDArray[np.int64]) -> None:
     """Write an l-diversity or t-closeness condition on persons into the bounds that kernels read.
 
     Args:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.columns.order import ascending_order
 from core.compiling.compiled import compiler
-from core.privacy.holders import HolderBounds, Holders, demand_of_holders, held_by_few_persons, no_holder_bounds
+from core.privacy.holders import HolderBounds, Holders, held_by_few_persons, no_holder_bounds, write_holder_bounds
 from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 
@@ -89,7 +89,7 @@ def demands_of(promise: Promise, columns: Sequence[str], source_counts: Sequence
         made.source_counts[column, : len(whole)] = whole / max(int(whole.sum()), 1)
     for one in promise.models:
         if isinstance(one, Holders):
-            demand_of_holders(made.holder_bounds, one, columns.index(one.column), source_counts[columns.index(one.column)])
+            write_holder_bounds(made.holder_bounds, one, columns.index(one.column), source_counts[columns.index(one.column)])
         else:
             _demand(made, one, columns)
     return made

@@ -69,7 +69,7 @@ Spreads = Mapping[str, Spread]
 
 
 class PrivacyModel(Protocol):
-    """Interface of a privacy model: which classes fail."""
+    """Interface of a privacy model: a mask of failing classes, and the weaker model that unions keep."""
 
     def failing(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Return a mask of the classes that fail the model, shape (classes,).
@@ -127,7 +127,7 @@ class EntropyDiversity:
     null: int | None = None
 
     def failing(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Return a mask of the classes with an entropy below ln(l)."""
+        """Return a mask of the classes with an entropy below ln(l), or with no value at all."""
         spread = _of(spreads, self.column).without(self.null)
         sums = np.bincount(spread.owners, weights=spread.counts * np.log(spread.counts), minlength=len(counts))
         records = np.maximum(totals := spread.totals(len(counts)), 1)

@@ -30,7 +30,7 @@ Integers = NDArray[np.int64]
 def disclosing_refusals_of_persons(
     owners: Integers, sets: Integers, many: Integers, sizes: Integers, starts: Integers, codes: Integers, column: int, demands: Demands
 ) -> NDArray[np.bool_]:
-    """Return a mask of classes whose refused split would disclose, shape (classes,).
+    """Return a mask of the classes whose refused split would disclose a person's value, shape (classes,).
 
     Args:
         owners: Shape (entries,), ascending: the class of each entry.

@@ -92,7 +92,7 @@ class Promise:
         return Promise(self.k, (*self.models, *added)) if added else self
 
     def column_broken_by_holders(self, units: Counts, spreads: Spreads) -> str | None:
-        """Return the column with a value held by too many persons, if one class fails by this alone.
+        """Return the column of a value with too many holders if one class fails by this alone; else None.
 
         Args:
             units: Shape (1,), as for ``failing``.

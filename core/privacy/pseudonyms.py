@@ -66,12 +66,12 @@ def digests(values: pa.Array, key: bytes) -> bytes:
 
 
 def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
-    """Return ``length`` hexadecimal digits of each text's HMAC-SHA-256, as large text; take no nulls."""
+    """Return ``length`` hexadecimal digits of the HMAC-SHA-256 of each text, none null, as large text."""
     return fixed_width(digests(values, key).hex(), 64, length)
 
 
 def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
-    """Return the days by which each subject's dates are shifted, shape (n,), pseudorandom by the key.
+    """Return each subject's shift of dates in days, pseudorandom by the key, within ±``days``, never 0.
 
     They are even from -days to days, and never 0.
     """
@@ -82,7 +82,7 @@ def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
 
 
 def fixed_width(text: str, width: int, kept: int) -> pa.Array:
-    """Return ASCII text cut into pieces of ``width`` characters, as large text.
+    """Cut ASCII text into pieces of ``width``; return the first ``kept`` characters of each, large text.
 
     Of each piece the first ``kept`` characters stay.
     """
@@ -133,7 +133,7 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
-    """Return text with characters replaced by the mask, or rewritten by the mask's pattern."""
+    """Return text with all but ``mask.keep`` characters masked, or rewritten by the mask's pattern."""
     if mask.pattern is not None:
         return _replaced(values, mask.pattern, mask.replacement or "")
     keep, lengths = mask.keep or 0, pc.utf8_length(values)
@@ -231,7 +231,7 @@ DATE_LENGTH = 10
 
 
 def type_of_text(_spec: TreatmentSpec, dtype: pa.DataType) -> pa.DataType | None:
-    """Return text as the published type of values that have one text each; None for other types."""
+    """Return the type text, in which values of one text each are published; None for other types."""
     return pa.string() if has_text(dtype) else None
 
 
@@ -247,55 +247,55 @@ def type_of_dates(_spec: ShiftTreatment, dtype: pa.DataType) -> pa.DataType | No
     return dtype if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype) else None
 
 
-def hashes(spec: HashTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+def hashes(spec: HashTreatment, values: pa.Array, inputs: TreatmentInputs) -> pa.Array:
     """Return the keyed hash of each value, as large text."""
-    return keyed_hash(texts(values), means.key, spec.hash.length)
+    return keyed_hash(texts(values), inputs.key, spec.hash.length)
 
 
-def masks(spec: MaskTreatment, values: pa.Array, _means: TreatmentInputs) -> pa.Array:
+def masks(spec: MaskTreatment, values: pa.Array, _inputs: TreatmentInputs) -> pa.Array:
     """Return the masked text of each value, as large text."""
     return covered_text(texts(values), spec.mask)
 
 
-def tokens(_spec: TokenTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+def tokens(_spec: TokenTreatment, values: pa.Array, inputs: TreatmentInputs) -> pa.Array:
     """Return the vault's token of each value, as large text."""
-    assert means.find_pseudonyms is not None
-    return means.find_pseudonyms(texts(values))
+    assert inputs.find_pseudonyms is not None
+    return inputs.find_pseudonyms(texts(values))
 
 
-def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
+def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, inputs: TreatmentInputs) -> pa.Array:
     """Return the original value of each token, as large text; null for unknown tokens."""
-    assert means.find_pseudonyms is not None
+    assert inputs.find_pseudonyms is not None
     coded = pseudonyms.dictionary_encode()
-    return means.find_pseudonyms(coded.dictionary).take(coded.indices)
+    return inputs.find_pseudonyms(coded.dictionary).take(coded.indices)
 
 
-def ciphers(spec: EncryptTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+def ciphers(spec: EncryptTreatment, values: pa.Array, inputs: TreatmentInputs) -> pa.Array:
     """Return each value encrypted in its form, as large text or whole numbers; raise UnfitError if unfit."""
-    return encrypted(values, spec.encrypt, means.key)
+    return encrypted(values, spec.encrypt, inputs.key)
 
 
-def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
+def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, inputs: TreatmentInputs) -> pa.Array:
     """Return the decrypted value of each pseudonym, as large text; null for values of another form."""
     fits = pc.match_substring_regex(pseudonyms, full_match_pattern(treatment_kind(spec).form(spec)))
     if spec.encrypt.width is None:
         # The form counts separators too, and FF1 takes no text that is shorter without them.
         fits = pc.and_(fits, pc.greater_equal(_letter_counts(pseudonyms, spec.encrypt), spec.encrypt.least))
-    back = decrypted(pseudonyms.filter(fits), spec.encrypt, means.key)
+    back = decrypted(pseudonyms.filter(fits), spec.encrypt, inputs.key)
     return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
 
 
-def shifted_dates(spec: ShiftTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+def shifted_dates(spec: ShiftTreatment, values: pa.Array, inputs: TreatmentInputs) -> pa.Array:
     """Return each date or timestamp shifted by the days of its subject; nulls stay."""
-    return shifted(values, _days(spec, means))
+    return shifted(values, _days(spec, inputs))
 
 
-def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
+def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, inputs: TreatmentInputs) -> pa.Array:
     """Return dates, given as text, shifted back by their subjects' days; raise PseudonymError if unlike."""
     lengths = pc.utf8_length(pseudonyms)
     dtype = pa.date32() if not len(pseudonyms) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
     try:
-        return shifted(pseudonyms.cast(pa.string()).cast(dtype), -_days(spec, means)).cast(pa.string()).cast(pa.large_string())
+        return shifted(pseudonyms.cast(pa.string()).cast(dtype), -_days(spec, inputs)).cast(pa.string()).cast(pa.large_string())
     except (UnfitError, pa.ArrowInvalid):
         raise PseudonymError.unreadable_list("dates must be written as 2020-01-31 or as 2020-01-31 12:00:00, all alike") from None
 

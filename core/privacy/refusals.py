@@ -37,7 +37,7 @@ TRIED = 8
 
 @kernel
 def least_values(column: int, demands: Demands) -> int:
-    """Return the number of different values that every person of a class must possibly have."""
+    """Return the fewest sensitive values that a reader must find possible for every person of a class."""
     least = max(demands.distinct[column], demands.recursive[column, 2], np.int64(2))
     if demands.entropies[column] >= 0:
         least = max(least, np.int64(ceil(exp(demands.entropies[column]) - SLACK)))
@@ -198,7 +198,7 @@ def disclosing_refusals(
     column: int,
     demands: Demands,
 ) -> NDArray[np.bool_]:
-    """Return a mask of classes whose refused split would disclose, shape (classes,).
+    """Return a mask of the classes whose refused split would disclose a record's value, shape (classes,).
 
     The check is that of ``refusal_discloses``.
 

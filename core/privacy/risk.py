@@ -87,7 +87,7 @@ def records_above(table: ClassSizes, sizes: NDArray[np.int64], threshold: Decima
 
 
 def prosecutor(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
-    """Return the prosecutor's maximum and mean risk and the records above the threshold.
+    """Return the prosecutor's maximum and mean risk, and number and share of records above a threshold.
 
     pRb = max 1/f_j, pRc = |J|/n, pRa = Σ f_j [1/f_j > τ] / n (El Emam 2013, chapter 16).
     """
@@ -140,7 +140,7 @@ def risk_of(table: ClassSizes, suppressed_records: int = 0, threshold: Decimal =
 
 
 def without_masked(classes: Mapping[int, int], fully_suppressed_records: int, masked_records: int) -> dict[int, int]:
-    """Return the numbers of classes by size without the class of masked records.
+    """Return the numbers of classes by size without that of masked records, if it holds no others.
 
     A class that publishes ``*`` in every QID and holds other records besides the masked ones stays: no reader can distinguish them.
 

@@ -238,6 +238,6 @@ def text_ranks(texts: pa.Array) -> NDArray[np.int64]:
 
 
 def renumbered(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Replace numbers by their ranks among the distinct numbers, dense from 0."""
+    """Return the rank of each number among the distinct numbers, dense from 0."""
     found: NDArray[np.int64] = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
     return found

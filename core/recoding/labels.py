@@ -109,7 +109,7 @@ def label_qid(
     least: NDArray[np.int64] | None = None,
     ends: Ends | None = None,
 ) -> QidLabels:
-    """Label classes for one QID as the style says.
+    """Label classes for one QID: numbers by range, others by set or common ancestor as ``style`` says.
 
     Args:
         codes: Shape (n,), the code of each record.
@@ -130,7 +130,7 @@ def label_qid(
 def label_by_range(
     codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals, ends: Ends | None = None
 ) -> QidLabels:
-    """Label classes of a numerical QID by the range of their values.
+    """Label classes of a numerical QID by the range of their values; a single value stands alone.
 
     Arguments are those of ``label_qid``.
 
@@ -220,7 +220,7 @@ def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> N
 def label_by_ancestor(
     codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, least: NDArray[np.int64] | None
 ) -> QidLabels:
-    """Label classes by the lowest common ancestor of their values.
+    """Label classes by the lowest common ancestor of their values, no finer than the least level.
 
     Arguments are those of ``label_qid``.
     """
@@ -326,7 +326,7 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
 
 
 def same_labels(labels: Sequence[QidLabels]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return one number per class, equal for classes with equal labels in all QIDs.
+    """Return a number per class, equal for equal labels in all QIDs, and one class of each number.
 
     Readers see one class there.
 

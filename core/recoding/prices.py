@@ -67,7 +67,7 @@ class _Column(NamedTuple):
 def label_prices(
     labels: Sequence[LabelPrices], label_weight: int = PUBLISHED, class_value_weight: int = HELD
 ) -> tuple[Prices, list[RankPositions], NDArray[np.bool_]]:
-    """Return label prices as arrays for kernels, the places of each QID's codes, and which are counted.
+    """Return label prices for kernels, positions of QIDs' codes, and a mask of columns of counted values.
 
     Args:
         labels: One per QID.

@@ -28,7 +28,7 @@ kernel = compiler("recoding.publishing")
 
 @kernel
 def cut_groups(numbers: NDArray[np.float64], records: NDArray[np.int64], people: NDArray[np.int64], least: int) -> NDArray[np.int64]:
-    """Return the start of each group of a microaggregation with least squared error, shape (groups,).
+    """Return where groups of ``least`` people or more start, cut for least squared error, shape (groups,).
 
     A group that could be cut in two is never better than its parts, so that only short groups are looked at.
 
@@ -112,7 +112,7 @@ def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValue
 
 
 def counts_in_steps(kind: pa.DataType, way: Way) -> bool:
-    """Return whether values of a type go to steps or groups of persons, of whom each counts in one."""
+    """Return whether a type and way of publishing group values, so that each person counts in one group."""
     return _is_ordered(kind) if way == SHARED else isinstance(way, Publishing) and way.microaggregate is not None
 
 

@@ -191,7 +191,7 @@ def read_recoding(cells: pa.Table, classes: pa.Table, node: Node, hierarchies: S
 
 
 def take_labels(labels: pa.Table, classes: NDArray[np.int32]) -> dict[str, pa.Array]:
-    """Return the published QID columns of records that are sorted by class.
+    """Return the published QID columns of records sorted by class, text as dictionaries of used entries.
 
     Text becomes a dictionary with only the entries that these records use. A dictionary is written as a whole, and an entry of another
     class or of a suppressed record must not enter a file.

@@ -52,7 +52,7 @@ def _comparable(column: pa.Array) -> pa.Array:
 
 
 def number_combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Return numbers from 0 of the QID combinations of one or more sorted records, shape (n,).
+    """Return the number, from 0, of each sorted record's QID combination, shape (n,); n is at least 1.
 
     Args:
         codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical_record_order`` puts them.
@@ -62,14 +62,14 @@ def number_combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
 
 
 def canonical_record_order(
-    codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
+    codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], value_hashes: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
 ) -> NDArray[np.intp]:
     """Return the permutation that sorts records by QIDs in job order, then hash, then person.
 
     Args:
         codes: One array of shape (n,) per QID.
         sizes: Number of codes per QID.
-        marked: Shape (n,), from ``record_hashes``.
+        value_hashes: Shape (n,), from ``record_hashes``.
         digests: Shape (n,), the digest of each record's person; None where no person is named.
 
     Returns:
@@ -78,7 +78,7 @@ def canonical_record_order(
     packing = Packing(tuple(sizes))
     words = packing.pack(codes)
     # lexsort sorts by its last key first.
-    keys = (*([] if digests is None else [digests]), marked, *reversed(words))
+    keys = (*([] if digests is None else [digests]), value_hashes, *reversed(words))
     if len(words) > 1:
         return np.lexsort(keys)
     order = order_of(words[0], packing.product)
@@ -319,7 +319,7 @@ def first_files(sizes: NDArray[np.int64], rows_per_file: int) -> tuple[NDArray[n
 def assign_files(
     classes: NDArray[np.int32], first: NDArray[np.int64], spread: NDArray[np.int64], columns: Sequence[pa.Array]
 ) -> NDArray[np.int64]:
-    """Return the number of each record's output file, shape (n,).
+    """Return the number of each record's output file, shape (n,); large classes are spread by a hash.
 
     A class larger than a file is spread by a hash of the record's published values, so that equal records stay together and the outcome
     depends on nothing else.

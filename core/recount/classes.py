@@ -111,7 +111,7 @@ class Recount:
 def recount_sql(
     source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, record_count_sql: str = "count(*)", sensitive: Sequence[str] = ()
 ) -> str:
-    """Return SQL that counts the files' classes: ``Recount``'s fields up to ``sizes``, and two lists.
+    """Return SQL that counts ``Recount``'s fields up to ``sizes``, ``*`` by QID, and one-value classes.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
 

@@ -113,7 +113,7 @@ NUMBER = "file_row_number"
 
 
 def normalised_sql(column: str, steps: Collection[str]) -> str:
-    """Return the SQL of a text column without case, surrounding blanks, or texts for a missing value.
+    """Return the SQL of a text column normalised by ``steps``: case, blanks, null for a missing value.
 
     Args:
         column: A quoted name.
@@ -125,7 +125,7 @@ def normalised_sql(column: str, steps: Collection[str]) -> str:
     return f"CASE WHEN lower({spaced}) NOT IN ({_NOTHING}) THEN {made} END" if "empty" in steps else made
 
 
-def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]]) -> str:
+def normalised_source_sql(relation: str, columns: Mapping[str, Collection[str]]) -> str:
     """Return the SQL of a source whose text columns are normalised.
 
     Args:
@@ -150,7 +150,7 @@ def with_replaced_values_sql(source: str, columns: Sequence[str], joins: Sequenc
 
 
 def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], key: str, most: int) -> str:
-    """Return the SQL of a source with at most ``most`` records of each person.
+    """Return the SQL of a source with at most ``most`` records of each person; those of no person stay.
 
     Of each person those records stay whose keyed digests are least: SHA-256 of the key, the digest of the file and the number of the row,
     with colons between. Records of no person all stay.

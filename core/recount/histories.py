@@ -114,7 +114,7 @@ def row_text_table(table: ReadTable) -> str:
 
 
 def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
-    """Return SQL that makes ``row_text_table(table)``, a text of each row; make those of children first.
+    """Return SQL that makes the table of each row's text, descendants included; run the children's first.
 
     It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
 
@@ -155,7 +155,7 @@ def alias_of(table: ReadTable) -> str:
 
 
 def histories_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL that counts persons, histories, persons of the smallest, and those below k.
+    """Return SQL that counts persons, histories, persons of the smallest history and persons below k.
 
     Its columns are the persons, the histories, the persons of the smallest history, and the persons whose history fewer than k share.
     """
@@ -186,7 +186,7 @@ def key_faults_sql(table: ReadTable) -> str:
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
-    """Return SQL that makes ``row_person_table(table)``; make those of referenced tables first.
+    """Return SQL that makes the table of each row's person; run those of referenced tables first.
 
     The person is a number of the unit's row. A row has no person where one of its references is there and finds no row: such orphans are
     refused, or left out.
@@ -251,7 +251,7 @@ def row_person_faults_sql(table: ReadTable) -> str:
 
 
 def history_values_sql(table: ReadTable, unit: ReadTable, column: str) -> str:
-    """Return SQL on owner and below views: each sensitive value of a person once, with the history.
+    """Return SQL that yields each person's distinct values of a sensitive column, with the history.
 
     Its columns are ``combination``, ``person`` and ``value``. It is right because the unit's keys are unique, so that each person has one
     history.
@@ -308,7 +308,7 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def choices_of_persons(unit: ReadTable, table_count: int, most: int) -> tuple[str, str]:
-    """Return the WITH clause of ``everything``, the choices of each person, and what names a choice.
+    """Return the WITH clause of ``everything``, each person's choices of rows, and a choice's columns.
 
     Arguments as for ``choices_sql``.
     """
@@ -333,7 +333,7 @@ def choices_of_persons(unit: ReadTable, table_count: int, most: int) -> tuple[st
 
 
 def choices_sql(unit: ReadTable, table_count: int, most: int) -> str:
-    """Return SQL on ``items``, with parameter ``$k``, that counts choices shared by fewer than k persons.
+    """Return SQL that counts choices of rows that fewer than ``$k`` persons share, all, and least sharers.
 
     Its columns are these choices, all choices, and the least number of persons who share one.
 

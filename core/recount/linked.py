@@ -145,7 +145,7 @@ def _owned(keys: str, there: str, owners: str) -> tuple[str, str, str, str]:
     return "person", whose, loose, f"(SELECT count(*) FROM members FULL JOIN ({kept}) AS h USING (combination, {keys}) WHERE {differ})"
 
 
-def discloses_people(job: Job, columns: Sequence[str]) -> bool:
+def pseudonyms_are_persons(job: Job, columns: Sequence[str]) -> bool:
     """Return whether each pseudonym in linking columns stands for exactly one person.
 
     It does where the job names no person column, and where the linking columns are the person columns themselves.

@@ -54,7 +54,7 @@ def share_at_most(share: float) -> float:
 
 
 def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
-    """Return SQL that makes the table of the published combinations of labels.
+    """Return SQL that makes the table of the published combinations of labels with their record counts.
 
     Its columns are ``combination``, ``records``, ``masked``, ``label_0`` ….
 
@@ -73,7 +73,7 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
 
 
 def holder_values_sql(combinations: str, class_table: str, person_table: str, qid_count: int, sensitive_count: int, table: str) -> str:
-    """Return SQL that makes the table of the persons and values of each combination.
+    """Return SQL that makes the table of each combination's persons, values and record counts.
 
     Its columns are ``combination``, ``person``, ``value_0`` …, ``records``. Classes with the same labels are one combination; a class
     whose labels are not published has a null there.
@@ -99,7 +99,7 @@ def holder_values_sql(combinations: str, class_table: str, person_table: str, qi
 
 
 def people_sql(combinations: str, holders: str, sensitive_count: int, k: int) -> str:
-    """Return SQL that counts the persons of the published combinations.
+    """Return SQL that counts persons and classes of the published combinations: ``PersonCount``'s fields.
 
     It yields the fields of ``PersonCount`` in their order.
 
@@ -213,7 +213,7 @@ def _holder(persons: Sequence[str]) -> str:
 
 
 def source_counts_sql(person_table: str, source: str = "", column: str = "") -> str:
-    """Return SQL that counts the persons of each sensitive value.
+    """Return SQL that counts the persons of each sensitive value, and those of all values together.
 
     Its columns are ``value``, ``records`` (persons with the value) and ``persons`` (of all values together). A value that occurs only in
     records of no person has 0 persons. It keeps its position in the ordered distance, which does not depend on who has a value.
@@ -343,7 +343,7 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
 
 
 def mismatching_classes_sql(release: str) -> str:
-    """Return SQL on ``classes`` and ``given``: classes of other sizes, and whether masked records agree.
+    """Return SQL that counts classes of another size than in the source; also whether masked ones agree.
 
     A second column says whether as many records were masked as the source has outside these classes.
 

@@ -18,7 +18,7 @@ UNIT = "any_value(unit)::DOUBLE"
 
 
 def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSpec, _levels: int = 0) -> str:
-    """Return SQL that counts failing and all classes, and finds the fewest values of a class.
+    """Return SQL that counts failing and all classes, and finds the fewest distinct values of a class.
 
     The worst class has the fewest distinct values.
 
@@ -84,7 +84,7 @@ def _keyed(qids: Sequence[str]) -> tuple[str, str]:
 
 
 def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, hierarchy_levels: int = 0) -> str:
-    """Return SQL that counts failing and all classes, and finds the greatest equal distance.
+    """Return SQL that counts failing and all classes, and finds the greatest distance, values equally far.
 
     The worst class is the farthest from the complete table. Every class is written out over all values of the table ``whole`` (``value``,
     ``records``, ``place`` in ascending order and ``level_1`` … ``level_<levels>``, the value's group at each level). The three distances
@@ -103,7 +103,7 @@ def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec
 
 
 def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, hierarchy_levels: int = 0) -> str:
-    """Return SQL that counts failing and all classes, and finds the greatest ordered distance.
+    """Return SQL that counts failing and all classes, and finds the greatest distance by value order.
 
     Values are as far apart as their places in ascending order. Arguments as for ``equal_sql``.
     """
@@ -114,7 +114,7 @@ def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSp
 
 
 def hierarchical_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, hierarchy_levels: int) -> str:
-    """Return SQL that counts failing and all classes, and finds the greatest hierarchical distance.
+    """Return SQL that counts failing and all classes, and finds the greatest distance by hierarchy.
 
     Values are the closer, the finer the group that they share. Arguments as for ``equal_sql``.
     """
@@ -209,7 +209,7 @@ def holder_classes_sql(relation: str, value: str, condition: str, source_values:
 
 
 def one_value_sql(combinations: str, holders: str, held_column: str) -> str:
-    """Return SQL that counts classes, and their records, in which all persons share one value.
+    """Return SQL that counts classes, and their records, whose persons all share one value or have none.
 
     Only persons who have a value count; a class of none is counted too.
 

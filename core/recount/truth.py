@@ -49,7 +49,7 @@ def value_groups(source: str, column: str) -> Groups:
 
 
 def values_sql(counted: str, table: str) -> str:
-    """Return SQL that makes the table of a column's values in ascending order, null last.
+    """Return SQL that makes the table of a column's values with records and ascending place, null last.
 
     Its columns are ``value``, ``records`` and ``place``.
 
@@ -77,7 +77,7 @@ def label_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
 
 
 def untreated_values_sql(release: str, column: str) -> str:
-    """Return SQL that counts the values and unique records of an untreated column.
+    """Return SQL that counts an untreated column's values, unique records and records with a value.
 
     It yields the fields of ``PassedColumn``. It is right because GROUP BY has each value once, and a null is no value.
 
@@ -166,7 +166,7 @@ def _digests(selected: str, records: RecordRelation) -> Groups:
 
 
 def excess_records_sql(released_table: str, source_table: str) -> str:
-    """Return SQL that counts released records beyond those of the source in each bucket of digests.
+    """Return SQL that counts released records beyond the source's by bucket, and buckets of other records.
 
     Its second count is of buckets with as many records in both, but other digests.
 
@@ -264,7 +264,7 @@ def source_parts(source: str, column: str, part_count: int, other_columns: Seque
 
 
 def source_part_counts_sql(counted: str, value_table: str) -> str:
-    """Return SQL for source records by value position and ``part``, a digest group of other columns."""
+    """Return SQL that yields the counts of ``source_parts`` with the value's position as ``place``."""
     return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {value_table} AS v ON g.value IS NOT DISTINCT FROM v.value"
 
 

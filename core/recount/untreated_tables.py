@@ -38,12 +38,12 @@ def tables_with_columns(chains: Mapping[str, Sequence[str]], columns: Mapping[st
 
 
 def same_persons_sql(unit: ReadTable, renamed: ReadTable) -> str:
-    """Return SQL that makes the persons of the unit known under another name of its table."""
+    """Return SQL that makes the unit's table of row persons a view under the renamed table's name."""
     return f"CREATE OR REPLACE TEMP VIEW {row_person_table(renamed)} AS FROM {row_person_table(unit)}"
 
 
 def column_persons_sql(table: ReadTable, column: str) -> str:
-    """Return SQL on ``row_person_table(table)`` that counts an untreated column's values.
+    """Return SQL that counts a column's values, rows alone with one, rows with one, and persons alone.
 
     It yields distinct values, rows alone with theirs, rows that have one, and persons alone with one of theirs. It is right because
     GROUP BY has each value once, a null is no value, and where one person has a value, the least person is that one.
@@ -60,7 +60,7 @@ def column_persons_sql(table: ReadTable, column: str) -> str:
 
 
 def table_contents_sql(table: ReadTable, unit: ReadTable, columns: Sequence[str], made: str) -> str:
-    """Return SQL that makes the table of persons and what their rows of one table publish untreated.
+    """Return SQL that makes a table of persons with digests of their rows' labels and untreated values.
 
     Its columns are those that ``core.recount.together.person_combination_counts_sql`` reads. A combination is that of the labels of row and
     person. It is right because equal values have equal digests, nulls too, and different ones two that are equal with a chance of 1 in
@@ -89,7 +89,7 @@ def _digest(names: Sequence[str]) -> str:
 
 
 def text_persons_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL that counts the persons alone with their text, and those below k."""
+    """Return SQL that counts persons alone with the text of their rows, and those below k."""
     texts = f"SELECT count(*) AS persons FROM {row_text_table(unit)} GROUP BY text"
     return f"SELECT count(*) FILTER (persons = 1), coalesce(sum(persons) FILTER (persons < {k:d}), 0)::BIGINT FROM ({texts})"
 

@@ -257,7 +257,7 @@ LOST = 1.0
 def aligned_rows(
     codes: Numbers, below: Integers, owners: tuple[Integers, Integers], ranks: Integers, persons: Integers, tables: LevelTables
 ) -> AlignedRows:
-    """Align the rows of the members of each set into groups with one row of each member.
+    """Align the rows of each set's members into groups of one row each; withhold the rows left over.
 
     There are as many groups as the member with fewest rows has rows.
 

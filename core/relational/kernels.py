@@ -34,7 +34,7 @@ def mix_bits(value: np.uint64) -> np.uint64:
 def row_digest(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, row: int, seeds: Lanes
 ) -> tuple[np.uint64, np.uint64]:
-    """Return the digest of a row: of its labels and of the rows below it.
+    """Return the digest, two words, of a row's labels and of the rows below it.
 
     Arguments are those of ``add_rows``.
     """
@@ -78,7 +78,7 @@ def add_rows(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, parents: Numbers, depths: Numbers, depth: int, seeds: Lanes,
     sums: Lanes,
 ) -> None:  # fmt: skip
-    """Add the digest of each row to the digest sum of its parent row or person.
+    """Add the digest of each row at one depth to the digest sum of its parent row or person, ``sums``.
 
     Args:
         codes: Shape (columns, rows), the code of each value.

@@ -64,7 +64,7 @@ class PersonCutTree(NamedTuple):
 
 
 def allowed_classes(trees: Sequence[PersonCutTree], splits: Splits) -> list[Integers]:
-    """Return the persons of each class where only some cuts are made, from the first one of each tree on.
+    """Return the persons of each class if ``splits`` permits only some cuts, from each tree's first on.
 
     Args:
         trees: Of different persons.

@@ -54,7 +54,7 @@ class BestNode:
 
 
 def best_node(
-    lattice: Lattice, floor: Bounds, parts: Sequence[Sequence[int]], most: int, look: Callable[[Node], NodeCost]
+    lattice: Lattice, floor: Bounds, parts: Sequence[Sequence[int]], most: int, cost_of_node: Callable[[Node], NodeCost]
 ) -> BestNode | None:
     """Return the node of least cost among those that pass, or None if none passes.
 
@@ -65,9 +65,9 @@ def best_node(
         floor: In the lattice's shape, what no node and nothing coarser is below.
         parts: The axes of each part of the tables that is tagged alone first.
         most: Persons who may be left out.
-        look: Counts the histories of a node.
+        cost_of_node: Counts the histories of a node.
     """
-    search = _Search(lattice, floor, most, look)
+    search = _Search(lattice, floor, most, cost_of_node)
     if not search.passes(lattice.top):
         return None
     for axes in parts:

@@ -101,7 +101,7 @@ class TablePromise:
         return replace(self, promise=self.promise.relaxed)
 
     def failing(self, classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return a mask of the classes that break the promise, shape (classes,).
+        """Return a mask of the classes with a row of the table that break the promise, shape (classes,).
 
         Args:
             classes: Shape (persons,).

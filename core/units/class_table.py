@@ -82,7 +82,7 @@ class ClassMembers:
         return self.source_members.persons.count(self.owners, class_count)
 
     def spreads(self) -> dict[str, Spread]:
-        """Return the counts of each sensitive value in each class, by column."""
+        """Return the persons with each sensitive value in each class, as spreads by column."""
         persons, wholes = self.source_members.persons, self.source_members.everyone.source_counts
         return {name: persons.spread(self.owners, codes, wholes[name]) for name, codes in self.values.items()}
 
@@ -116,7 +116,7 @@ class ClassMembers:
         return ClassMembers(SourceMembers(persons, {name: one[first] for name, one in values.items()}, np.arange(size)), self.owners[first])
 
     def without_unselected_cells(self) -> ClassMembers:
-        """Return the members without cells that are not selected, for repeated queries."""
+        """Return the same members without unselected cells of the source, for repeated queries."""
         whose = self.source_members
         return ClassMembers(SourceMembers(whose.persons, self.values, np.arange(len(whose.rows))), self.owners)
 
@@ -246,7 +246,7 @@ def _first_of(codes: NDArray[np.unsignedinteger[Any]], qids: int) -> NDArray[np.
 
 
 def without_sensitive(cells: Histogram, hierarchies: Sequence[Hierarchy]) -> Histogram:
-    """Return a histogram without its axes of sensitive columns.
+    """Return a histogram without its axes of sensitive columns, cells that are then equal merged.
 
     Args:
         cells: Cells with further axes after the QIDs.
@@ -271,7 +271,7 @@ class NodeTable(NamedTuple):
 def table_at(
     root: Histogram, node: Node, hierarchies: Sequence[Hierarchy], sensitive: Sequence[Domain], whose: SourceMembers | None
 ) -> NodeTable:
-    """Count the cells and classes of a node from a finer root histogram.
+    """Return the cells and classes of a node, rolled up from a finer root histogram.
 
     Args:
         root: Cells of a node that is nowhere coarser, with the sensitive columns as last axes.

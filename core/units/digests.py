@@ -126,7 +126,7 @@ def combine(total: Digests, digests: Digests) -> None:
 
 @kernel
 def combine_entries(total: Digests, digests: Digests, places: NDArray[np.int32]) -> None:
-    """Combine the dictionary digests at some positions into ``total``.
+    """Combine each record's dictionary digest, given by position, into ``total``, shape (n,).
 
     ``total`` and ``places`` have the shape (n,).
     """
@@ -136,7 +136,7 @@ def combine_entries(total: Digests, digests: Digests, places: NDArray[np.int32])
 
 @kernel
 def digest_texts(bounds: NDArray[np.int64], data: NDArray[np.uint8]) -> Digests:
-    """Return the digest of each text, shape (n,).
+    """Return the digest of each text, given by bytes and their bounds, shape (n,).
 
     Args:
         bounds: Shape (n + 1,), where each begins and the next one does.

@@ -25,7 +25,7 @@ PersonMarks = NDArray[np.bool_]
 
 @kernel
 def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
-    """Assign numbers to persons by first occurrence, by ``places``, all -1; return numbers and digests.
+    """Assign numbers to persons by first occurrence, by hash table ``places``; return these and digests.
 
     Args:
         digests: Shape (n,).
@@ -115,7 +115,7 @@ def _closed(person_cells: CellNumbers, first: np.int64, size: np.int64) -> np.in
 
 @kernel
 def distinct_pairs(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: CellNumbers) -> CellNumbers:
-    """Return the distinct pairs of persons with two cells or more; count all persons in ``per_cell``.
+    """Return the distinct person–cell pairs of persons with several cells; count all in ``per_cell``.
 
     Persons with one cell can never be counted twice.
 
@@ -166,7 +166,7 @@ def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers
 def merge_person_cells(
     person_cells: CellNumbers, class_of: Classes, wanted: PersonMarks, last: CellNumbers, repeats: Numbers
 ) -> CellNumbers:
-    """Return the distinct pairs of persons and wanted coarser cells; count the others in ``repeats``.
+    """Return distinct person–cell pairs of wanted coarser cells; count the merged ones in ``repeats``.
 
     Args:
         person_cells: Of whole persons.
@@ -219,7 +219,7 @@ def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNum
 
 @kernel
 def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers: Classes, last: CellNumbers, known: Numbers) -> None:
-    """Add to ``known`` each class's pairs whose person it has already, or who is in a cell before it.
+    """Add to ``known`` each class's pairs whose person it has already, or who is in a ``before`` cell.
 
     Args:
         person_cells: Of whole persons.

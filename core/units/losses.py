@@ -26,7 +26,7 @@ kernel = compiler("units.losses")
 
 @kernel
 def add_classes(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> tuple[int, int, int]:
-    """Sum the squared sizes of all classes, and the sizes and squared sizes of the failing ones.
+    """Return the sum of squared sizes of all classes, and of sizes and squared sizes of failing ones.
 
     The classes are read once.
 

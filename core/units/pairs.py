@@ -39,7 +39,7 @@ class Pairs:
 
     @classmethod
     def of(cls, persons: Digests, cells: NDArray[np.integer[Any]], counts: NDArray[np.int64] | None = None) -> Pairs:
-        """Count the person–cell pairs of records; records of no person are left out.
+        """Return the person–cell pairs of records with their counts; records of no person are left out.
 
         Args:
             persons: Shape (n,), digests.
@@ -76,7 +76,7 @@ class Pairs:
         return Pairs(self.persons[mine], self.cells[mine], self.counts[mine])
 
     def moved(self, places: NDArray[np.integer[Any]]) -> Pairs:
-        """Return the pairs with their cells renumbered, for another coding or a coarser node.
+        """Return the pairs with cells renumbered, for another coding or a coarser node; not yet merged.
 
         They have yet to be merged: pairs may repeat, and their cells need not ascend.
 
@@ -92,7 +92,7 @@ def _bounds(number: int, shares: int) -> Iterator[int]:
 
 
 def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
-    """Merge pairs of disjoint records whose cells are coded alike; the order does not matter."""
+    """Merge pairs of disjoint records whose cells are coded alike; counts of equal pairs are added."""
     return Pairs.of(
         np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)]),
         np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)]),

@@ -77,7 +77,7 @@ class PersonClasses:
 
 
 class PersonRollUps(RollUps[Cells]):
-    """Roll-ups of nodes that also decide whether each class has k persons.
+    """Cache of histograms from which a node's records and persons are counted, as exactly as k needs.
 
     Args:
         root: The root histogram.
@@ -109,7 +109,7 @@ class PersonRollUps(RollUps[Cells]):
         self._people = {root.node: CachedPersonCounts(weights.astype(self._weight), persons)}
 
     def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
-        """Count the records and persons of a node's classes; the node is at or above the root's.
+        """Return a node's classes with their records, and persons exact enough to decide k.
 
         Args:
             node: Level of each axis.
@@ -135,24 +135,24 @@ class PersonRollUps(RollUps[Cells]):
             persons[open_] = most[open_] - self._people[base.node].persons.count_repeated_pairs(numbers, asked, len(open_))
         return PersonClasses(node, records, persons, base, numbers, there)
 
-    def spread(self, classes: PersonClasses, axis: int, whole: Counts, *, exact: bool) -> Spread:
-        """Return the number of persons with each sensitive value in each class.
+    def spread(self, classes: PersonClasses, axis: int, source_counts: Counts, *, exact: bool) -> Spread:
+        """Return the persons with each sensitive value in each class; upper bounds unless ``exact``.
 
         Each person counts once for each value.
 
         Args:
             classes: Rolled up from the root if counts are to be exact.
             axis: Of the column.
-            whole: Shape (values,), persons of the whole source by value.
+            source_counts: Shape (values,), persons of the whole source by value.
             exact: Whether counts matter. Which values occur is always exact; counts that are not are no fewer than there are.
         """
         people, values = self._people[classes.base.node], classes.base.codes[:, axis].astype(np.int64)
         if exact:
-            return people.persons.spread(classes.owners, values, whole)
-        found, pairs = np.unique(classes.owners * len(whole) + values, return_inverse=True)
+            return people.persons.spread(classes.owners, values, source_counts)
+        found, pairs = np.unique(classes.owners * len(source_counts) + values, return_inverse=True)
         counts = np.zeros(len(found), np.int64)
         add_numbers(pairs, people.weights[:, MOST].astype(np.int64), counts)
-        return spread_of_keys(found, counts, whole)
+        return spread_of_keys(found, counts, source_counts)
 
     def source_value_counts(self, column: str, axis: int, value_count: int) -> Counts:
         """Return the number of source persons with each value of a sensitive column, shape (values,)."""

@@ -49,7 +49,7 @@ class Share(NamedTuple):
 
 
 def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
-    """Count a share's persons per cell, and list the cells of those in several, from pairs of all chunks.
+    """Return a share, from pairs of chunks: its persons per cell, and the cells of persons in several.
 
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
@@ -63,7 +63,7 @@ def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
 
 
 def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cell_count: int, size: int) -> Share:
-    """Count numbered persons per cell, and list the cells of those in several, as a share.
+    """Return a share of numbered persons: persons per cell, and the cells of persons in several.
 
     Args:
         persons: Shape (n,), from 0; a negative number is no person.
@@ -227,7 +227,7 @@ class RowPersons(Unit):
 
     @classmethod
     def of_pairs(cls, parts: Sequence[Pairs], row_count: int) -> RowPersons:
-        """Assign numbers to the persons of rows, given as person–row pairs.
+        """Return the persons of rows, numbered from 0, given person–row pairs of several parts.
 
         Args:
             parts: The pairs of disjoint records, in which a cell is a row.
@@ -248,7 +248,7 @@ class RowPersons(Unit):
 
     @classmethod
     def of_digests(cls, digests: Digests) -> RowPersons:
-        """Assign numbers to the persons of single records, given as digests of shape (records,)."""
+        """Return the persons of single records, numbered from 0, given as digests of shape (records,)."""
         numbers, _ = number_persons(digests, person_hash_table(len(digests)))
         return cls.of_records(np.where(digests == NOBODY, np.int32(-1), numbers))
 

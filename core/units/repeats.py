@@ -43,8 +43,8 @@ class ValueCounts:
     records_counted: int = 0
     measured: bool = False
 
-    def and_also(self, digests: Digests, *, measured: bool = False) -> ValueCounts:
-        """Return the counts with further records added.
+    def with_records(self, digests: Digests, *, measured: bool = False) -> ValueCounts:
+        """Return new counts with a batch of further records added.
 
         Args:
             digests: Shape (m,), of the value of each; ``NOBODY`` where there is none.

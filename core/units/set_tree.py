@@ -30,7 +30,7 @@ FIRST = 1 << 10
 
 
 class Settled(NamedTuple):
-    """The kept length of each path of the tree.
+    """Kept length of each path of a set tree, and the number of persons who stay in each class.
 
     Attributes:
         depths: Shape (nodes,): how many classes stay of a path that ends at each node.
@@ -67,7 +67,7 @@ class SetTree:
         return ends
 
     def settle(self, k: int, class_count: int) -> Settled:
-        """Return the path lengths at which every end node but the root is shared by at least k persons.
+        """Return the kept length of each path, so that k persons share each end, and persons per class.
 
         The persons who stay in each class are returned with them.
 

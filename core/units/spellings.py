@@ -27,7 +27,7 @@ MOST_PERSONS = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class PersonSpellings:
-    """The persons of a sample, each as it is and without its spelling.
+    """Digests of a sample of persons, each as it is and without case and blanks.
 
     Attributes:
         bits: Zero bits that the digests looked at end with; at 0 they are all persons.
@@ -60,7 +60,7 @@ LOWER, UPPER, OTHER = 1, 2, 4
 
 
 def character_marks(column: pa.Array) -> int:
-    """Return the marks of a column's texts, added up; 0 for a column of anything else.
+    """Return which of LOWER, UPPER and OTHER a column's texts hold, added up; 0 for no text.
 
     Args:
         column: Shape (n,), of a working type or a dictionary of it.
@@ -88,7 +88,7 @@ def may_be_alike(marks: int) -> bool:
 
 
 def spellings_of(columns: Sequence[pa.Array], row_count: int) -> PersonSpellings:
-    """Return the persons of records, each once.
+    """Return digests of the persons of records, each once, as they are and without case and blanks.
 
     Args:
         columns: What names a person, one array of shape (rows,) per column, in their working types or dictionaries of these.
@@ -101,7 +101,7 @@ def spellings_of(columns: Sequence[pa.Array], row_count: int) -> PersonSpellings
 
 
 def merge_spellings(parts: Iterable[PersonSpellings]) -> PersonSpellings:
-    """Merge the persons of records one part at a time; the order does not matter."""
+    """Merge the persons of several parts of records into one sample; the order does not matter."""
     return reduce(_merged, parts, NO_PERSON)
 
 

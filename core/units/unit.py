@@ -59,7 +59,7 @@ class Unit(ABC):
 
     @property
     def people(self) -> NDArray[np.int32] | None:
-        """The number of the person of each record, shape (cells,), where cells are single records.
+        """The person number of each single record, shape (cells,); None for other cells or without persons.
 
         None where cells are more than a record, or no person is named.
         """
@@ -125,7 +125,7 @@ def sum_by_key(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
     return keys[order][starts], np.add.reduceat(counts[order], starts) if len(starts) else counts
 
 
-def spread_of_keys(keys: Counts, counts: Counts, whole: Counts) -> Spread:
+def spread_of_keys(keys: Counts, counts: Counts, source_counts: Counts) -> Spread:
     """Return the sensitive-value counts of classes from entries numbered by class and value.
 
     Entries with a count of 0 are left out.
@@ -133,12 +133,12 @@ def spread_of_keys(keys: Counts, counts: Counts, whole: Counts) -> Spread:
     Args:
         keys: Shape (entries,), ascending: class times number of values, and value; a negative one is left out.
         counts: Shape (entries,).
-        whole: Shape (values,), how often each occurs in the whole source.
+        source_counts: Shape (values,), how often each occurs in the whole source.
     """
     kept = (counts > 0) & (keys >= 0)
     if not kept.all():
         keys, counts = keys[kept], counts[kept]
-    return Spread(keys // len(whole), keys % len(whole), counts.astype(np.int64, copy=False), whole)
+    return Spread(keys // len(source_counts), keys % len(source_counts), counts.astype(np.int64, copy=False), source_counts)
 
 
 def source_value_counts(domain: Domain) -> Counts:

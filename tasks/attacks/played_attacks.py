@@ -26,7 +26,13 @@ from core.attacks.attacked_tables import (
     recombined_people,
     with_values_of_others,
 )
-from core.attacks.inference import MOST_LABELS, downcoded_labels, inference_by_class, inference_by_learner, inference_from_left_out_persons
+from core.attacks.inference import (
+    MOST_LABELS,
+    downcoding_by_halves,
+    inference_by_class,
+    inference_by_learner,
+    inference_from_left_out_persons,
+)
 from core.attacks.record_attacks import (
     LEAST_DIGITS,
     linkage_by_columns,
@@ -226,7 +232,7 @@ def _downcoded(
             labels = release.labels[:, place]
             records = np.bincount(labels, release.sizes, minlength=len(axis.spans.low)).astype(np.int64)
             people = labels[owners], axis.positions[matched.rows]
-            played.append(downcoded_labels(qid.name, axis.spans.low, axis.spans.high, records, *people, axis.positions, random))
+            played.append(downcoding_by_halves(qid.name, axis.spans.low, axis.spans.high, records, *people, axis.positions, random))
     return played
 
 

@@ -57,7 +57,7 @@ def _counted(columns: Sequence[str], chunk: Chunk) -> list[ValueCounts]:
     for plain, there in _as_written(columns, chunk):
         for batch in read_chunk(plain, there, as_written=True) if there else ():
             for name, column in zip(there, batch.columns, strict=True):
-                found[name] = found[name].and_also(digests_of([column], batch.num_rows), measured=_has_fractions(column))
+                found[name] = found[name].with_records(digests_of([column], batch.num_rows), measured=_has_fractions(column))
     return list(found.values())
 
 

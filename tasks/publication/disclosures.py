@@ -15,7 +15,7 @@ import duckdb
 from core.composition.pseudonym_sets import disclosed_sql, pseudonym_owners_sql
 from core.recount.classes import Recount
 from core.recount.histories import TablesRecount
-from core.recount.linked import discloses_people, exposing_links
+from core.recount.linked import exposing_links, pseudonyms_are_persons
 from schemas.errors.refusals import AttackError, LinkedError, OverlapError, UntreatedError
 from schemas.job.attacks import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
 from schemas.job.job import Job
@@ -181,7 +181,7 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], members: Wr
 
 def _has_owners(job: Job, columns: Sequence[str], kept: WrittenMembers) -> bool:
     """Return whether pseudonyms of columns stand for other things than persons, whose owners are known."""
-    return bool(kept.people) and not discloses_people(job, columns)
+    return bool(kept.people) and not pseudonyms_are_persons(job, columns)
 
 
 def store_disclosures(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.gower import Points, gower_points
-from core.clustering.outlier_step import Cut, MondrianCut, OutlierResult, OutlierStep, handle_outliers
+from core.clustering.outlier_step import Cut, MondrianCut, OutlierResult, OutlierStep, separate_outliers
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.numbers import is_numerical
@@ -185,7 +185,7 @@ def _without_outliers(
     job: Job, points: Points, classes: NDArray[np.int32], method: RaydenMethod | MondrianCofMethod, cut: Cut, unit: Unit
 ) -> Partitioned:
     step = OutlierStep(job.privacy.k, float(method.alpha), method.chaining, method.outliers, method.pool)
-    handled = handle_outliers(points, classes, step, cut, unit)
+    handled = separate_outliers(points, classes, step, cut, unit)
     return _counted(handled.classes, _figures(handled))
 
 

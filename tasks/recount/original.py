@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.recount.groups import RECORDS, Groups, bounded_sql, withheld_sql, without_spellings_sql
+from core.recount.groups import RECORDS, Groups, bounded_sql, normalised_source_sql, withheld_sql
 from core.recount.people import person_condition_sql
 from core.recount.truth import DigestPart
 from schemas.errors.base import JobError, SourceError, listed
@@ -145,7 +145,7 @@ def _plain_type(columns: pa.Schema, column: str) -> pa.DataType:
 
 def normalised_relation(job: Job, read: str) -> str:
     """Return the SQL relation of a source with the job's normalisation applied to its columns."""
-    return without_spellings_sql(read, {quote(name): steps for name, steps in job.columns.normalised.items()})
+    return normalised_source_sql(read, {quote(name): steps for name, steps in job.columns.normalised.items()})
 
 
 def _columns(file: Path) -> pa.Schema:

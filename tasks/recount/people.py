@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from core.recount.linked import LinkCount, discloses_people, linked_sql, person_pseudonyms_sql
+from core.recount.linked import LinkCount, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons
 from core.recount.people import (
     PersonCount,
     combinations_sql,
@@ -113,7 +113,7 @@ def count_linked(
             source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, unlinked_are_persons=not columns.person
         )
         [row] = connection.execute(statement).fetchall()
-        counted.append(LinkCount(one, known is not None or discloses_people(job, one), *row))
+        counted.append(LinkCount(one, known is not None or pseudonyms_are_persons(job, one), *row))
     return tuple(counted)
 
 

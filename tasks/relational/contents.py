@@ -246,7 +246,7 @@ class KeptPersons:
             for batch in self.rows.rows_of(table, by_table[table], published=published, folded=linking.get(table, ())):
                 known = batch.released_rows(gone.get(table))
                 sums.add(batch.whose[known], row_digests(batch.digests, len(batch.whose))[known])
-            total = sums.of(total)
+            total = sums.combine_into(total)
         return total
 
     @cached_property

@@ -23,7 +23,7 @@ from core.evaluation.accuracy import (
     majority_share,
 )
 from core.evaluation.utility import SANITY, Floats, draw_queries, exact_meaning, mean_ncp, relative_errors, total_variation
-from core.recount.groups import without_spellings_sql
+from core.recount.groups import normalised_source_sql
 from schemas.errors.base import VerificationError, listed
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
@@ -158,7 +158,7 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
             register_objects(connection, source.relation)
             normalised = {quote(name): steps for name, steps in job.columns.normalised.items()}
             bench = UtilityComparison(
-                connection, without_spellings_sql(source.relation, normalised), relation_of(connection, files, layout)
+                connection, normalised_source_sql(source.relation, normalised), relation_of(connection, files, layout)
             )
             qids = list(_qids(bench, job, coding, manifest.levels_of_all if manifest else None, release))
             ways, first = job.columns.ways, len(qids)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.clustering.gower import gower_points
 from core.clustering.merged_classes import Criteria, merge_failing, merge_unsafe_classes, without_failing
-from core.clustering.outlier_step import MondrianCut, OutlierStep, handle_outliers
+from core.clustering.outlier_step import MondrianCut, OutlierStep, separate_outliers
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.coding import Coder
@@ -178,7 +178,7 @@ def by_records(people: People, values: Values, method: str, *, nearest: bool = F
                 return tree.partition(points.take(rows), groups, unit.take(rows).people)
 
         every = np.arange(len(values))
-        classes = handle_outliers(points, cut(every, np.zeros(len(values), np.int32)), OutlierStep(people.k, 0.5), cut, unit).classes
+        classes = separate_outliers(points, cut(every, np.zeros(len(values), np.int32)), OutlierStep(people.k, 0.5), cut, unit).classes
     criteria = Criteria(promise, {"x": codes}, {"x": whole}, unit)
     made = merge_failing(points, classes, criteria.failing)[0] if nearest else merge_unsafe_classes(points, classes, criteria)[0]
     return by_class(without_failing(made, criteria.failing))

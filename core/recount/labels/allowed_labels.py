@@ -69,7 +69,7 @@ def count_disallowed_bounds(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, B
 
 
 def bins_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Return the rule for labels of bins: within the ends, or open beyond an end.
+    """Return a function that permits labels of bins within the ends, or open beyond an end.
 
     A single number is permitted only where exact values are.
     """
@@ -79,7 +79,7 @@ def bins_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
 
 
 def prefixes_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Return the rule for prefix labels: at most as many characters as the finest level keeps.
+    """Return a function that permits prefix labels of at most as many characters as the finest level.
 
     All characters are permitted only with ``exact``, and no sparse prefix is.
     """
@@ -89,7 +89,7 @@ def prefixes_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
 
 
 def units_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Return the rule for labels of calendar units: those of the hierarchy, or open beyond an end.
+    """Return a function that permits labels of the hierarchy's calendar units, or open beyond an end.
 
     A unit all of whose days lie beyond an end is not permitted.
     """
@@ -110,7 +110,7 @@ def _reaches_between(spec: DateHierarchy, label: str) -> bool:
 
 
 def lists_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Return the rule for labels of listed groups.
+    """Return a function that permits labels of listed groups, unless one is also the name of a value.
 
     A group with the name of a value is not permitted, because it could be that value.
     """

@@ -36,7 +36,7 @@ class ClaimedLabels(NamedTuple):
 
 
 def match_value_labels(values: pa.Array, columns: Sequence[pa.Array]) -> ClaimedLabels:
-    """Match labels of the level of single values with the values of the source.
+    """Match labels of single values with source values; return the group of each, -1 for unknown labels.
 
     Args:
         values: Shape (m,), distinct and ascending, a null last if there is one.
@@ -51,7 +51,7 @@ def match_value_labels(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed
 
 
 def match_level_labels(level: GroupLevel, columns: Sequence[pa.Array]) -> ClaimedLabels:
-    """Match labels with the groups of a level above the single values.
+    """Match labels with the groups of a coarser level; return the group of each, -1 for unknown labels.
 
     Arguments as for ``match_value_labels``.
     """
@@ -65,7 +65,7 @@ def match_level_labels(level: GroupLevel, columns: Sequence[pa.Array]) -> Claime
 
 
 def claimed_spans(claims: Sequence[ClaimedLabels], starred: NDArray[np.bool_]) -> tuple[ClaimPositions, Spans] | None:
-    """Order values so that claimed labels cover neighbours; return positions and spans, or None.
+    """Order values so that claimed labels cover neighbours; return positions and spans, None if unfit.
 
     Args:
         claims: The labels of each level that they may be of, finest first.

@@ -77,7 +77,7 @@ Levels: TypeAlias = Sequence[GroupLevel | Maker]
 
 
 def level_of(published: Iterable[str | None]) -> GroupLevel:
-    """Build a level from the label of each value."""
+    """Build a level from the label of each value; values with equal labels share a group."""
     numbers: dict[str | None, int] = {}
     groups = [numbers.setdefault(label, len(numbers)) for label in published]
     return GroupLevel(np.array(groups, np.int64), list(numbers))

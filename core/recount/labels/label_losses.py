@@ -54,7 +54,7 @@ NO_NUMBERS = ("nan", "inf", "-inf")
 
 
 def bounds_reader(kind: pa.DataType) -> Ends:
-    """Return the function that reads a number, date, time or calendar unit as its low and high end."""
+    """Return a function that reads a text of a number, date or calendar unit as its low and high end."""
     if pt.is_date(kind):
         return _day_ends
     if pt.is_timestamp(kind):
@@ -174,12 +174,12 @@ def column_loss(label_form: LabelForm, labels: Sequence[str | None], record_coun
     return ColumnLoss(penalty, leaves, _is_scale(label_form.kind))
 
 
-def exact_column_loss(reading: LabelForm, records: NDArray[np.int64]) -> ColumnLoss:
-    """Return the loss of a column published as it is: no penalty, but one leaf of all per record.
+def exact_column_loss(label_form: LabelForm, records: NDArray[np.int64]) -> ColumnLoss:
+    """Return the loss of a column published as it is: penalty 0, and one leaf of all for each record.
 
     ``records`` has shape (values,).
     """
-    return ColumnLoss(0.0, int(records.sum()) / max(len(reading.rows) or len(records), 1), _is_scale(reading.kind))
+    return ColumnLoss(0.0, int(records.sum()) / max(len(label_form.rows) or len(records), 1), _is_scale(label_form.kind))
 
 
 Price = Callable[[str], Fraction]

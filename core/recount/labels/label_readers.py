@@ -52,7 +52,7 @@ class LabelAxis:
 
 
 def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, prefixes: bool) -> LabelAxis:
-    """Order the values of a quasi-identifier so that its labels cover neighbours.
+    """Order a QID's values so that its labels cover neighbours; return positions and readers of labels.
 
     Args:
         qid: The quasi-identifier.
@@ -178,7 +178,7 @@ def axis_of_prefixes(name: str, spec: PrefixHierarchy, values: pa.Array, folder:
 
 
 def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
-    """Order listed values by their groups, coarsest first.
+    """Order listed values by their groups, coarsest first, so that each label covers neighbours.
 
     A value that is not listed comes last, and is covered by its own label only.
     """

@@ -144,7 +144,7 @@ def _unquoted(member: str) -> str:
 
 
 def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, includes_high: bool, is_one_level: bool) -> list[str | None]:
-    """Return pairs of bounds as text labels such as ``[20 - 29]``.
+    """Return pairs of bounds as text labels such as ``[20 - 29]``; an open pair is None or ``*``.
 
     An open pair is a null or ``*``. Where all labels are of one level, and others are not open, it is a null; else it is taken for ``*``,
     which covers nulls too.
@@ -226,7 +226,7 @@ FEW, AT_ONCE = 1000, 1 << 17
 def read_integer_labels(
     keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | None]
 ) -> tuple[SpanPositions, SpanPositions, NDArray[np.bool_]]:
-    """Return the spans of all labels that are a whole number or a range of whole numbers.
+    """Return first and end positions of labels of whole numbers or their ranges, and a mask of these.
 
     Args:
         keys: Shape (m,), the values, ascending; None where they are no whole numbers, and no label is read.

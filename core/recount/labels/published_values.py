@@ -78,13 +78,13 @@ def as_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array([None if one is None else float(one) for one in values] if pt.is_floating(kind) else list(values), kind)
 
 
-def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, way: Way, k: int) -> ValuePublication:
+def publication_of(counts: Sequence[ValueCount], nulls: int, rare_people: int, kind: pa.DataType, way: Way, k: int) -> ValuePublication:
     """Return the published value of each source value of a column, as the recount computes it.
 
     Args:
         counts: The values, ascending, without null and what is no number.
         nulls: People with a null, or what is no number.
-        rest: People with a value that fewer than k people have.
+        rare_people: People with a value that fewer than k people have.
         kind: Type of the values.
         way: How they are published; a null comes last in what is returned.
         k: People.
@@ -94,8 +94,8 @@ def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa
             return _grouped(counts, nulls, max(way.microaggregate, k), k)
         return _coarsened(counts, way, kind)
     if is_numeric_type(kind) or pt.is_date(kind) or pt.is_timestamp(kind):
-        return _on_grid(counts, nulls, rest, kind, k)
-    return _in_words(counts, nulls, rest, kind, k)
+        return _on_grid(counts, nulls, rare_people, kind, k)
+    return _in_words(counts, nulls, rare_people, kind, k)
 
 
 def _in_words(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, k: int) -> ValuePublication:

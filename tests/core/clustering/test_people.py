@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from core.clustering.gower import Points, gower_points
 from core.clustering.merged_classes import Criteria, dense, merge_failing, smaller_than, without_failing
-from core.clustering.outlier_step import MondrianCut, OutlierResult, OutlierStep, handle_outliers
+from core.clustering.outlier_step import MondrianCut, OutlierResult, OutlierStep, separate_outliers
 from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
@@ -80,7 +80,7 @@ def handled(points: Points, tree: VantageTree, step: OutlierStep, unit: RowPerso
     def cut(rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
         return tree.partition(points.take(rows), groups, unit.take(rows).people)
 
-    return handle_outliers(points, tree.partition(points, people=unit.people), step, cut, unit)
+    return separate_outliers(points, tree.partition(points, people=unit.people), step, cut, unit)
 
 
 @given(row_persons(), steps, st.sampled_from(["multiple", "median"]), st.sampled_from(["random", "farthest", "seed"]))
@@ -124,7 +124,7 @@ def test_mondrian_with_outliers_keeps_k_persons(table: tuple[Records, RowPersons
     cut = MondrianCut(records.codes, axes, step.k, unit)
     parts = cut.partition()
     assert min(persons_in(parts, unit)) >= step.k
-    outcome = handle_outliers(gower_points(records.codes, records.domains), parts, step, cut, unit)
+    outcome = separate_outliers(gower_points(records.codes, records.domains), parts, step, cut, unit)
     assert min(persons_in(outcome.classes, unit), default=step.k) >= step.k
     assert step.pool == "suppress" or outcome.suppressed == 0
 
@@ -191,7 +191,7 @@ def test_a_far_record_of_somebody_who_stays_may_leave_and_the_last_one_of_somebo
 
     def left(people: list[int]) -> int:
         unit = RowPersons.of_records(np.array(people, np.int32))
-        return handle_outliers(points, classes, step, lambda taken, groups: tree.partition(points.take(taken), groups), unit).records_left
+        return separate_outliers(points, classes, step, lambda taken, groups: tree.partition(points.take(taken), groups), unit).records_left
 
     assert left([0, 0, 0, 1, 1, 1, 2, 2]) == 1
     assert left([0, 0, 0, 1, 1, 1, 1, 2]) == 0

@@ -14,7 +14,7 @@ from core.clustering.cof import outlier_factors, outliers
 from core.clustering.gower import ABSENT, UNIT, Points, gower_points
 from core.clustering.merged_classes import dense, merge_failing, smaller_than
 from core.clustering.nearest import medoids
-from core.clustering.outlier_step import OutlierResult, OutlierStep, handle_outliers
+from core.clustering.outlier_step import OutlierResult, OutlierStep, separate_outliers
 from core.clustering.vptree import VantageTree, canon_partition
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
@@ -34,7 +34,7 @@ steps = st.builds(
 
 
 def handled(points: Points, tree: VantageTree, step: OutlierStep) -> OutlierResult:
-    return handle_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
+    return separate_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
 
 
 @given(mixed_records(most=24), st.integers(1, 6), st.sampled_from(["paper", "tang"]))
@@ -129,7 +129,7 @@ def test_a_record_far_from_its_partition_leaves_and_the_rest_stays_at_k() -> Non
     points = Points.of(rows, 1)
     tree = VantageTree(4, "median")
     step = OutlierStep(4, pool="suppress")
-    kept = handle_outliers(points, np.zeros(8, np.int32), step, lambda taken, groups: tree.partition(points.take(taken), groups))
+    kept = separate_outliers(points, np.zeros(8, np.int32), step, lambda taken, groups: tree.partition(points.take(taken), groups))
     assert kept.classes.tolist() == [0] * 7 + [SUPPRESSED]
     assert (kept.detected, kept.records_left, kept.recovered, kept.suppressed) == (1, 1, 0, 1)
 

@@ -168,7 +168,7 @@ def test_above_and_below_are_all_coarser_and_all_finer_nodes(data: st.DataObject
 def test_the_imprecision_of_all_nodes_is_that_of_each_above_whatever_root(root: tuple[int, ...]) -> None:
     domains = [observed(f"q{place}", list(range(8)), pa.int64()) for place in range(3)]
     axes = [built({"widths": widths}, domain) for widths, domain in zip(([2, 4], [4], [2, 4]), domains, strict=True)]
-    lattice = Lattice.complete_lattice_statuses(axes, root)
+    lattice = Lattice.above_root(axes, root)
     found = lattice.imprecision
     for place in np.ndindex(*lattice.shape):
         node = tuple(low + step for low, step in zip(root, place, strict=True))

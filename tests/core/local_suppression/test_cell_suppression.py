@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.local_suppression.cell_suppression import CellSuppression, fewest_suppressed_cells
+from core.local_suppression.cell_suppression import CellSuppression, choose_suppressed_cells
 from core.local_suppression.residual import RareCombinations
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
@@ -55,7 +55,7 @@ def combined(table: Table) -> RareCombinations:
 
 
 def starred(table: Table, model: Promise) -> tuple[suppression.CellSuppression, CellSuppression]:
-    found = fewest_suppressed_cells(combined(table), model)
+    found = choose_suppressed_cells(combined(table), model)
     rows = sorted(set(rows_of(table)))
     chosen = {
         row: frozenset(np.flatnonzero(mine).tolist())

@@ -12,7 +12,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.recount.linked import LinkCount, discloses_people, exposing_links, link_claims, link_faults, linked_sql, person_pseudonyms_sql
+from core.recount.linked import (
+    LinkCount,
+    exposing_links,
+    link_claims,
+    link_faults,
+    linked_sql,
+    person_pseudonyms_sql,
+    pseudonyms_are_persons,
+)
 from core.recount.people import combinations_sql
 from schemas.job.job import Job
 from tests.jobs import job_of
@@ -94,7 +102,7 @@ def test_a_pseudonym_is_a_person_where_it_is_made_of_all_that_names_one(
 ) -> None:
     identifiers = [{"name": name, "treatment": treatment} for name, treatment in treatments.items()]
     columns = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [5]}}], "identifiers": identifiers, "person": person}
-    assert discloses_people(Job.model_validate(job_of(columns=columns)), linking) == known
+    assert pseudonyms_are_persons(Job.model_validate(job_of(columns=columns)), linking) == known
 
 
 FEW = LinkCount(("ssn",), known=True, people=40, sets=12, smallest=1, below_k=7, failing=3, unexpected=0)

@@ -20,7 +20,7 @@ VALUES = st.lists(st.none() | st.integers(0, 30), max_size=200)
 def counted(values: Digests, batch: int = 1 << 17) -> ValueCounts:
     found = NOTHING
     for first in range(0, len(values), batch):
-        found = found.and_also(values[first : first + batch])
+        found = found.with_records(values[first : first + batch])
     return found
 
 
@@ -79,6 +79,6 @@ def test_as_many_values_as_there_is_room_for_are_all_counted(monkeypatch: pytest
 def test_values_are_measured_as_soon_as_some_are_and_stay_so() -> None:
     few = digests([1, 2])
     for first, second in ((False, False), (False, True), (True, False), (True, True)):
-        found = NOTHING.and_also(few, measured=first).and_also(few, measured=second)
-        parts = [NOTHING.and_also(few, measured=measured) for measured in (first, second)]
+        found = NOTHING.with_records(few, measured=first).with_records(few, measured=second)
+        parts = [NOTHING.with_records(few, measured=measured) for measured in (first, second)]
         assert found.measured == merge_value_counts(parts).measured == (first or second)
