@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from core.formats.published import PublishedValues, read_published_values
 from core.units.digests import Digests
@@ -32,27 +30,20 @@ from tasks.source.published_columns import (
 from tasks.source.reading import read_chunk
 from tasks.store.database import connect
 from tasks.store.keys import StepCode
+from tasks.writing.shared_promises import Classed, check_with_the_rest
 
 SHARED_STEP = StepCode("shared", __name__)
 
 
-class Classed(Protocol):
-    """A source whose records have classes."""
-
-    @property
-    def source(self) -> ChunkedSource:
-        """Return the source."""
-
-    def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
-
-
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
-    """Return the source with values replaced that fewer than k released people share."""
+    """Return the source with values replaced that fewer than k released people share.
+
+    Raise ``PrivacyError`` if classes then break a promise on what is published.
+    """
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
         return source
-    publish = dict(source.files[0].publish)
+    publish, left = dict(source.files[0].publish), dict[str, tuple[pa.Array, pa.Array]]()
     with connect(job, run.spill) as connection:
         make_value_table(connection, _released(given, names, job), len(names))
         for number, name in enumerate(names):
@@ -62,12 +53,23 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
                 key = SHARED_STEP.key(publish[name][1], [str(one) for one in gone.to_pylist()])
                 made = run.store.make(SHARED_STEP.name, key, ".arrow", known.without(gone).write)
                 publish[name] = run.store.path(made), made.sha256
+            if name in job.privacy.columns:
+                left[name] = _staying(connection, number, known, gone), known.others_published_as
+        if left:
+            check_with_the_rest(connection, given, job, left)
     return source.model_copy(
         update={
             "files": tuple(file.model_copy(update={"publish": publish}) for file in source.files),
             "chunks": tuple(_published(chunk, publish) for chunk in source.chunks),
         }
     )
+
+
+def _staying(connection: duckdb.DuckDBPyConnection, column: int, known: PublishedValues, gone: pa.Array) -> pa.Array:
+    """Return the values of a column that are published, given those that are replaced; a null may be among them."""
+    found = people_of_value(connection, column, count_persons=False)["value"].combine_chunks()
+    values = as_typed(found, known.others_published_as.type)
+    return values.filter(pc.invert(pc.is_in(values, value_set=gone)))
 
 
 def _published(chunk: Chunk, publish: dict[str, tuple[Path, str]]) -> Chunk:

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
+from core.columns.domains import Domain, domain_as_published, with_null
 from core.formats.published import PublishedValues
 from core.relational.sensitive import PersonValues, TablePromise
 from tasks.lattice.promises import promise_of
@@ -109,18 +108,5 @@ def suppress_broken_promises(
 
 
 def _published_codes(observed: Domain, known: PublishedValues | None) -> tuple[NDArray[np.int64], Domain]:
-    """Return the code of the published value of each observed value, and the published values' domain.
-
-    A null is last; l-diversity and t-closeness are of the published values.
-    """
-    if known is None:
-        return np.arange(observed.size), observed
-    values = pa.concat_arrays([observed.values, pa.nulls(int(observed.nulls > 0), observed.values.type)])
-    published = known.apply(values)
-    counts = np.append(observed.counts, [observed.nulls][: int(observed.nulls > 0)])
-    there = published.drop_null().unique()
-    order = pc.sort_indices(there)
-    distinct = there.take(order)
-    codes = np.asarray(pc.fill_null(pc.index_in(published, value_set=distinct), len(distinct))).astype(np.int64)
-    sums = np.bincount(codes, counts, len(distinct) + 1).astype(np.int64)
-    return codes, Domain(observed.qid, distinct, sums[:-1], int(sums[-1]))
+    """Return the code of the published value of each observed value, and the published values' domain."""
+    return (np.arange(observed.size), observed) if known is None else domain_as_published(observed, known.apply(with_null(observed)))
