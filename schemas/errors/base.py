@@ -297,8 +297,8 @@ class PrivacyError(SkaldError):
         """Suppression leaves shared values to fewer than k people, and classes fail once these are the rest."""
         return cls(
             f"Suppression leaves values of {listed(columns)} to fewer than k people. By publish: shared these are published as the rest, "
-            f"and classes then break {listed(models)}. Publish the column exact where that is acceptable, ask for less, raise privacy.k and "
-            "give coarser hierarchies, or lower suppression.limit; nothing was published."
+            f"and classes then break {listed(models)}. Publish the column exact where that is acceptable, ask for less, raise privacy.k "
+            "with coarser hierarchies, or lower suppression.limit; nothing was published."
         )
 
     @classmethod
