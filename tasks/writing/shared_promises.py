@@ -60,9 +60,8 @@ def check_with_the_rest(
     """
     coders, domains = list[Coder](), list[Domain]()
     for observed in (domain for domain in given.coding.sensitive if domain.qid in staying):
-        values, (kept, rest) = with_null(observed), staying[observed.qid]
-        published = pc.if_else(pc.is_in(values, value_set=kept.cast(values.type)), values, rest.cast(values.type)[0])
-        if not published.equals(values):
+        published = published_with_the_rest(observed, *staying[observed.qid])
+        if not published.equals(with_null(observed)):
             codes, domain = domain_as_published(observed, published)
             coders.append(Coder(observed, codes.astype(np.uint32)))
             domains.append(domain)
@@ -74,6 +73,15 @@ def check_with_the_rest(
     if broken:
         sections = dict.fromkeys(f"privacy.{kind.section}" for kind, column, _ in models_in_job(dict(job.privacy)) if column in broken)
         raise PrivacyError.rest_breaks(broken, list(sections))
+
+
+def published_with_the_rest(observed: Domain, staying: pa.Array, rest: pa.Array) -> pa.Array:
+    """Return what is published of each value of a domain: itself if it stays, else the rest; a null is last.
+
+    A value that nobody released has is the rest, too, in the source that classes are compared with.
+    """
+    values = with_null(observed)
+    return pc.if_else(pc.is_in(values, value_set=staying.cast(values.type)), values, rest.cast(values.type)[0])
 
 
 def _coded(given: Classed, job: Job, names: Sequence[str], coders: Sequence[Coder]) -> Iterator[pa.RecordBatch]:

@@ -43,7 +43,7 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
         return source
-    publish, left = dict(source.files[0].publish), dict[str, tuple[pa.Array, pa.Array]]()
+    publish, staying = dict(source.files[0].publish), dict[str, tuple[pa.Array, pa.Array]]()
     with connect(job, run.spill) as connection:
         make_value_table(connection, _released(given, names, job), len(names))
         for number, name in enumerate(names):
@@ -54,22 +54,15 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
                 made = run.store.make(SHARED_STEP.name, key, ".arrow", known.without(gone).write)
                 publish[name] = run.store.path(made), made.sha256
             if name in job.privacy.columns:
-                left[name] = _staying(connection, number, known, gone), known.others_published_as
-        if left:
-            check_with_the_rest(connection, given, job, left)
+                staying[name] = staying_values(connection, number, known, gone), known.others_published_as
+        if staying:
+            check_with_the_rest(connection, given, job, staying)
     return source.model_copy(
         update={
             "files": tuple(file.model_copy(update={"publish": publish}) for file in source.files),
             "chunks": tuple(_published(chunk, publish) for chunk in source.chunks),
         }
     )
-
-
-def _staying(connection: duckdb.DuckDBPyConnection, column: int, known: PublishedValues, gone: pa.Array) -> pa.Array:
-    """Return the values of a column that are published, given those that are replaced; a null may be among them."""
-    found = people_of_value(connection, column, count_persons=False)["value"].combine_chunks()
-    values = as_typed(found, known.others_published_as.type)
-    return values.filter(pc.invert(pc.is_in(values, value_set=gone)))
 
 
 def _published(chunk: Chunk, publish: dict[str, tuple[Path, str]]) -> Chunk:
@@ -117,3 +110,17 @@ def values_of_few(
         one = fewest_people(found, kind, pa.array(left))
         gone |= np.asarray(pc.is_in(values, one)) if not one.null_count else np.asarray(pc.is_null(values))
     return values.filter(pa.array(gone))
+
+
+def staying_values(connection: duckdb.DuckDBPyConnection, column: int, published_values: PublishedValues, gone: pa.Array) -> pa.Array:
+    """Return the released values of a column that stay published; a null may be among them.
+
+    Args:
+        connection: Holds the table of released values and their people.
+        column: Position of the column there.
+        published_values: The column's published values.
+        gone: Those that are replaced.
+    """
+    found = people_of_value(connection, column, count_persons=False)["value"].combine_chunks()
+    values = as_typed(found, published_values.others_published_as.type)
+    return values.filter(pc.invert(pc.is_in(values, value_set=gone)))
