@@ -293,15 +293,6 @@ class PrivacyError(SkaldError):
         return cls(f"All records in one class would not keep {listed(models)}. Ask for less, or add data; nothing was published.")
 
     @classmethod
-    def rest_breaks(cls, columns: Sequence[str], models: Sequence[str]) -> PrivacyError:
-        """Suppression leaves shared values to fewer than k people, and classes fail once these are the rest."""
-        return cls(
-            f"Suppression leaves values of {listed(columns)} to fewer than k people. By publish: shared these are published as the rest, "
-            f"and classes then break {listed(models)}. Publish the column exact where that is acceptable, ask for less, raise privacy.k "
-            "with coarser hierarchies, or lower suppression.limit; nothing was published."
-        )
-
-    @classmethod
     def no_records_left(cls, records: int) -> PrivacyError:
         """Even the best node suppresses all records."""
         return cls(

@@ -1,4 +1,4 @@
-"""Classes that break l or t by what is published once rare values have become the rest (``publish: shared``).
+"""Classes that break l or t once rare values are published as the rest (``publish: shared``).
 
 Classes are made by the values that the whole source publishes. Where suppression leaves a value to fewer than k people, it is published as
 the rest. A class may then have too few different values, or be too far from the source.
@@ -20,7 +20,8 @@ from core.columns.domains import Domain, domain_as_published, with_null
 from core.privacy.models import Spread
 from core.privacy.promise import Promise
 from core.units.digests import digests_of
-from schemas.errors.base import PrivacyError, SourceError
+from schemas.errors.base import SourceError
+from schemas.errors.methods import SharedValuesError
 from schemas.job.job import Job
 from schemas.registry.privacy_kinds import models_in_job
 from tasks.counting.coding import Coding
@@ -41,21 +42,26 @@ class Classed(Protocol):
 
     @property
     def coding(self) -> Coding:
-        """Return the domains; asked only where values became the rest of a column that a privacy model looks at."""
+        """Return the domains; only columns under a privacy model ask for them."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
         """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
 
 
 def check_with_the_rest(
-    connection: duckdb.DuckDBPyConnection, given: Classed, job: Job, staying: Mapping[str, tuple[pa.Array, pa.Array]]
+    connection: duckdb.DuckDBPyConnection,
+    given: Classed,
+    job: Job,
+    persons: Sequence[str],
+    staying: Mapping[str, tuple[pa.Array, pa.Array]],
 ) -> None:
-    """Raise ``PrivacyError`` if classes break l or t by what is published of some columns.
+    """Raise ``SharedValuesError`` if classes break l or t by what is published of some columns.
 
     Args:
         connection: Gets a table of the source.
         given: The source, its domains and classes.
-        job: The promise, and what names persons.
+        job: The promise.
+        persons: Columns that name a person; none where records are counted.
         staying: By column under a privacy model, the values that stay, and as an array of one what all others are published as.
     """
     coders, domains = list[Coder](), list[Domain]()
@@ -68,11 +74,15 @@ def check_with_the_rest(
     if not domains:
         return
     names = [domain.qid for domain in domains]
-    make_class_table(connection, _coded(given, job, names, coders), len(names))
-    broken = [domain.qid for place, domain in enumerate(domains) if any(map(len, classes_breaking(connection, place, job, domain)))]
+    make_class_table(connection, _coded(given, persons, names, coders), len(names))
+    broken = [
+        domain.qid
+        for place, domain in enumerate(domains)
+        if any(map(len, classes_breaking(connection, place, job, domain, count_persons=bool(persons))))
+    ]
     if broken:
         sections = dict.fromkeys(f"privacy.{kind.section}" for kind, column, _ in models_in_job(dict(job.privacy)) if column in broken)
-        raise PrivacyError.rest_breaks(broken, list(sections))
+        raise SharedValuesError.of_the_rest(broken, list(sections))
 
 
 def published_with_the_rest(observed: Domain, staying: pa.Array, rest: pa.Array) -> pa.Array:
@@ -84,9 +94,9 @@ def published_with_the_rest(observed: Domain, staying: pa.Array, rest: pa.Array)
     return pc.if_else(pc.is_in(values, value_set=staying.cast(values.type)), values, rest.cast(values.type)[0])
 
 
-def _coded(given: Classed, job: Job, names: Sequence[str], coders: Sequence[Coder]) -> Iterator[pa.RecordBatch]:
-    """Yield the class, person and published codes of all records; the person is 0 where the job names none."""
-    columns, persons = [f"value_{number}" for number in range(len(names))], job.columns.person
+def _coded(given: Classed, persons: Sequence[str], names: Sequence[str], coders: Sequence[Coder]) -> Iterator[pa.RecordBatch]:
+    """Yield the class, person and published codes of all records; the person is 0 where none is named."""
+    columns = [f"value_{number}" for number in range(len(names))]
     for number, chunk in enumerate(given.source.chunks):
         classes, first = given.classes_of(number, chunk), 0
         for batch in read_chunk(chunk, [*names, *persons], plain=persons):
@@ -117,24 +127,31 @@ def make_class_table(connection: duckdb.DuckDBPyConnection, batches: Iterator[pa
 
 
 def classes_breaking(
-    connection: duckdb.DuckDBPyConnection, column: int, job: Job, domain: Domain, at_a_time: int = CLASSES_AT_A_TIME
+    connection: duckdb.DuckDBPyConnection,
+    column: int,
+    job: Job,
+    domain: Domain,
+    *,
+    count_persons: bool,
+    at_a_time: int = CLASSES_AT_A_TIME,
 ) -> Iterator[NDArray[np.int64]]:
     """Yield the classes that break what a job asks of one column, a part of all classes at a time.
 
     Args:
         connection: Has the table of ``make_class_table``.
         column: Position of the column there.
-        job: The promise, and whether persons are counted.
+        job: The promise.
         domain: The column's published values of the whole source.
+        count_persons: Whether persons are counted, and not records.
         at_a_time: How many class numbers a part has.
     """
-    count = f"count(DISTINCT person) FILTER ({SOMEBODY})" if job.columns.person else "sum(records)::BIGINT"
+    count = f"count(DISTINCT person) FILTER ({SOMEBODY})" if count_persons else "sum(records)::BIGINT"
     whole = np.zeros(domain.size, np.int64)
     values, counts = _columns(connection, f"SELECT value_{column}, {count} FROM classed GROUP BY 1")
     whole[values] = counts
     [(everybody, last)] = connection.execute(f"SELECT {count}, max(class) FROM classed").fetchall()
     promise = promise_on_column(job, domain)
-    if job.columns.person:
+    if count_persons:
         promise = promise.of_people({domain.qid: whole}, int(everybody))
     released = f"(SELECT class, value_{column} AS value, {count} AS held FROM classed WHERE class >= 0 GROUP BY 1, 2)"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE held_in_classes AS FROM {released} WHERE held > 0")

@@ -38,7 +38,7 @@ SHARED_STEP = StepCode("shared", __name__)
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
     """Return the source with values replaced that fewer than k released people share.
 
-    Raise ``PrivacyError`` if classes then break a promise on what is published.
+    Raise ``SharedValuesError`` if classes then break a promise on what is published.
     """
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
@@ -56,7 +56,7 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
             if name in job.privacy.columns:
                 staying[name] = staying_values(connection, number, known, gone), known.others_published_as
         if staying:
-            check_with_the_rest(connection, given, job, staying)
+            check_with_the_rest(connection, given, job, job.columns.person, staying)
     return source.model_copy(
         update={
             "files": tuple(file.model_copy(update={"publish": publish}) for file in source.files),

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.errors.base import PrivacyError
+from schemas.errors.methods import SharedValuesError
 from tests.conftest import MODES, Anonymise, CommandLine
 from tests.jobs import people_job, released
 
@@ -38,13 +38,13 @@ def test_a_class_that_breaks_l_by_the_rest_ends_the_run_with_a_sentence(anonymis
     sentences = []
     # The second run takes up what the first one left.
     for _ in range(2):
-        with pytest.raises(PrivacyError) as refused:
+        with pytest.raises(SharedValuesError) as refused:
             anonymise(job(tmp_path, SMALLEST, method, l={"s": {"distinct": 2}}))
         sentences.append(str(refused.value))
         assert refused.value.exit_code == 3
     assert not (tmp_path / "releases").exists()
     first, again = sentences
-    assert first == again == str(PrivacyError.rest_breaks(["s"], ["privacy.l"]))
+    assert first == again == str(SharedValuesError.of_the_rest(["s"], ["privacy.l"]))
 
 
 def test_a_class_that_keeps_l_with_the_rest_is_published(anonymise: Anonymise, tmp_path: Path) -> None:
@@ -61,9 +61,9 @@ def test_a_class_that_keeps_l_with_the_rest_is_published(anonymise: Anonymise, t
 
 def test_a_value_that_is_released_nowhere_is_the_rest_of_the_source(anonymise: Anonymise, tmp_path: Path) -> None:
     """Of the values a, b, c and the rest, c is left out: one value fewer makes the others lie farther apart."""
-    with pytest.raises(PrivacyError) as refused:
+    with pytest.raises(SharedValuesError) as refused:
         anonymise(job(tmp_path, {"10": "aaax", "20": "bbby", "98": "c", "99": "c"}, "skald", t={"s": {"t": 0.25, "distance": "ordered"}}))
-    assert str(refused.value) == str(PrivacyError.rest_breaks(["s"], ["privacy.t"]))
+    assert str(refused.value) == str(SharedValuesError.of_the_rest(["s"], ["privacy.t"]))
 
 
 @pytest.mark.ci
@@ -73,4 +73,4 @@ def test_the_command_says_the_same_with_prefect(mode: str, request: pytest.Fixtu
     path = job(line.folder, SMALLEST, "skald", l={"s": {"distinct": 2}})
     done = line("run", path.name)
     assert done.returncode == 3
-    assert str(PrivacyError.rest_breaks(["s"], ["privacy.l"])) in done.stderr
+    assert str(SharedValuesError.of_the_rest(["s"], ["privacy.l"])) in done.stderr

@@ -77,7 +77,7 @@ def test_the_classes_that_break_are_those_that_a_look_at_the_published_rows_find
             for number, asked in enumerate(PRIVACY):
                 privacy = {"k": k} | asked
                 job = Job.model_validate(job_of(columns=columns, privacy=privacy))
-                parts = [part.tolist() for part in classes_breaking(database, 0, job, domain, at_a_time=5)]
+                parts = [part.tolist() for part in classes_breaking(database, 0, job, domain, count_persons=persons, at_a_time=5)]
                 assert len(parts) == max(classes) // 5 + 1
                 breaking = [group for part in parts for group in part]
                 assert breaking == sorted(breaking_by_force(values, people, classes, privacy, persons=persons))
@@ -91,7 +91,7 @@ def test_nothing_is_counted_by_class_where_every_value_stays() -> None:
     given: Any = SimpleNamespace(coding=SimpleNamespace(sensitive=(observed,)))
     nothing: Any = None
     stays = pa.array(["b", None, "a"], TEXT)
-    check_with_the_rest(nothing, given, nothing, {"s": (stays, pa.array([REST], TEXT))})
+    check_with_the_rest(nothing, given, nothing, (), {"s": (stays, pa.array([REST], TEXT))})
     # It is, where one does not: of this source no chunk can be read.
     with pytest.raises(AttributeError):
-        check_with_the_rest(nothing, given, nothing, {"s": (stays[:2], pa.array([REST], TEXT))})
+        check_with_the_rest(nothing, given, nothing, (), {"s": (stays[:2], pa.array([REST], TEXT))})
