@@ -86,9 +86,9 @@ def check_with_the_rest(
 
 
 def published_with_the_rest(observed: Domain, staying: pa.Array, rest: pa.Array) -> pa.Array:
-    """Return what is published of each value of a domain: itself if it stays, else the rest; a null is last.
+    """Return what is published of each value of a domain: itself if it stays, else the rest.
 
-    A value that nobody released has is the rest, too, in the source that classes are compared with.
+    A null is last. A value that nobody released has is the rest, too, in the source that classes are compared with.
     """
     values = with_null(observed)
     return pc.if_else(pc.is_in(values, value_set=staying.cast(values.type)), values, rest.cast(values.type)[0])
