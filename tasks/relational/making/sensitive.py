@@ -116,7 +116,10 @@ def _published_codes(observed: Domain, known: PublishedValues | None) -> tuple[N
 
 
 def _without_unreleased(connection: duckdb.DuckDBPyConnection, known: PublishedValues, observed: Domain) -> PublishedValues:
-    """Replace published values that nobody released has: they are the rest of what classes are held against, too."""
+    """Replace published values that nobody released has.
+
+    The recount takes them for the rest, too, in the source that classes are held against.
+    """
     published = known.apply(with_null(observed)).unique()
     released = staying_values(connection, 0, known, published.slice(0, 0))
     return known.without(published.filter(pc.invert(pc.is_in(published, value_set=released))))
