@@ -58,6 +58,28 @@ class Domain:
         return self.counts if self.persons is None else self.persons
 
 
+def domain_as_published(observed: Domain, published: pa.Array) -> tuple[NDArray[np.int64], Domain]:
+    """Return the code of the published value of each observed value, and the published values' domain.
+
+    A null is last; l-diversity and t-closeness are of the published values.
+
+    Args:
+        observed: The observed values.
+        published: Shape (observed.size,), what is published of each, that of the null last.
+    """
+    counts = np.append(observed.counts, [observed.nulls][: int(observed.nulls > 0)])
+    there = published.drop_null().unique()
+    distinct = there.take(pc.sort_indices(there))
+    codes = np.asarray(pc.fill_null(pc.index_in(published, value_set=distinct), len(distinct))).astype(np.int64)
+    sums = np.bincount(codes, counts, len(distinct) + 1).astype(np.int64)
+    return codes, Domain(observed.qid, distinct, sums[:-1], int(sums[-1]))
+
+
+def with_null(domain: Domain) -> pa.Array:
+    """Return the values of a domain, shape (size,), a null last if there are nulls."""
+    return pa.concat_arrays([domain.values, pa.nulls(int(domain.nulls > 0), domain.values.type)])
+
+
 class Counted(NamedTuple):
     """The values of one QID and their counts, as rows of a domain table.
 

@@ -37,6 +37,19 @@ class HoldersError(PrivacyError):
         )
 
 
+class SharedValuesError(PrivacyError):
+    """Raised when classes break a promise once values of too few people are published as the rest."""
+
+    @classmethod
+    def of_the_rest(cls, columns: Sequence[str], models: Sequence[str]) -> SharedValuesError:
+        """Suppression leaves shared values to fewer than k people, and classes fail once these are the rest."""
+        return cls(
+            f"Suppression leaves values of {listed(columns)} to fewer than k people. By publish: shared these are published as the rest, "
+            f"and classes then break {listed(models)}. Publish the column exact where that is acceptable, ask for less, raise privacy.k "
+            "with coarser hierarchies, or lower suppression.limit; nothing was published."
+        )
+
+
 class ReplayError(SkaldError):
     """Raised when the choices of an earlier release cannot be applied to this job."""
 

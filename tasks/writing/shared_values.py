@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from core.formats.published import PublishedValues, read_published_values
 from core.units.digests import Digests
@@ -32,27 +30,20 @@ from tasks.source.published_columns import (
 from tasks.source.reading import read_chunk
 from tasks.store.database import connect
 from tasks.store.keys import StepCode
+from tasks.writing.shared_promises import Classed, check_with_the_rest
 
 SHARED_STEP = StepCode("shared", __name__)
 
 
-class Classed(Protocol):
-    """Interface of a source with the class of each record."""
-
-    @property
-    def source(self) -> ChunkedSource:
-        """Return the source."""
-
-    def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
-        """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
-
-
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
-    """Return the source with values replaced that fewer than k released people share; else as given."""
+    """Return the source with values replaced that fewer than k released people share; else as given.
+
+    Raise ``SharedValuesError`` if classes then break a promise on what is published.
+    """
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
         return source
-    publish = dict(source.files[0].publish)
+    publish, staying = dict(source.files[0].publish), dict[str, tuple[pa.Array, pa.Array]]()
     with connect(job, run.spill) as connection:
         make_value_table(connection, _released(given, names, job), len(names))
         for number, name in enumerate(names):
@@ -62,6 +53,10 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
                 key = SHARED_STEP.key(publish[name][1], [str(one) for one in gone.to_pylist()])
                 made = run.store.make(SHARED_STEP.name, key, ".arrow", known.without(gone).write)
                 publish[name] = run.store.path(made), made.sha256
+            if name in job.privacy.columns:
+                staying[name] = staying_values(connection, number, known, gone), known.others_published_as
+        if staying:
+            check_with_the_rest(connection, given, job, job.columns.person, staying)
     return source.model_copy(
         update={
             "files": tuple(file.model_copy(update={"publish": publish}) for file in source.files),
@@ -115,3 +110,17 @@ def values_of_few(
         one = fewest_people(found, kind, pa.array(left))
         gone |= np.asarray(pc.is_in(values, one)) if not one.null_count else np.asarray(pc.is_null(values))
     return values.filter(pa.array(gone))
+
+
+def staying_values(connection: duckdb.DuckDBPyConnection, column: int, published_values: PublishedValues, gone: pa.Array) -> pa.Array:
+    """Return the released values of a column that stay published; a null may be among them.
+
+    Args:
+        connection: Holds the table of released values and their people.
+        column: Position of the column there.
+        published_values: The column's published values.
+        gone: Those that are replaced.
+    """
+    found = people_of_value(connection, column, count_persons=False)["value"].combine_chunks()
+    values = as_typed(found, published_values.others_published_as.type)
+    return values.filter(pc.invert(pc.is_in(values, value_set=gone)))

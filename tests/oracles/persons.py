@@ -120,6 +120,20 @@ def too_many_hold(members: Sequence[Pair], everyone: Sequence[Pair], privacy: Ma
     return any(mine[value] / n > asked["t"] + whole[value] / total + 1e-9 for asked in privacy.get("t", {}).values() for value in mine)
 
 
+def values_of_few_by_force(held: Sequence[tuple[str | None, int]], k: int, rest: str | None, *, persons: bool) -> set[str | None]:
+    """What becomes the rest: first the values of fewer than k, then the one of fewest until the rest is of k."""
+
+    def people(values: set[str | None]) -> int:
+        return len({owner if persons else place for place, (value, owner) in enumerate(held) if value in values})
+
+    values = sorted({value for value, _ in held}, key=lambda value: (value is None, value or ""))
+    gone = {value for value in values if value != rest and people({value}) < k}
+    there = {rest} & set(values)
+    while (gone | there) and people(gone | there) < k and (left := [value for value in values if value not in gone | there]):
+        gone.add(min(left, key=lambda value: people({value})))
+    return gone
+
+
 def drawn_place(texts: Sequence[str], records: int) -> int:
     """The place of the drawn record among those of a person, by what the person is called."""
     return int.from_bytes(md5("\x1f".join(texts).encode()).digest()[8:], "little") % records

@@ -204,6 +204,27 @@ def test_a_promise_that_changes_makes_other_classes_in_the_same_folder(tmp_path:
         assert again.min_class >= 4
 
 
+def test_a_value_that_nobody_released_has_is_the_rest_of_the_source(tmp_path: Path) -> None:
+    """Of the values a, b, c and the rest, c is left out: one value fewer makes the others lie farther apart."""
+    ages, values = [*[30] * 4, *[40] * 4, 50, 60], [*"aaax", *"bbby", *"cc"]
+    person = pa.table({"id": range(10), "age": ages, "ill": values})
+    visit = pa.table({"id": range(10), "ward": ["a"] * 10})
+    wards = {"name": "ward", "hierarchy": {"tree": {"*": ["a"]}}}
+    tables_of = {
+        "person": {"source": {"path": "person/*.parquet"}, "key": "id",
+                   "columns": {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [1]}}],
+                               "sensitive": [{"name": "ill", "publish": "shared"}]}},
+        "visit": {"source": {"path": "visit/*.parquet"}, "references": {"id": "person"}, "columns": {"quasi_identifiers": [wards]}},
+    }  # fmt: skip
+    asked = {"person": {"ill": {"t": 0.31, "distance": "ordered"}}}
+    job = hospital_job(
+        tmp_path, {"person": person, "visit": visit}, tables=tables_of, privacy={"k": 2, "t": asked}, suppression={"limit": 0.5}
+    )
+    assert tables(job, ()).manifest.persons.released == 8
+    with pytest.raises(HistoryError):
+        tables(job, ("privacy.t={person: {ill: {t: 0.25, distance: ordered}}}",))
+
+
 def test_values_of_a_far_table_are_decided_anew_where_the_persons_have_other_keys(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     costs = random.lognormal(8, 1, 120).round(0).astype(np.int64)
