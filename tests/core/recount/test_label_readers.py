@@ -417,6 +417,17 @@ def test_of_a_list_no_value_is_covered_after_which_the_rest_is_none() -> None:
     assert covered(reading({"prefix": [1]}, pa.array(["a, b", "b", "c"]), ["{a, b, c}"]), 0) == [0, 2]
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_an_end_between_two_floats_parts_them_there(kind: pa.DataType) -> None:
+    scale = value_scale(pa.array([0.125, 0.25, 0.5, 1.0], kind))
+    assert scale is not None
+    # Each is nearest to the float of its first digits, and is not that float.
+    above, below = "0.25" + "0" * 30 + "1", "0.24" + "9" * 30
+    assert (scale.between(above, None), scale.between(None, above)) == ((1, 4), (0, 2))
+    assert (scale.between(below, "0.5"), scale.between(None, below)) == ((1, 3), (0, 2))
+    assert scale.between("0.25", "0.5", closed=False) == (1, 2)
+
+
 def test_a_year_or_a_month_is_no_moment() -> None:
     for values in (pa.array([date(2020, 1, 1), date(2021, 1, 1)]), pa.array([datetime(2020, 1, 1), datetime(2021, 1, 1)])):
         scale = value_scale(values)

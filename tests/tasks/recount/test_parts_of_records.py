@@ -88,3 +88,26 @@ def test_labels_are_those_of_the_levels_that_the_release_says_of_their_column(
     claim = None if levels is None else ClaimedLevels(levels=levels, tops={}, starred=False)
     said = [] if right else ["the labels of 'q' are not those of the levels that the release says"]
     assert faults_of([(first, "flu"), (first, "flu"), (second, "gout")], claim) == said
+
+
+@pytest.mark.parametrize(("labels", "sampled"), [(["A", "C"], None), (["{a, b}", "{b, c}"], 2)])
+def test_records_are_sampled_only_where_labels_overlap(labels: list[str], sampled: int | None) -> None:
+    job = Job.model_validate(job_of(columns=COLUMNS, privacy={"k": 2}))
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE source AS SELECT unnest(['a', 'b', 'c']) AS q, 'flu' AS s")
+        connection.execute("CREATE TABLE release AS SELECT unnest(?::VARCHAR[]) AS q, 'flu' AS s", [labels])
+        original = Original("source", pa.schema([("q", pa.string()), ("s", pa.string())]))
+        assert compare_with_source(job, RowsHere(connection, "release", "source"), original) == ([], sampled)
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NS"])
+def test_moments_that_the_source_holds_in_a_finer_unit_are_the_same(kind: str) -> None:
+    """Its files differ, and DuckDB reads all of them in the finest of their units."""
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"date": ["month"]}}], "sensitive": ["s"]}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, source={"path": "*.parquet", "schema": "evolve"}))
+    days = "unnest(['2020-01-01', '2020-02-01', '2020-03-01'])"
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE source AS SELECT {days}::{kind} AS q, unnest(['flu', 'flu', 'gout']) AS s")
+        connection.execute(f"CREATE TABLE release AS SELECT {days}::TIMESTAMP AS q, unnest(['flu', 'flu', 'gout']) AS s")
+        original = Original("source", pa.schema([("q", pa.timestamp("us")), ("s", pa.string())]))
+        assert compare_with_source(job, RowsHere(connection, "release", "source"), original).faults == []

@@ -10,7 +10,8 @@ import pytest
 from schemas.errors.base import VerificationError
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.tables_job import MOST_KNOWN_ROWS
-from tasks.recount.stated_tables import NO_JOB, NOT_STATED, recount_stated
+from schemas.release.figures import Together
+from tasks.recount.stated_tables import NO_JOB, NO_PUBLICATIONS, NO_ROLES, NOT_STATED, recount_stated
 from tests.tasks.recount.test_written_tables import four_alike, write_rows
 
 LEVELS: dict[str, dict[str, int | None]] = {"person": {"age": 2}, "visit": {"ward": 1}, "condition": {"chronic": 0}}
@@ -92,3 +93,18 @@ def test_of_persons_without_rows_in_other_tables_those_who_are_alike_are_counted
         found = recount_stated(alone, tmp_path, "it").recount
         assert found is not None
         assert (found.persons, found.smallest, found.records) == (4, 4, {"person": 4})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ()),
+        ({"passthrough_together": Together(unique_records=0, below_k=0, with_classes=0)}, (NO_ROLES,)),
+        ({"published": {"person": {"income": {"publish": "shared", "changed": 0.5, "error": 0.0}}}}, (NO_PUBLICATIONS,)),
+    ],
+    ids=["nothing", "together", "published"],
+)
+def test_what_a_manifest_says_of_values_that_takes_their_roles_is_said_not_to_be_counted(
+    tmp_path: Path, changes: dict[str, Any], told: tuple[str, ...]
+) -> None:
+    assert recount_stated(stated(tmp_path, **changes), tmp_path, "it").unverified == (*told, NO_JOB)

@@ -72,6 +72,10 @@ def test_what_is_said_otherwise_is_named(field: str, changes: dict[str, Any]) ->
     assert wrong(job(), **changes) == [f"'{field}'"]
 
 
+def test_where_a_manifest_has_no_levels_its_lattice_is_not_held_against_the_job() -> None:
+    assert wrong(job(), tops={}, asked=terms_of(job(), NODE, []), search={}) == ["'node' and 'search.nodes'"]
+
+
 def test_a_method_without_levels_has_no_node_and_says_so() -> None:
     cut = job(method={"name": "mondrian"})
     said: dict[str, Any] = {"node": None, "levels": None, "lattice": None, "search": {}, "asked": terms_of(cut, None, list(TOPS.values()))}
