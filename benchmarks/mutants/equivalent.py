@@ -650,5 +650,24 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/untreated_tables.py:table_contents_sql: table.references -> True #1": (
         "Each person of the unit is joined to the one row that is theirs."
     ),
+    "tasks/recount/people_of_source.py:people_of_source: 2 * sum(one.nbytes for one in labels) -> 2": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/people_of_source.py:people_of_source: 2 * sum(one.nbytes for one in labels) -> sum(one.nbytes for one in labels)": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/people_of_source.py:people_of_source: 2 -> (2 + 1)": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/truth.py:compare_with_source: 2 * sum(one.nbytes for one in labels) -> 2": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/truth.py:compare_with_source: 2 * sum(one.nbytes for one in labels) -> sum(one.nbytes for one in labels)": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    (
+        'tasks/verification/entries.py:entry_faults: {str(parent) for name in files for parent in PurePosixPath(name).parents} - {"."}'
+        " -> {str(parent) for name in files for parent in PurePosixPath(name).parents}"
+    ): ("No entry of a folder is named as the folder itself."),
 }
 """By the name of a mutant."""

@@ -170,3 +170,10 @@ def test_of_many_texts_each_has_the_place_of_the_whole_number_that_it_writes() -
     texts = [None, "1", "[0 - 2]", *map(str, reversed(numbers))]
     found = match_value_labels(pa.array([*numbers, None]), [pa.array(texts)]).numbers
     assert found.tolist() == [len(numbers), -1, -1, *reversed(range(len(numbers)))]
+
+
+def test_two_bounds_are_a_value_where_both_are_that_value() -> None:
+    values = pa.array([5, 7, 9])
+    low, high = pa.array([5, 7, 9, 5, None]), pa.array([5, 9, 9, 4, None])
+    assert match_value_labels(values, [low, high]).numbers.tolist() == [0, -1, 2, -1, -1]
+    assert match_value_labels(values, [high, low]).numbers.tolist() == [0, -1, 2, -1, -1]

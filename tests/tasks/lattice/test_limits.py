@@ -142,7 +142,7 @@ def test_only_numbers_and_dates_are_published_as_intervals(ways: list[str | None
         check_intervals(coding, ways)
 
 
-@pytest.mark.parametrize("of", [{"q0"}, {"s"}, {"q0", "s"}], ids=str)
+@pytest.mark.parametrize("of", [{"q0"}, {"s"}, {"q0", "s"}], ids=["of a column", "of closeness", "both"])
 def test_hierarchies_that_are_gone_are_refused_before_any_data_is_read_those_of_closeness_too(of: set[str]) -> None:
     gone, listed = {"csv": "gone.csv"}, {"tree": {"A": ["a", "b"], "C": ["c"]}}
     qids = [{"name": "q0", "hierarchy": gone if "q0" in of else listed}]

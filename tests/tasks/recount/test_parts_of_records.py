@@ -12,7 +12,7 @@ import pytest
 from core.recount.truth import DigestPart
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
-from tasks.recount.original import Original
+from tasks.recount.original import Original, release_and_source
 from tasks.recount.rows import RowsHere
 from tasks.recount.truth import JOINS, MOST_COUNTS, PARTS, _looked_up, _parts_of, compare_with_source
 from tests.jobs import job_of
@@ -38,6 +38,11 @@ def test_of_many_columns_a_record_has_the_same_digest_in_the_release_and_in_the_
             connection.execute(statement)
         [here] = connection.execute(f"SELECT {', '.join(part.released for part in made)} FROM release AS r").fetchall()
         [there] = connection.execute(f"SELECT {', '.join(part.source for part in made)} FROM {source} AS s").fetchall()
+        for name in (columns[0], columns[-1]):
+            connection.execute(f"UPDATE release SET {name} = {name} + 1")
+            [other] = connection.execute(f"SELECT {', '.join(part.released for part in made)} FROM release AS r").fetchall()
+            assert other != there, "each column has its part in it"
+            connection.execute(f"UPDATE release SET {name} = {name} - 1")
     assert here == there
     assert len(here) == 3
 
@@ -111,3 +116,18 @@ def test_moments_that_the_source_holds_in_a_finer_unit_are_the_same(kind: str) -
         connection.execute(f"CREATE TABLE release AS SELECT {days}::TIMESTAMP AS q, unnest(['flu', 'flu', 'gout']) AS s")
         original = Original("source", pa.schema([("q", pa.timestamp("us")), ("s", pa.string())]))
         assert compare_with_source(job, RowsHere(connection, "release", "source"), original).faults == []
+
+
+def test_records_with_a_null_beside_a_star_are_no_masked_ones() -> None:
+    columns = {"quasi_identifiers": [{"name": name, "hierarchy": {"prefix": [1]}} for name in ("q", "r")], "sensitive": ["s"]}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, **MASKS))
+    rows = [("*", "*", "flu"), ("*", "*", "gout"), (None, "*", "flu"), ("*", None, "cold"), (None, None, "flu"), ("a", "*", "cough")]
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE release (q VARCHAR, r VARCHAR, s VARCHAR)")
+        connection.executemany("INSERT INTO release VALUES (?, ?, ?)", rows)
+        connection.execute("CREATE TABLE source AS FROM release")
+        original = Original("source", pa.schema([(name, pa.string()) for name in ("q", "r", "s")]))
+        sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+        assert set(connection.execute(f"FROM {sides.unmasked}").fetchall()) == set(rows[2:])
+        connection.execute("DELETE FROM release WHERE q <> '*' OR r <> '*' OR q IS NULL OR r IS NULL")
+        assert release_and_source(job, RowsHere(connection, "release", "source"), original).unmasked == "release"

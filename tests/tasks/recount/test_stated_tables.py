@@ -10,7 +10,7 @@ import pytest
 from schemas.errors.base import VerificationError
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.tables_job import MOST_KNOWN_ROWS
-from schemas.release.figures import Together
+from schemas.release.figures import PassedColumnOfPersons, Together
 from tasks.recount.stated_tables import NO_JOB, NO_PUBLICATIONS, NO_ROLES, NOT_STATED, recount_stated
 from tests.tasks.recount.test_written_tables import four_alike, write_rows
 
@@ -75,6 +75,21 @@ def test_promises_beside_k_are_said_not_to_be_counted_column_by_column(tmp_path:
     told = [one for one in recount_stated(stated(tmp_path, privacy=privacy), tmp_path, "it").unverified if one != NO_JOB]
     named = (("l-diversity", "income", "person"), ("l-diversity", "icd", "condition"), ("t-closeness", "income", "person"))
     assert told == [f"{model} of '{column}' of '{table}' was not counted: that takes the job." for model, column, table in named]
+
+
+@pytest.mark.parametrize(("columns", "fails"), [(["income"], False), ([], False), (["income", "other"], True), (["age"], True)])
+def test_columns_that_are_said_to_be_published_as_they_are_are_there_beside_the_labels(
+    tmp_path: Path, columns: list[str], fails: bool
+) -> None:
+    said = stated(tmp_path)
+    passed = {name: PassedColumnOfPersons(distinct=1, unique_records=0, values=4, looked_at=1, unique_persons=0) for name in columns}
+    tables = dict(said.tables) | {"person": said.tables["person"].model_copy(update={"passthrough": passed})}
+    changed = said.model_copy(update={"tables": tables})
+    if fails:
+        with pytest.raises(VerificationError, match="that the manifest states"):
+            recount_stated(changed, tmp_path, "it")
+    else:
+        assert recount_stated(changed, tmp_path, "it").recount is not None
 
 
 @pytest.mark.parametrize(("k", "fails"), [(4, False), (5, True)])
