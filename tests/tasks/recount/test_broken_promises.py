@@ -24,6 +24,7 @@ from core.recount.spreads import distinct_sql, entropy_sql, recursive_sql
 from schemas.job.job import Job
 from tasks.recount import verdict
 from tasks.recount.original import Original
+from tasks.recount.people import count_people
 from tasks.recount.published_values import passed_columns
 from tasks.recount.rows import RowsHere, column_faults_of, read_column_faults
 from tasks.recount.spreads import count_spreads, model_faults, uncounted_without_source
@@ -252,3 +253,24 @@ def test_masked_columns_that_name_folders_are_text_by_that_and_others_by_their_t
     path.parent.mkdir(parents=True)
     pq.write_table(pa.table({"r": pa.array([None], kind), "s": ["x"]}), path)
     assert bool(column_faults_of(job, [path])) is (kind == pa.int64())
+
+
+@pytest.mark.parametrize(("nulls", "held"), [("value", 1), ("none", 0)])
+def test_too_many_may_hold_a_null_only_where_it_is_no_value(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection, nulls: str, held: int
+) -> None:
+    """All three persons of a class hold a null beside a value of their own."""
+    job = job_with({"distinct": 2, "nulls": nulls}, persons=True)
+    pairs = [(person, value) for person, own in enumerate("xyz", start=1) for value in (own, None)]
+    pq.write_table(pa.table({"class": [0], "label_0": ["a"]}), tmp_path / "classes.parquet")
+    people = {"class": [0] * 6, "person": [person for person, _ in pairs], "records": [1] * 6}
+    values = pa.array([value for _, value in pairs], pa.string())
+    pq.write_table(pa.table(people | {"value_0": values, "value_1": ["u"] * 6}), tmp_path / "people.parquet")
+    rows = "(SELECT 'a' AS q, unnest(['x', 'y', 'z', NULL, NULL, NULL]) AS s, 'u' AS u)"
+    whole = f"(SELECT s AS value, count(*) AS records, 3 AS persons FROM {rows} GROUP BY s)"
+    files = [tmp_path / "people.parquet"], [tmp_path / "classes.parquet"]
+    assert count_people(connection, job, rows, ['"q"'], files).smallest == 3
+    original = Original("", pa.schema([]))
+    spreads, unexpected = count_spreads(job, connection, rows, ['"q"'], original, lambda _column: whole, by_people=True)
+    assert [one.broken_by_holders for one in spreads] == [held]
+    assert unexpected == {"s": 0}
