@@ -151,9 +151,11 @@ def test_persons_alone_with_their_text_and_those_below_k_are_counted(connection:
 def test_a_person_counts_once_however_many_choices_of_rows_few_have(connection: duckdb.DuckDBPyConnection) -> None:
     hold(connection, "person", ["id", "sex"], [("1", "F"), ("2", "F"), ("3", "F")])
     hold(connection, row_person_table(UNIT), ["person", UNIT.at("id")], [(1, "1"), (2, "2"), (3, "3")])
-    # The first has a row twice and another one, the second each of these once, the third nothing.
+    # The first has a row three times and another one, the second each of these once, the third nothing.
     connection.execute("CREATE TABLE items (person BIGINT, place BIGINT, item BIGINT, time BIGINT, rank BIGINT)")
-    connection.execute("INSERT INTO items VALUES (1, 0, 5, 1, 1), (1, 0, 5, 2, 2), (1, 0, 6, 1, 3), (2, 0, 5, 1, 1), (2, 0, 6, 1, 2)")
-    # Three have the choice of nothing, two either row and both together, one twice the first.
-    assert [answer(connection, choice_persons_sql(UNIT, 1, 2, k)) for k in (1, 2, 3, 4)] == [(1, 0), (1, 1), (1, 2), (1, 3)]
+    connection.execute(
+        "INSERT INTO items VALUES (1, 0, 5, 1, 1), (1, 0, 5, 2, 2), (1, 0, 5, 3, 3), (1, 0, 6, 1, 4), (2, 0, 5, 1, 1), (2, 0, 6, 1, 2)"
+    )
+    # Three have the choice of nothing, two either row and both together, one the first several times.
+    assert [answer(connection, choice_persons_sql(UNIT, 1, 3, k)) for k in (1, 2, 3, 4)] == [(1, 0), (1, 1), (1, 2), (1, 3)]
     assert answer(connection, choice_persons_sql(UNIT, 1, 1, 3)) == (0, 2)
