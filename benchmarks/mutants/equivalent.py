@@ -669,5 +669,16 @@ EQUIVALENT: Mapping[str, str] = {
         'tasks/verification/entries.py:entry_faults: {str(parent) for name in files for parent in PurePosixPath(name).parents} - {"."}'
         " -> {str(parent) for name in files for parent in PurePosixPath(name).parents}"
     ): ("No entry of a folder is named as the folder itself."),
+    "core/recount/labels/label_losses.py:_of_beginnings: max(len(ends), 1) -> len(ends)": ("Of no labels none is asked for its price."),
+    "core/recount/labels/label_readers.py:label_axis_by_levels: 0 -> (0 + 1)": (
+        "What a label covers ends behind its first value at least."
+    ),
+    "core/recount/labels/label_spans.py:read_integer_labels: first + AT_ONCE -> first": (
+        "Labels that are not read at once are read one by one, which takes longer."
+    ),
+    "core/recount/labels/group_levels.py:_scaled: < -> <=": ("The bound leaves room for one more in 64 bits."),
+    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1)": (
+        "Before the first value no group begins, whatever stands for that."
+    ),
 }
 """By the name of a mutant."""
