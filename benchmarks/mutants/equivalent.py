@@ -588,5 +588,97 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/writing/pseudonyms.py:_originals: secret is None or not entry.vaulted -> ((not entry.vaulted))": (
         "What is looked up in a vault has one: where it lies is its secret."
     ),
+    "core/lattice/branch_and_bound.py:BranchAndBound._open: >= -> >": (
+        "Regions that cannot be better stay in the heap and are not counted as open: others lie on the stack, where all are looked at too."
+    ),
+    "core/lattice/objectives.py:_squares: region.alone -> True": (
+        "A tighter bound that holds too: what must be suppressed at the finest node has all records of coarser nodes' small cells."
+    ),
+    "core/privacy/person_refusals.py:_keys: 2 -> (2 + 1)": ("Keys are sorted, and behind 1 any number comes after it."),
+    "core/privacy/person_refusals.py:_keys: 1 -> (1 + 1)": ("Values are numbered from 0, so that -2 is before all of them as -1 is."),
+    "core/privacy/person_refusals.py:_discloses: 1 -> (1 + 1) #1": (
+        "Numbers of persons are more than nothing, so that any number above it comes last."
+    ),
+    "core/privacy/person_refusals.py:_discloses: 2 -> (2 + 1)": ("Of a third half nothing is asked."),
+    "core/privacy/person_refusals.py:_discloses: 2 -> (2 + 1) #1": ("Of a third half nothing is asked."),
+    "core/privacy/person_refusals.py:_discloses: 2 -> (2 + 1) #2": ("A third way to fill a half is the second once more."),
+    "core/privacy/person_refusals.py:_discloses: bounded -> True": (
+        "Where each has one value, those who have it alone are all who have it."
+    ),
+    "core/privacy/person_refusals.py:_discloses: 1 -> (1 + 1) #4": (
+        "Where each has one value, those who have it alone are all who have it."
+    ),
+    "core/privacy/person_refusals.py:_discloses: not bounded -> False": (
+        "Where each has one value and may have another, everybody may lack either."
+    ),
+    "core/privacy/person_refusals.py:_discloses: True -> False": (
+        "Where each has one value and may have another, everybody may lack either."
+    ),
+    "core/privacy/person_refusals.py:_may_fail: >= -> >": ("A distance that is asked for is t and a slack, so that it is never 0."),
+    "core/privacy/person_refusals.py:_may_fail: demands.holder_bounds.columns_bounded[column] -> True": (
+        "Of a column without bounds no number of persons is too many."
+    ),
+    "core/privacy/pseudonyms.py:_replaced: made, values -> values, made": ("Two texts are equal, whichever comes first."),
+    "core/recount/labels/value_scales.py:ValueScale.exact: < -> <=": ("A span of no values says as little as none."),
+    "core/units/persons.py:CellPersons.spread: < -> <=": ("Where all cells are in a class, none is set apart."),
+    "tasks/recount/truth.py:_covered: True -> False": ("How many threads join takes memory, and changes no count."),
+    "tasks/writing/runs.py:write_run: 1 -> (1 + 1) #1": ("A run of one file more has no records in it."),
+    "tasks/writing/runs.py:write_run: 1 -> (1 + 1)": ("A run without records has one file, however few are asked for."),
+    "core/lattice/bounded_evaluations.py:Evaluations.bound_within: max(known, self.bound(low, high)) -> self.bound(low, high)": (
+        "A bound that is lower holds as well: more nodes are looked at, and the same is chosen."
+    ),
+    "core/lattice/bounded_evaluations.py:Evaluations.bound_within: max(known, self.bound(low, high)) -> self.bound(low, high) #1": (
+        "A bound that is lower holds as well: more nodes are looked at, and the same is chosen."
+    ),
+    "core/lattice/bounded_evaluations.py:Evaluations.cannot_improve: >= -> >": (
+        "Of a region that begins with the best node itself no other is better: it is looked at once more."
+    ),
+    "core/recoding/release_order.py:_sorted_as_numbers: int(classes.max()) - int(classes.min()) -> int(classes.max())": (
+        "Classes are numbered from 0, so that the span is no smaller: records come into the same order, which may take longer."
+    ),
+    "core/recount/shared_ends.py:_numbers: _whole(origin, used) or 0 -> ((_whole(origin, used)))": (
+        "An origin that is not whole was left out before."
+    ),
+    (
+        "tasks/verification/file_forms.py:_is_plain: metadata.created_by == CREATED_BY"
+        " and _is_rewritten(path, schema, spill, before=before) -> ((_is_rewritten(path, schema, spill, before=before)))"
+    ): ("Which version wrote a file is among its bytes, and those of another are not the same."),
+    'tasks/writing/vaults.py:secret_text: place.prefect_block or "" -> ((place.prefect_block))': (
+        "A place without a variable names a block, as a job is asked when it is read."
+    ),
+    "core/recount/untreated_tables.py:column_persons_sql: min( -> max(": ("Where one person has a value, the least is the greatest."),
+    "core/recount/untreated_tables.py:table_contents_sql: table.references -> True #1": (
+        "Each person of the unit is joined to the one row that is theirs."
+    ),
+    "tasks/recount/people_of_source.py:people_of_source: 2 * sum(one.nbytes for one in labels) -> 2": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/people_of_source.py:people_of_source: 2 * sum(one.nbytes for one in labels) -> sum(one.nbytes for one in labels)": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/people_of_source.py:people_of_source: 2 -> (2 + 1)": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/truth.py:compare_with_source: 2 * sum(one.nbytes for one in labels) -> 2": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/truth.py:compare_with_source: 2 * sum(one.nbytes for one in labels) -> sum(one.nbytes for one in labels)": (
+        "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
+    ),
+    (
+        'tasks/verification/entries.py:entry_faults: {str(parent) for name in files for parent in PurePosixPath(name).parents} - {"."}'
+        " -> {str(parent) for name in files for parent in PurePosixPath(name).parents}"
+    ): ("No entry of a folder is named as the folder itself."),
+    "core/recount/labels/label_losses.py:_of_beginnings: max(len(ends), 1) -> len(ends)": ("Of no labels none is asked for its price."),
+    "core/recount/labels/label_readers.py:label_axis_by_levels: 0 -> (0 + 1)": (
+        "What a label covers ends behind its first value at least."
+    ),
+    "core/recount/labels/label_spans.py:read_integer_labels: first + AT_ONCE -> first": (
+        "Labels that are not read at once are read one by one, which takes longer."
+    ),
+    "core/recount/labels/group_levels.py:_scaled: < -> <=": ("The bound leaves room for one more in 64 bits."),
+    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1)": (
+        "Before the first value no group begins, whatever stands for that."
+    ),
 }
 """By the name of a mutant."""

@@ -44,7 +44,7 @@ def disclosing_refusals_of_persons(
     """
     telling = np.zeros(sizes.shape[0], np.bool_)
     size = demands.sizes[column]
-    room, present = np.zeros((2, size), np.int64), np.zeros(size, np.int64)
+    room, present = np.zeros(size, np.int64), np.zeros(size, np.int64)
     begin = 0
     for owner in range(sizes.shape[0]):
         end = begin
@@ -84,11 +84,11 @@ def _discloses(
     least = least_values(column, demands)
     for place in range(min(valued, TRIED)):
         for mode in range(2 if bounded else 1):
-            order = ascending_order(_keys(sets, starts, codes, positions, falling[place], null, mode == 0))
+            order = ascending_order(_keys(sets, starts, codes, positions, falling[place], mode == 0))
             for half in range(2):
                 held = _filled(sets, many, order, sizes[half], starts, codes, totals.shape[0])
-                if not (_fails(held, sizes[half], column, demands, room[0], present)
-                        or _fails(totals - held, sizes[1 - half], column, demands, room[0], present)):  # fmt: skip
+                if not (_fails(held, sizes[half], column, demands, room, present)
+                        or _fails(totals - held, sizes[1 - half], column, demands, room, present)):  # fmt: skip
                     continue
                 for at in range(there.shape[0]):
                     mine = held[there[at]]
@@ -165,33 +165,31 @@ def _may_fail(
         for code in falling:
             held[code] = min(totals[code], left)
             left -= held[code]
-        if _fails(held, max(sizes[half], held.sum()), column, demands, room[0], present):
+        if _fails(held, sizes[half], column, demands, room, present):
             return True
     return False
 
 
 @kernel
-def _keys(sets: Integers, starts: Integers, codes: Integers, positions: Integers, value: int, null: int, alone: bool) -> Integers:
+def _keys(sets: Integers, starts: Integers, codes: Integers, positions: Integers, value: int, alone: bool) -> Integers:
     """Return in which order a half is filled with the sets of a class, shape (entries,).
 
     Args:
         sets: Shape (entries,), as of ``disclosing_refusals_of_persons``, like ``starts`` and ``codes``.
-        positions: Shape (codes,): where each value is among those that occur, most frequent first.
+        positions: Shape (codes,): where each value is among those that occur, most frequent first; -1 for the null.
         value: The value that comes first.
-        null: The code of the null, or -1.
         alone: Whether those come first who have it alone, then those without values, then those of the most frequent values; else all come
             first who have it.
     """
     keys = np.zeros(sets.shape[0], np.int64)
     for entry in range(sets.shape[0]):
-        has, last, values = False, np.int64(-1), 0
+        has, last = False, np.int64(-1)
         for place in range(starts[sets[entry]], starts[sets[entry] + 1]):
             code = codes[place]
             if code == value:
                 has = True
-            elif code != null:
+            else:
                 last = max(last, positions[code])
-            values += code != null
         if not alone or last < 0:
             keys[entry] = 0 if has else 1
         else:

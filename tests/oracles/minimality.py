@@ -139,3 +139,66 @@ def held_by_many(
                 may_hold[place] |= held[place, persons[place] - 1]
                 may_lack[place] |= set(values) - held[place, 0]
     return list(zip(may_hold, may_lack, strict=True))
+
+
+Sets = Sequence[tuple[Any, ...]]
+
+
+def discloses_of_sets(
+    sets: Sets, sizes: Sequence[int], fails: Callable[[Values, int], bool], least: int, fewest: Any = None, *, is_close: bool = False
+) -> bool:
+    """Return whether the refusal of a split discloses, where each person's values are published together.
+
+    Args:
+        sets: The values of each person of the class; None is no value.
+        sizes: Persons of both halves.
+        fails: Whether a half of so many persons, of whom so many hold each value, breaks the model.
+        least: How many possible values everybody must be left with.
+        fewest: How many of so many persons are too many to hold a value; None where nobody asks who holds a value.
+        is_close: Whether the model is one of closeness, of which nothing is known before.
+    """
+    totals = Counter(value for mine in sets for value in mine)
+    falling = sorted({*totals} - {None}, key=lambda value: (-totals[value], value))
+    if not totals or not (is_close or may_fail(sets, sizes, fails, fewest)):
+        return False
+    possible: list[set[Any]] = [set(), set()]
+    lacked: list[set[Any]] = [{*totals}, {*totals}] if fewest is None else [set(), set()]
+    for value in falling[:FIRST]:
+        for alone in (True, False) if fewest is not None else (True,):
+            order = sorted(sets, key=lambda mine: [-1 if one is None else one for one in mine])
+            order.sort(key=place_of(value, falling, alone=alone))
+            for size, half in ((sizes[0], 0), (sizes[1], 1)):
+                held = [Counter(one for mine in part for one in mine) for part in (order[:size], order[size:])]
+                if not (fails(held[0], size) or fails(held[1], sizes[1 - half])):
+                    continue
+                for place, there in ((half, held[0]), (1 - half, held[1])):
+                    possible[place] |= {*there}
+                    lacked[place] |= {one for one in totals if there[one] < sizes[place]}
+            if all(len(found - {None}) >= least for found in possible) and all({*falling} <= found for found in lacked):
+                return False
+    return True
+
+
+def place_of(value: Any, falling: Sequence[Any], *, alone: bool) -> Callable[[tuple[Any, ...]], int]:
+    """Return what orders sets: those with a value alone, those without values, the frequent ones; or all with the value first."""
+
+    def place(mine: tuple[Any, ...]) -> int:
+        others = [falling.index(one) for one in mine if one not in (None, value)]
+        if alone and others:
+            return 2 + max(others)
+        return 0 if value in mine else 1
+
+    return place
+
+
+def may_fail(sets: Sets, sizes: Sequence[int], fails: Callable[[Values, int], bool], fewest: Any = None) -> bool:
+    """Return whether a half may break the model: too many may hold a value, or the least even values do not suffice."""
+    totals = Counter(value for mine in sets for value in mine if value is not None)
+    for size in sizes:
+        if fewest is not None and any(fewest(size, value) <= min(size, many) for value, many in totals.items()):
+            return True
+        valued = size - sum(not {*mine} - {None} for mine in sets)
+        records = sorted(totals.elements(), key=lambda value: (-totals[value], value))[: max(valued, 0)]
+        if valued <= 0 or fails(Counter(records), size):
+            return True
+    return False

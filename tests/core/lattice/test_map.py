@@ -115,6 +115,15 @@ def test_a_neighbour_of_the_chosen_node_has_its_step_below_its_box() -> None:
         assert below == [(x, y + 12 + 11)]
 
 
+def test_words_in_a_box_fit_into_it_however_many_levels_there_are() -> None:
+    drawn = map_of("job", [f"quasi-identifier {axis}" for axis in range(8)], np.zeros((2,) * 8, np.int8), (0,) * 7 + (1,))
+    picture = nodes_picture(drawn, 60).body
+    [box] = {float(width) for width in re.findall(r"<rect [^>]* width='([\d.]+)' height='[\d.]+' rx='5'", picture)}
+    words = [(said, int(size)) for size, said in re.findall(r"text-anchor='middle' font-size='(\d+)'[^>]*>([^<]*)<", picture)]
+    assert any(said.startswith("…") for said, _ in words)
+    assert all(width_of(said, size) <= box for said, size in words)
+
+
 @pytest.mark.parametrize(("size", "whole"), [(MOST_IN_A_ROW, True), (MOST_IN_A_ROW + 1, False)])
 def test_a_lattice_is_drawn_whole_if_every_height_fits(size: int, whole: bool) -> None:
     drawn = map_of("job", ["a", "b"], np.zeros((size, size), np.int8), (0, 0))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 
-from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
+from core.privacy.holders import fewest_too_many
+from core.privacy.kernels import demands_of
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.person_refusals import disclosing_refusals_of_persons
 from core.privacy.promise import Promise
 from core.relational.sensitive import PersonValues, TablePromise, sets_of_values
+from tests.oracles.minimality import discloses_of_sets
 
 NULL = 3
 MODELS: dict[str, tuple[PrivacyModel, int]] = {
@@ -22,6 +28,8 @@ MODELS: dict[str, tuple[PrivacyModel, int]] = {
     "close": (Closeness("s", 0.5), 2),
 }
 Sets = list[tuple[int, ...]]
+WHOLE = np.array([40, 30, 20, 15, 10, 8, 6, 6, 5, 5])
+"""Persons of the source with each value."""
 
 
 def promise_of(model: PrivacyModel, sets: Sets, others: int) -> TablePromise:
@@ -82,6 +90,73 @@ def test_a_refusal_that_is_risked_leaves_everybody_enough_values_and_none_certai
     # Of each kind some were drawn: the law is not empty.
     assert (False, True) in seen or name == "distinct 3"
     assert (True, True) in seen or (name, single) == ("entropy", True)
+
+
+def laid_out(classes: list[Sets]) -> tuple[np.ndarray, ...]:
+    """Return the classes as arrays: owners and sets of entries, persons of each, and the values of sets, which have their own order."""
+    known = sorted({values for sets in classes for values in sets})
+    entries = sorted(Counter((number, known.index(values)) for number, sets in enumerate(classes) for values in sets).items())
+    columns = [[number for (number, _), _ in entries], [place for (_, place), _ in entries], [many for _, many in entries]]
+    starts, codes = np.cumsum([0, *map(len, known)]), [value for values in known for value in values]
+    return (*(np.array(column, np.int64) for column in (*columns, codes)), starts.astype(np.int64))
+
+
+def told_both_ways(model: PrivacyModel, least: int, classes: list[Sets], sizes: list[tuple[int, int]], several: bool) -> list[list[bool]]:
+    """Return what the kernel says of classes and what the oracle says; of a column of which somebody has several values if so."""
+    promise = Promise(1, (model,)).of_people({"s": WHOLE}, int(WHOLE.sum()) - several)
+    demands, null = demands_of(promise, ["s"], [WHOLE]), getattr(model, "null", None)
+    fewest = (lambda count, value: int(fewest_too_many(count, value, 0, -1, demands.holder_bounds))) if several else None
+
+    def fails(held: Mapping[Any, int], persons: int) -> bool:
+        there = sorted((null if value is None else value, many) for value, many in held.items() if many)
+        values, counts = (np.array([one[place] for one in there], np.int64) for place in range(2))
+        spread = Spread(np.zeros(len(there), np.int64), values, counts, WHOLE)
+        return bool(there) and bool(promise.failing(np.array([persons]), {"s": spread})[0])
+
+    named = [[tuple(None if value == null else value for value in values) for values in sets] for sets in classes]
+    close = isinstance(model, Closeness)
+    expected = [discloses_of_sets(sets, size, fails, least, fewest, is_close=close) for sets, size in zip(named, sizes, strict=True)]
+    owners, sets_of, many, codes, starts = laid_out(classes)
+    return [disclosing_refusals_of_persons(owners, sets_of, many, np.array(sizes), starts, codes, 0, demands).tolist(), expected]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("several", [True, False])
+def test_a_refusal_discloses_what_the_ways_to_fill_a_half_say(name: str, several: bool) -> None:
+    random = np.random.default_rng(17)
+    classes = [drawn_sets(random, single=not several) for _ in range(40)]
+    sizes = [(size := int(random.integers(1, len(sets))), len(sets) - size) for sets in classes]
+    mine, oracle = told_both_ways(*MODELS[name], classes, sizes, several=several)
+    assert mine == oracle
+    # Where each has one value, halves are nearly always even enough.
+    assert set(oracle) == {True, False} or not several
+
+
+@pytest.mark.parametrize(
+    ("model", "several", "sets", "size"),
+    [
+        (DistinctDiversity("s", 2, 3), False, [(5,), (2,), (9,), (8,), (5,), (), (2,), (6,), (3,), (1,)], 4),
+        (DistinctDiversity("s", 2, 0), True,
+         [(), (3, 4, 5), (3, 7), (4,), (3, 4), (2, 4, 7), (5,), (3,), (), (), (4, 7), (8,)], 6),
+        (DistinctDiversity("s", 1), True, [(7,), (9,), (0, 1, 4), (1, 3, 7)], 1),
+        (DistinctDiversity("s", 3), True, [(3,), (3,)], 1), (DistinctDiversity("s", 3), False, [(5,), (0,), (), (3,)], 3),
+        (EntropyDiversity("s", 1.9, 3), True, [(0, 2, 4), (8,), (8,), (5,), (0, 4), (0, 4, 8), (), (5,), (8, 9)], 5),
+        (RecursiveDiversity("s", Fraction(3), 2), True, [(5,), (1,), (0,), (), (2, 3), (3,)], 3),
+        (RecursiveDiversity("s", Fraction(2), 3, 3), True, [(4,), (5,), (2,)], 2),
+        (RecursiveDiversity("s", Fraction(3, 2), 1), True, [(9,), (9,)], 1),
+        (RecursiveDiversity("s", Fraction(3, 2), 1, 0), True, [(0,), (0,), (1,), (4,), (0,), (), (4,)], 4),
+        (RecursiveDiversity("s", Fraction(3, 2), 1, 0), True, [(5,), (1,), (2,), (3,), (3,), ()], 4),
+        (RecursiveDiversity("s", Fraction(3, 2), 1, 0), False, [(0,), (5,)], 1),
+        (RecursiveDiversity("s", Fraction(3, 2), 1, 0), False, [(3,), (4,)], 1),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_refusal_that_hangs_on_one_person_or_value_discloses_what_the_ways_say(
+    model: PrivacyModel, several: bool, sets: Sets, size: int
+) -> None:
+    least = max(2, getattr(model, "l", 2)) if not isinstance(model, EntropyDiversity) else 2
+    mine, oracle = told_both_ways(model, least, [sets], [(size, len(sets) - size)], several=several)
+    assert mine == oracle
 
 
 def test_what_is_told_does_not_hang_on_who_has_which_set() -> None:

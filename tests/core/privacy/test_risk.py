@@ -48,6 +48,11 @@ def test_journalist_and_marketer_on_a_worked_example() -> None:
     }
 
 
+def test_the_journalist_has_the_larger_of_both_mean_risks() -> None:
+    # 2/110 drawn from the population, (10/10 + 1/100) / 11 from the data.
+    assert journalist(sampled((10, 10), (1, 100)))["journalist_mean"] == pytest.approx(1.01 / 11)
+
+
 @given(SIZES, THRESHOLDS)
 def test_figures_are_those_of_single_records(sizes: list[int], threshold: Decimal) -> None:
     each = [Fraction(1, size) for size in sizes for _ in range(size)]

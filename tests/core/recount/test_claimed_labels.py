@@ -162,3 +162,18 @@ def test_a_group_of_no_value_adds_nothing_to_what_its_label_covers() -> None:
 def test_each_value_has_its_text_and_a_null_none(values: pa.Array, texts: list[str | None], shortest: list[str | None] | None) -> None:
     assert texts_with_nulls(values) == texts
     assert texts_with_nulls(values, -1) == (shortest or texts)
+
+
+def test_of_many_texts_each_has_the_place_of_the_whole_number_that_it_writes() -> None:
+    """So many are read at once: ranges and numbers that are no values have no place."""
+    numbers = list(range(0, 2_400, 2))
+    texts = [None, "1", "[0 - 2]", *map(str, reversed(numbers))]
+    found = match_value_labels(pa.array([*numbers, None]), [pa.array(texts)]).numbers
+    assert found.tolist() == [len(numbers), -1, -1, *reversed(range(len(numbers)))]
+
+
+def test_two_bounds_are_a_value_where_both_are_that_value() -> None:
+    values = pa.array([5, 7, 9])
+    low, high = pa.array([5, 7, 9, 5, None]), pa.array([5, 9, 9, 4, None])
+    assert match_value_labels(values, [low, high]).numbers.tolist() == [0, -1, 2, -1, -1]
+    assert match_value_labels(values, [high, low]).numbers.tolist() == [0, -1, 2, -1, -1]

@@ -28,7 +28,7 @@ from core.recount.classes import (
     suppressed_record_faults,
     suppression_faults,
 )
-from core.recount.people import PersonCount, records_of_k
+from core.recount.people import SHARES, PersonCount, records_of_k, share_at_most
 from core.recount.shares import ShareClasses, merge_share_counts
 from core.recount.together import TogetherCount
 from schemas.job.job import Job
@@ -255,6 +255,11 @@ def test_classes_of_one_value_are_as_many_as_is_said_or_at_least_so_many_by_pers
 def test_k_persons_have_as_many_records_as_the_one_at_rank_k(persons: dict[int, int], k: int) -> None:
     falling = sorted((records for records, many in persons.items() for _ in range(many)), reverse=True)
     assert records_of_k(persons, k) == (falling[k - 1] if k <= len(falling) else 0)
+
+
+def test_a_share_is_rounded_up_to_the_next_step_and_a_step_to_itself() -> None:
+    assert [share_at_most(share) for share in SHARES] == list(SHARES)
+    assert [share_at_most(share + 1e-9) for share in (0.0, *SHARES[:-1])] == list(SHARES)
 
 
 def test_persons_of_shares_are_added_up_with_the_smallest_class_of_those_that_have_one() -> None:

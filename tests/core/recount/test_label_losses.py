@@ -44,6 +44,15 @@ def test_a_listed_group_costs_its_share_of_what_is_listed(labels: list[str | Non
 
 
 @pytest.mark.parametrize(
+    ("labels", "costs"),
+    [(["1**"], [1]), (["1**", "2**"], [Fraction(1, 2)] * 2), (["1**", "12*", "123"], [1, 1, 0]), (["1**", "11*", "12*"], [1, 0.5, 0.5])],
+    ids=str,
+)
+def test_a_beginning_costs_its_share_of_the_labels_below_it(labels: list[str], costs: list[float]) -> None:
+    assert mean(LabelForm(pa.string(), mask="*"), labels) == pytest.approx(float(sum(costs)) / len(costs))
+
+
+@pytest.mark.parametrize(
     ("kind", "labels", "costs"),
     [
         (pa.int64(), ["[20 - 29]", "[30 - 39]"], [9 / 19, 9 / 19]),

@@ -417,6 +417,27 @@ def test_of_a_list_no_value_is_covered_after_which_the_rest_is_none() -> None:
     assert covered(reading({"prefix": [1]}, pa.array(["a, b", "b", "c"]), ["{a, b, c}"]), 0) == [0, 2]
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_an_end_between_two_floats_parts_them_there(kind: pa.DataType) -> None:
+    scale = value_scale(pa.array([0.125, 0.25, 0.5, 1.0], kind))
+    assert scale is not None
+    # Each is nearest to the float of its first digits, and is not that float.
+    above, below = "0.25" + "0" * 30 + "1", "0.24" + "9" * 30
+    assert (scale.between(above, None), scale.between(None, above)) == ((1, 4), (0, 2))
+    assert (scale.between(below, "0.5"), scale.between(None, below)) == ((1, 3), (0, 2))
+    assert scale.between("0.25", "0.5", closed=False) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "fractions"),
+    [(123_456_789, ["123456789"]), (123_456_000, ["123456000", "123456"]), (120_000_000, ["120000000", "120", "120000"]), (0, [""])],
+)
+def test_a_fraction_of_a_second_is_written_in_as_few_digits_as_leave_nothing_out(nanoseconds: int, fractions: list[str]) -> None:
+    [texts] = value_texts(pa.array([nanoseconds], pa.timestamp("ns")))
+    ends = [f".{digits}" if digits else "" for digits in fractions]
+    assert sorted(texts) == sorted(f"1970-01-01{between}00:00:00{end}" for end in ends for between in "T ")
+
+
 def test_a_year_or_a_month_is_no_moment() -> None:
     for values in (pa.array([date(2020, 1, 1), date(2021, 1, 1)]), pa.array([datetime(2020, 1, 1), datetime(2021, 1, 1)])):
         scale = value_scale(values)

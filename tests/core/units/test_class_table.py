@@ -107,3 +107,11 @@ def test_rows_of_several_records_count_these(rows: list[Row], weights: list[int]
         expected[one, value] += weight if one >= 0 else 0
     assert unit.count(owners, 5).tolist() == [sum(expected[one, value] for value in range(VALUES)) for one in range(5)]
     assert entries(unit.spread(owners, codes, np.ones(VALUES, np.int64))) == +expected
+
+
+def test_rows_that_are_taken_keep_their_records() -> None:
+    rows = np.array([3, 0, 3], np.intp)
+    found = Records(np.array([4, 5, 6, 7])).take(rows)
+    assert found.per_cell is not None
+    assert found.per_cell.tolist() == [7, 4, 7]
+    assert Records().take(rows).per_cell is None

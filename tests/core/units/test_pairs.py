@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.units.digests import NOBODY
-from core.units.pairs import Pairs, merge_pairs
+from core.units.pairs import ALONE, Pairs, merge_pairs, positions_of_repeated_keys
 
 DIGESTS = st.sampled_from([0, 1, 2, 3, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]) | st.integers(0, 2**64 - 1)
 RECORDS = st.lists(st.tuples(DIGESTS, st.integers(0, 5)), max_size=40)
@@ -57,3 +57,13 @@ def test_every_pair_is_in_one_share_and_a_person_is_in_no_two(records: list[tupl
 def test_pairs_move_to_coarser_cells(records: list[tuple[int, int]], places: list[int]) -> None:
     moved = merge_pairs([pairs_of(records).moved(np.array(places))])
     assert listed(moved) == counted([(person, places[cell]) for person, cell in records])
+
+
+@given(st.lists(st.sampled_from([0, 1, 2, 3, 2**40, 2**62]), max_size=12))
+def test_keys_that_repeat_have_a_place_of_their_own_and_others_none(keys: list[int]) -> None:
+    places, shared = positions_of_repeated_keys(np.array(keys, np.int64))
+    repeated = {key for key, many in Counter(keys).items() if many > 1}
+    of_keys = {(key, place) for key, place in zip(keys, places.tolist(), strict=True) if key in repeated}
+    assert shared == len(repeated) == len(of_keys)
+    assert sorted(place for _, place in of_keys) == list(range(shared))
+    assert all(place == ALONE for key, place in zip(keys, places.tolist(), strict=True) if key not in repeated)

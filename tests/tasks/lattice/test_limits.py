@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.errors.base import PrivacyError, SourceError
+from schemas.errors.base import JobError, PrivacyError, SourceError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.errors.methods import HoldersError
 from tasks.counting.coding import Coding
 from tasks.lattice.promises import check_intervals, check_promise, most_suppressed, named_node, no_class_error, searched_axes
+from tasks.lattice.recodings import check_hierarchies
 from tests.core.recount.test_classes import job
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import observed
@@ -139,3 +140,14 @@ def test_only_numbers_and_dates_are_published_as_intervals(ways: list[str | None
             check_intervals(coding, ways)
     else:
         check_intervals(coding, ways)
+
+
+@pytest.mark.parametrize("of", [{"q0"}, {"s"}, {"q0", "s"}], ids=["of a column", "of closeness", "both"])
+def test_hierarchies_that_are_gone_are_refused_before_any_data_is_read_those_of_closeness_too(of: set[str]) -> None:
+    gone, listed = {"csv": "gone.csv"}, {"tree": {"A": ["a", "b"], "C": ["c"]}}
+    qids = [{"name": "q0", "hierarchy": gone if "q0" in of else listed}]
+    closeness = {"t": 0.2, "distance": "hierarchical", "hierarchy": gone if "s" in of else listed}
+    one = job(columns={"quasi_identifiers": qids, "sensitive": ["s"]}, privacy={"k": 2, "t": {"s": closeness}})
+    with pytest.raises(JobError if len(of) > 1 else HierarchyError) as caught:
+        check_hierarchies(one)
+    assert {name for name in ("q0", "s") if f"'{name}'" in str(caught.value)} == of

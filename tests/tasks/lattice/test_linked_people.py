@@ -188,3 +188,10 @@ def test_a_search_stands_as_it_was_where_neither_the_node_nor_what_is_suppressed
     found = linked.with_linked_loss(before)
     assert (found is before) is same
     assert same or found == replace(before, node=node, loss=loss, measured={}, evaluated=11)
+
+
+@pytest.mark.parametrize(("near", "node"), [((1, 1), (1, 1)), ((2, 1), (3, 1)), ((1, 2), (1, 3)), ((0, 1), (0, 1)), ((1, 0), (1, 0))])
+def test_nodes_are_gone_to_one_level_at_a_time(monkeypatch: pytest.MonkeyPatch, near: Node, node: Node) -> None:
+    """Two levels up it is cheaper still, beyond nodes that cost more unless they are the one near by."""
+    costs: dict[Node, tuple[int, int]] = {(level, other): (3, 9) for level in range(4) for other in range(4)}
+    assert Chosen(monkeypatch, costs | {(1, 1): (3, 8), (3, 1): (3, 1), (1, 3): (3, 1), near: (3, 7)}, (1, 1), 2).node == node

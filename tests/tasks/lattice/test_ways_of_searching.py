@@ -15,6 +15,7 @@ from core.local_suppression.recoding import RecodedPart
 from core.privacy.promise import Promise
 from schemas.job.job import Job
 from tasks.lattice import node_recodings, optimum
+from tests.house.replaced import OPTIMUM_BRANCHED, OPTIMUM_LARGEST
 from tests.jobs import job_of
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
@@ -102,3 +103,15 @@ def test_a_search_with_further_roots_is_given_what_the_job_says_and_counts_them_
     *before, prices, of_cells, withdrawn = given
     assert before == [AXES, sought.promise, 6, 2, 3, "precision", cells, 2 * cells if named else cells, 5, ()]
     assert (prices is not None, of_cells, withdrawn) == (True, str, optimum.raise_if_withdrawn)
+
+
+@pytest.mark.parametrize(
+    ("root", "branched", "largest", "branches"),
+    [((0, 0), 8, 99, True), ((0, 0), 9, 99, False), ((1, 0), 8, 99, False), ((1, 0), 8, 8, True), ((1, 0), 8, 9, False)],
+)
+def test_large_lattices_are_branched_and_those_that_cannot_be_held_from_any_root(
+    monkeypatch: pytest.MonkeyPatch, root: tuple[int, int], branched: int, largest: int, branches: bool
+) -> None:
+    monkeypatch.setattr(OPTIMUM_BRANCHED, branched)
+    monkeypatch.setattr(OPTIMUM_LARGEST, largest)
+    assert optimum._branches(AXES, root) is branches

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from math import exp, inf, log
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.recount.classes import Recount
+from core.recount.linked import SAMPLE
 from core.recount.shares import ShareClasses, ShareSpread
 from core.recount.spreads import distinct_sql, entropy_sql, recursive_sql
 from schemas.job.job import Job
 from tasks.recount import verdict
 from tasks.recount.original import Original
-from tasks.recount.rows import column_faults_of, read_column_faults
+from tasks.recount.people import count_people
+from tasks.recount.published_values import passed_columns
+from tasks.recount.rows import RowsHere, column_faults_of, read_column_faults
 from tasks.recount.spreads import count_spreads, model_faults, uncounted_without_source
 from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tests.core.recount.test_classes import recount
@@ -217,3 +221,56 @@ def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records
     assert steps.given["combined_pairs"] == ("of records", {}, {"by_people": False})
     assert steps.given["model_faults"] == (of, classes, {"by_people": False, "with_source": with_source})
     assert steps.given.get("column_losses") == ((of, "rows", source) if with_source else None)
+
+
+def test_of_each_untreated_column_values_are_counted_that_one_record_has_and_that_any_has(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = "(VALUES ('a', 'x', 1, 'p'), ('a', 'x', 1, 'p'), ('b', 'y', NULL, 'r')) AS release (q, s, u, id)"
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s", "u"]}
+    columns["identifiers"] = [{"name": "id", "treatment": {"hash": {"key": {"env": "KEY"}}}}]
+    job = Job.model_validate(job_of(columns=columns))
+    assert passed_columns(job, RowsHere(connection, f"(FROM {rows})", "source")) == {"s": (2, 1, 3), "u": (1, 0, 2)}
+
+
+@pytest.mark.parametrize("more", [0, 5])
+def test_numbers_that_were_to_be_encrypted_are_held_against_those_of_the_source(connection: duckdb.DuckDBPyConnection, more: int) -> None:
+    """All of the source's may happen to be there; that all that are published are some of the source's may not."""
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
+    columns["identifiers"] = [{"name": "id", "treatment": {"encrypt": {"key": {"env": "KEY"}, "alphabet": "digits", "width": 9}}}]
+    job = Job.model_validate(job_of(columns=columns))
+    few, many = (f"(SELECT (100000000 + range)::VARCHAR AS id, 'a' AS q FROM range({count}))" for count in (SAMPLE, SAMPLE + more + 1))
+    original = Original(many, pa.schema([("q", pa.string()), ("id", pa.string())]))
+    assert len(verdict._pseudonym_faults(job, RowsHere(connection, few, many), original)) == 1
+    assert verdict._pseudonym_faults(job, RowsHere(connection, many, few), original) == []
+    assert verdict._pseudonym_faults(job, RowsHere(connection, few, many), None) == []
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64()], ids=str)
+def test_masked_columns_that_name_folders_are_text_by_that_and_others_by_their_type(tmp_path: Path, kind: pa.DataType) -> None:
+    qids = [{"name": name, "hierarchy": {"prefix": [1]}} for name in ("q", "r")]
+    parts = {"suppression": {"limit": 0.5, "treatment": "mask"}, "output": {"partition_by": ["q"]}}
+    job = Job.model_validate(job_of(columns={"quasi_identifiers": qids, "sensitive": ["s"]}, **parts))
+    path = tmp_path / "data" / "q=a" / "0.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"r": pa.array([None], kind), "s": ["x"]}), path)
+    assert bool(column_faults_of(job, [path])) is (kind == pa.int64())
+
+
+@pytest.mark.parametrize(("nulls", "held"), [("value", 1), ("none", 0)])
+def test_too_many_may_hold_a_null_only_where_it_is_no_value(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection, nulls: str, held: int
+) -> None:
+    """All three persons of a class hold a null beside a value of their own."""
+    job = job_with({"distinct": 2, "nulls": nulls}, persons=True)
+    pairs = [(person, value) for person, own in enumerate("xyz", start=1) for value in (own, None)]
+    pq.write_table(pa.table({"class": [0], "label_0": ["a"]}), tmp_path / "classes.parquet")
+    people = {"class": [0] * 6, "person": [person for person, _ in pairs], "records": [1] * 6}
+    values = pa.array([value for _, value in pairs], pa.string())
+    pq.write_table(pa.table(people | {"value_0": values, "value_1": ["u"] * 6}), tmp_path / "people.parquet")
+    rows = "(SELECT 'a' AS q, unnest(['x', 'y', 'z', NULL, NULL, NULL]) AS s, 'u' AS u)"
+    whole = f"(SELECT s AS value, count(*) AS records, 3 AS persons FROM {rows} GROUP BY s)"
+    files = [tmp_path / "people.parquet"], [tmp_path / "classes.parquet"]
+    assert count_people(connection, job, rows, ['"q"'], files).smallest == 3
+    original = Original("", pa.schema([]))
+    spreads, unexpected = count_spreads(job, connection, rows, ['"q"'], original, lambda _column: whole, by_people=True)
+    assert [one.broken_by_holders for one in spreads] == [held]
+    assert unexpected == {"s": 0}

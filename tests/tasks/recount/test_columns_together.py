@@ -17,8 +17,8 @@ from core.recount.shares import ShareSpread
 from core.recount.together import TogetherCount
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.figures import Kind
-from tasks.recount.people import COMBINATIONS, columns_of_job, count_combinations, count_together_of_people
+from schemas.release.figures import KINDS, Kind
+from tasks.recount.people import COMBINATIONS, columns_of_job, combined_pairs, count_combinations, count_together_of_people
 from tasks.recount.people_of_source import MANY, MOST_JOINED, OVERLAPPING, _unknown
 from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import model_faults
@@ -130,3 +130,14 @@ def test_records_that_few_others_are_like_are_counted_by_kind_of_column_without_
         without, labelled = [row[1:first] for row in rows], [row[:first] for row in rows]
         alone = sum(many == 1 for many in Counter(without).values())
         assert (found[kind].unique, found[kind].below_k, found[kind].with_classes) == (alone, few(without), few(labelled))
+
+
+def test_what_persons_publish_has_the_shape_of_what_their_records_do() -> None:
+    kinds: list[Kind] = ["insensitive", "sensitive", "pseudonyms"]
+    records = {kind: TogetherCount(1, 2, 3, shape) for kind, shape in zip(kinds[:2], "xy", strict=True)}
+    people = {kind: TogetherCount(4, 5, 6, shape) for kind, shape in zip(kinds, "xzz", strict=True)}
+    assert combined_pairs(records, people, by_people=False) == (records, [])
+    assert combined_pairs(records, {kinds[0]: people[kinds[0]]}, by_people=True) == ({kinds[0]: people[kinds[0]]}, [])
+    found, faults = combined_pairs(records, people, by_people=True)
+    assert (found, len(faults)) == (people, 2)
+    assert all(KINDS[kind] in fault for kind, fault in zip(kinds[1:], faults, strict=True))

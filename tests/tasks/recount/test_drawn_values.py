@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from core.columns.domains import Domain
 from core.recoding.ends import shared_ends
 from core.recoding.publishing import published_values
+from core.recount.drawn_values import drawn_number_sql
 from core.units.digests import digests_of
 from schemas.job.job import Job
 from tasks.counting import source_domains
@@ -218,3 +219,9 @@ def test_values_are_published_as_the_recount_expects_them(called: str, way: Any)
         published_source(job, rows, Original("source", pa.schema([])), PublishedHolders("source", {'"who"': dtype}))
         again = Counter(one for (one,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall())
     assert again == Counter(published.to_pylist())
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.string(), ZONED, pa.timestamp("ns")], ids=str)
+def test_a_person_is_named_alike_whether_or_not_by_a_dictionary(kind: pa.DataType) -> None:
+    encoded = pa.dictionary(pa.int32(), kind)
+    assert drawn_number_sql(["a", "b"], [encoded, pa.int64()]) == drawn_number_sql(["a", "b"], [kind, pa.int64()])

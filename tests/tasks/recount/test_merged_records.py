@@ -5,10 +5,10 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import COPIES, RowsHere
 
 
-@pytest.mark.parametrize(("equal", "merged"), [(40, True), (1, False)])
+@pytest.mark.parametrize(("equal", "merged"), [(40, True), (COPIES, True), (COPIES - 1, False), (1, False)])
 @pytest.mark.parametrize("name", ["q", "Copies"])
 def test_merged_records_are_counted_as_all_of_them(name: str, equal: int, merged: bool) -> None:
     with duckdb.connect() as connection:

@@ -37,8 +37,8 @@ ROWS = [
 ]
 
 
-def of_population(folder: Path, rows: pa.Table) -> Job:
-    write_parquet(folder / "register", rows, files=2)
+def of_population(folder: Path, rows: pa.Table, files: int = 2) -> Job:
+    write_parquet(folder / "register", rows, files=files)
     columns = {"quasi_identifiers": QIDS, "sensitive": ["sick"], "insensitive": []}
     return load_job(
         write_job(
@@ -141,3 +141,13 @@ def test_a_population_that_is_not_there_or_cannot_be_read_is_told(tmp_path: Path
     last.unlink()
     with pytest.raises(PopulationError, match="matches no file"):
         population_of(job)
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_population_of_a_file_or_several_has_the_columns_of_the_first(tmp_path: Path, files: int) -> None:
+    rows = pa.table({"age": pa.array([1, 2, 3, 4]), "place": list("abca")})
+    found = population_of(of_population(tmp_path, rows, files))
+    assert found is not None
+    assert found.columns.names == ["age", "place"]
+    with duckdb.connect() as database:
+        assert database.execute(f"SELECT count(*), max(age) FROM {found.relation}").fetchall() == [(4, 4)]

@@ -10,7 +10,8 @@ import pytest
 from schemas.errors.base import VerificationError
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.tables_job import MOST_KNOWN_ROWS
-from tasks.recount.stated_tables import NO_JOB, NOT_STATED, recount_stated
+from schemas.release.figures import PassedColumnOfPersons, Together
+from tasks.recount.stated_tables import NO_JOB, NO_PUBLICATIONS, NO_ROLES, NOT_STATED, recount_stated
 from tests.tasks.recount.test_written_tables import four_alike, write_rows
 
 LEVELS: dict[str, dict[str, int | None]] = {"person": {"age": 2}, "visit": {"ward": 1}, "condition": {"chronic": 0}}
@@ -76,6 +77,21 @@ def test_promises_beside_k_are_said_not_to_be_counted_column_by_column(tmp_path:
     assert told == [f"{model} of '{column}' of '{table}' was not counted: that takes the job." for model, column, table in named]
 
 
+@pytest.mark.parametrize(("columns", "fails"), [(["income"], False), ([], False), (["income", "other"], True), (["age"], True)])
+def test_columns_that_are_said_to_be_published_as_they_are_are_there_beside_the_labels(
+    tmp_path: Path, columns: list[str], fails: bool
+) -> None:
+    said = stated(tmp_path)
+    passed = {name: PassedColumnOfPersons(distinct=1, unique_records=0, values=4, looked_at=1, unique_persons=0) for name in columns}
+    tables = dict(said.tables) | {"person": said.tables["person"].model_copy(update={"passthrough": passed})}
+    changed = said.model_copy(update={"tables": tables})
+    if fails:
+        with pytest.raises(VerificationError, match="that the manifest states"):
+            recount_stated(changed, tmp_path, "it")
+    else:
+        assert recount_stated(changed, tmp_path, "it").recount is not None
+
+
 @pytest.mark.parametrize(("k", "fails"), [(4, False), (5, True)])
 def test_of_persons_without_rows_in_other_tables_those_who_are_alike_are_counted(tmp_path: Path, k: int, fails: bool) -> None:
     said = stated(tmp_path, privacy={"k": k, "knows": {"rows": 1}})
@@ -92,3 +108,18 @@ def test_of_persons_without_rows_in_other_tables_those_who_are_alike_are_counted
         found = recount_stated(alone, tmp_path, "it").recount
         assert found is not None
         assert (found.persons, found.smallest, found.records) == (4, 4, {"person": 4})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ()),
+        ({"passthrough_together": Together(unique_records=0, below_k=0, with_classes=0)}, (NO_ROLES,)),
+        ({"published": {"person": {"income": {"publish": "shared", "changed": 0.5, "error": 0.0}}}}, (NO_PUBLICATIONS,)),
+    ],
+    ids=["nothing", "together", "published"],
+)
+def test_what_a_manifest_says_of_values_that_takes_their_roles_is_said_not_to_be_counted(
+    tmp_path: Path, changes: dict[str, Any], told: tuple[str, ...]
+) -> None:
+    assert recount_stated(stated(tmp_path, **changes), tmp_path, "it").unverified == (*told, NO_JOB)

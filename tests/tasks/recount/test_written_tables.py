@@ -189,11 +189,11 @@ def test_a_star_is_no_label_of_a_level_that_has_none(tmp_path: Path) -> None:
         recounted(tmp_path, rows, None, originals=their_sources(tmp_path))
 
 
-@pytest.mark.parametrize(("k", "few"), [(2, 0), (3, 1), (4, 2)])
-def test_values_of_fewer_than_k_persons_are_counted_however_many_rows_they_have(tmp_path: Path, k: int, few: int) -> None:
-    """Two persons have x, one of them in three rows; three have y."""
+@pytest.mark.parametrize(("way", "k", "few"), [("shared", 2, 0), ("shared", 3, 1), ("shared", 4, 2), ({"top": 5}, 4, 0)])
+def test_values_of_fewer_than_k_persons_are_counted_however_many_rows_they_have(tmp_path: Path, way: Any, k: int, few: int) -> None:
+    """Two persons have x, one of them in three rows; three have y. What the job alone says of values few may have."""
     described = deepcopy(JOB["tables"])
-    described["person"]["columns"]["sensitive"] = [{"name": "income", "publish": "shared"}]
+    described["person"]["columns"]["sensitive"] = [{"name": "income", "publish": way}]
     job = load_tables_job(hospital_job(tmp_path, {}, tables=described, privacy={"k": k}))
     read = ReadTable("person", "person", ("age",), ("person_id",), {}, ('"income"',))
     rows = [(1, "x"), (1, "x"), (1, "x"), (2, "x"), (3, "y"), (4, "y"), (5, "y")]

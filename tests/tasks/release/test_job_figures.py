@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.recount.labels.label_losses import ColumnLoss
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
@@ -72,6 +74,10 @@ def test_what_is_said_otherwise_is_named(field: str, changes: dict[str, Any]) ->
     assert wrong(job(), **changes) == [f"'{field}'"]
 
 
+def test_where_a_manifest_has_no_levels_its_lattice_is_not_held_against_the_job() -> None:
+    assert wrong(job(), tops={}, asked=terms_of(job(), NODE, []), search={}) == ["'node' and 'search.nodes'"]
+
+
 def test_a_method_without_levels_has_no_node_and_says_so() -> None:
     cut = job(method={"name": "mondrian"})
     said: dict[str, Any] = {"node": None, "levels": None, "lattice": None, "search": {}, "asked": terms_of(cut, None, list(TOPS.values()))}
@@ -104,6 +110,19 @@ def test_figures_that_the_files_contradict_are_stated_beside_those_of_the_job() 
     beside = set(stated_faults(one, said, recount()))
     [fault] = set(stated_faults(one, said, recount(classes=9))) - beside
     assert "classes" in fault
+
+
+def test_figures_that_contradict_each_other_or_the_labels_are_stated_too() -> None:
+    one = job()
+    losses = {name: ColumnLoss(10.0, 10.0, numeric=False) for name in TOPS}
+    found, ncp = replace(recount(), losses=losses), {"age": 0.15, "zip": 0.15}
+    true, wrong_sums, wrong_labels = (
+        stated_faults(one, of_job(one, ncp=shares, suppressed_for=why), found)
+        for shares, why in ((ncp, {}), (ncp, {"k": 1}), (ncp | {"zip": 0.5}, {}))
+    )
+    assert [[fault for fault in faults if name in fault] for faults, name in ((true, "suppressed_for"), (true, "ncp"))] == [[], []]
+    assert [fault for fault in wrong_sums if "suppressed_for" in fault]
+    assert [fault for fault in wrong_labels if "ncp.zip" in fault]
 
 
 @pytest.mark.parametrize(

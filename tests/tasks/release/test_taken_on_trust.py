@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from core.recount.labels.label_losses import ColumnLoss
 from core.recount.people import PersonCount
 from core.recount.together import TogetherCount
 from schemas.job.publish import ColumnPublication
+from schemas.release.evidence import ALTERED, listing
 from tasks.store.place import place_of
 from tasks.verification.entries import is_target, manifest_text_faults
-from tasks.verification.manifest_claims import TOGETHER, unverified_claims, unverified_without_job
+from tasks.verification.manifest_claims import TOGETHER, uncounted, unverified_claims, unverified_without_job
 from tests.core.recount.test_classes import PERSONS, job, manifest, recount
 
 COUNTED = PersonCount(90, 2, 0, 5, 0, 0, 0)
@@ -35,6 +37,9 @@ def test_what_the_source_tells_is_trusted_only_without_it() -> None:
     assert not {"records", "suppressed", "asked"} & trusted()
     assert {"records", "suppressed"} <= trusted(source=None)
     assert {"records", "suppressed", "asked", "hierarchies", "node"} <= trusted(with_job=False)
+    # It is at hand, and the records were not held against it.
+    told = unverified_claims(job(), manifest(), replace(recount(), source=100, unproved=("x",)), is_its_job=True)
+    assert {"records", "suppressed"} <= {*told}
 
 
 def test_what_columns_lost_is_trusted_where_it_was_not_counted_again() -> None:
@@ -80,12 +85,17 @@ def test_a_folder_bears_the_name_of_its_release(tmp_path: Path) -> None:
     assert not faults(named)
     assert faults("people-0123456789abcdee")
     assert faults("no release", "no release")
+    # Whether its content has its digest is told beside it.
+    assert ALTERED in manifest_text_faults(tmp_path / named, b"{}", manifest(release=named), "")
 
 
 def test_a_target_is_the_folder_of_the_job_however_it_is_written(tmp_path: Path) -> None:
     one = job()
     assert is_target(one, place_of(str(one.target_path.resolve())))
     assert not is_target(one, place_of(str(tmp_path)))
+    away = job(target="s3://bucket/releases/of")
+    assert is_target(away, place_of("s3://bucket/releases/of"))
+    assert not is_target(away, place_of("s3://bucket/releases"))
 
 
 def test_the_mean_size_of_classes_is_trusted_where_others_were_counted() -> None:
@@ -100,3 +110,38 @@ def test_where_shared_ranges_end_is_not_known_without_the_job() -> None:
     assert "'age'" in told
     assert "'zip'" not in told
     assert not any("ranges" in one for one in unverified_without_job(manifest()))
+
+
+@pytest.mark.parametrize("persons", [None, PERSONS])
+def test_why_a_promise_was_not_counted_without_the_job_is_said(persons: dict[str, Any] | None) -> None:
+    diversity, closeness = {"s": {"entropy": "2"}}, {"u": {"t": "0.1", "distance": "equal"}}
+    told = uncounted(manifest(privacy={"k": 2, "l": diversity, "t": closeness}, persons=persons))
+    of_persons = [
+        "k is of persons, and records were counted: who is whose is kept where the release was made.",
+        "l-diversity of 's' was not counted: it is of persons, and these are not at hand.",
+    ]
+    expected = of_persons if persons else []
+    assert told == [*expected, "t-closeness of 'u' was not counted: it is measured from the source."]
+    assert uncounted(manifest(privacy={"k": 2, "l": diversity}, persons=persons)) == expected
+
+
+@pytest.mark.parametrize("search", [{}, {"nodes": 3}, {"evaluated": 3}])
+@pytest.mark.parametrize("counted", [True, False])
+def test_what_labels_lost_is_trusted_where_it_was_not_counted_or_does_not_follow_from_them(search: dict[str, int], counted: bool) -> None:
+    found = replace(recount(), source=100, losses={"age": ColumnLoss(1.0, 1.0, numeric=False)} if counted else {})
+    names = {"ncp", "loss.gcp", "loss.gcp_held"}
+    for ncp in ({}, {"age": 0.1}):
+        said = manifest(search=search, ncp=ncp, loss={"gcp": 0.1, "gcp_held": 0.1})
+        told = set(unverified_claims(job(), said, found, is_its_job=True)) & names
+        assert told == (set() if counted and "evaluated" not in search else names - (set() if ncp else {"ncp"}))
+
+
+@pytest.mark.parametrize(("kept", "told"), [("", False), ("its own", False), ("another", True)])
+@pytest.mark.parametrize("valid", [True, False])
+def test_a_manifest_is_the_one_that_the_run_folder_published(tmp_path: Path, kept: str, told: bool, valid: bool) -> None:
+    """Where its content has not its digest, that is told alone."""
+    made, text = listing(manifest(), (), None)
+    content = text.encode() if valid else text.encode() + b" "
+    seal = made.seal if kept == "its own" else kept
+    faults = manifest_text_faults(tmp_path, content, made, seal)
+    assert any("run folder published" in one for one in faults) is (told and valid)

@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
-from schemas.job.attacks import AttackFigures
-from tasks.report.claims import accepted_below_k, attack_meaning, attack_warning, first_warning, reported_attacks
+from schemas.job.attacks import AttackBasis, AttackFigures
+from tasks.report.claims import (
+    ON_LABELS,
+    ON_SOURCE,
+    UNPLAYED,
+    accepted_below_k,
+    attack_meaning,
+    attack_sentences,
+    attack_warning,
+    first_warning,
+    reported_attacks,
+)
 from tests.core.recount.test_classes import manifest
 from tests.tasks.report.test_criteria import TERMS
 
@@ -31,6 +41,34 @@ def test_the_first_attack_that_won_is_named_and_the_others_are_counted() -> None
     three = manifest(attacks=(attack(name="linkage", target=None), attack(verdict="told"), attack(), attack()))
     assert attack_warning(three).startswith("3 attacks on this release won more than the job accepts: linkage by all of them and 2 more.")
     assert first_warning(three) == attack_warning(three)
+
+
+@pytest.mark.parametrize(
+    ("sample", "whom"), [(None, "everybody"), (1, "at most 1 person each, fewer"), (2_000, "at most 2,000 persons each, fewer")]
+)
+def test_whom_attacks_were_played_against_is_said(sample: int | None, whom: str) -> None:
+    basis = AttackBasis(sample=sample, seed=1_234, code="0123456789abcdef")
+    told = attack_sentences(manifest(attacked=basis))[-1]
+    assert told.startswith(f"Attacks were played against {whom}")
+    assert told.endswith("they were drawn by seed 1,234. Code of the attacks: 0123456789ab.")
+
+
+@pytest.mark.parametrize(
+    ("attacks", "verdict"),
+    [
+        ((), "No attack was played."),
+        ((attack(verdict="safe"), attack(verdict="told")), "None of 2 attacks won more than the job accepts."),
+        ((attack(), attack(verdict="told")), "1 of 2 attacks won more than the job accepts."),
+    ],
+)
+def test_the_verdict_of_attacks_comes_first_and_why_some_were_not_played_before_the_last(
+    attacks: tuple[AttackFigures, ...], verdict: str
+) -> None:
+    basis = AttackBasis(sample=None, seed=0, code="c")
+    assert attack_sentences(manifest(attacked=basis, attacks=attacks))[:-1] == (verdict, ON_LABELS, ON_SOURCE)
+    some = AttackBasis(sample=None, seed=0, code="c", unplayed=("Not this one.",))
+    assert attack_sentences(manifest(attacked=some, attacks=attacks))[:-1] == (verdict, ON_LABELS, "Not this one.")
+    assert attack_sentences(manifest(attacks=attacks)) == (UNPLAYED,)
 
 
 @pytest.mark.parametrize(

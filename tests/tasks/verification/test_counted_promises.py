@@ -87,3 +87,12 @@ def test_classes_of_one_value_are_those_that_were_counted(tmp_path: Path) -> Non
     fault = "the manifest does not say truly in how many classes everybody has one sensitive value"
     assert counted(tmp_path, {"distinct": 1}, one_value=one)[1] == [fault]
     assert counted(tmp_path, {"distinct": 1}, replace(COUNTED, one_value={"s": (1, 2)}), one_value=one)[1] == []
+
+
+def test_of_a_class_that_has_no_value_the_worst_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "0.parquet"
+    pq.write_table(pa.table({'q "1"': ["x", "x"], "low": [0, 0], "high": [8, 8], "s": pa.array([None, None], pa.string())}), path)
+    said = manifest(privacy={"k": 2, "l": {"s": {"distinct": 1}}})
+    found, faults = count_promises("it", [path], said, TERMS, replace(COUNTED, records=2, classes=1))
+    assert found.measured == {"l": {"s": 0.0}}
+    assert any("1 of 1 classes" in fault for fault in faults)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
+from schemas.release.evidence import ALTERED, DOCUMENTS, MANIFEST, SIGNATURE, listing
 from schemas.release.manifest import Manifest
 from tasks.store.work_folder import CURRENT
-from tasks.verification.entries import entry_faults, pointer_faults
+from tasks.verification.entries import OTHER_FORM, content_faults, entry_faults, pointer_faults
 from tests.core.recount.test_classes import job, manifest
 
 NAMED = "people-0123456789abcdef"
@@ -116,3 +116,14 @@ def test_what_is_current_is_named_in_one_line_which_may_be_missing_outside_the_t
     known = None if where == "without a job" else job(target=str(target))
     expected = [] if content is None and where != "in the target" else faults
     assert pointer_faults(str(release), release, known) == expected
+
+
+def test_a_manifest_has_the_seal_of_its_content_and_the_form_it_is_written_in() -> None:
+    made, text = listing(manifest(), (), None)
+    content = text.encode()
+    spaced = content.replace(b'"name": "', b'"name":  "', 1)
+    assert content_faults(content, made) == []
+    assert content_faults(content.replace(made.seal.encode(), b"0" * 64), made.model_copy(update={"seal": "0" * 64})) == [ALTERED]
+    assert content_faults(spaced, made) == [ALTERED, OTHER_FORM]
+    digest = hashlib.sha256(spaced.replace(made.seal.encode(), b"")).hexdigest()
+    assert content_faults(spaced.replace(made.seal.encode(), digest.encode()), made.model_copy(update={"seal": digest})) == [OTHER_FORM]

@@ -72,3 +72,10 @@ def test_objects_are_copied_that_can_be_what_the_manifest_lists(
     size: int, listed: dict[str, int | None] | None, key: str, is_worth: bool
 ) -> None:
     assert published_releases._is_worth_copying(size, listed, key) is is_worth
+
+
+def test_a_release_of_the_same_moment_is_no_newer_one(tmp_path: Path) -> None:
+    for name in NAMES[:2]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / MANIFEST).write_text(manifest(release=name, created=MADE[NAMES[0]]).model_dump_json())
+    assert newer_releases(str(tmp_path / NAMES[0]), tmp_path / NAMES[0], manifest(release=NAMES[0], created=MADE[NAMES[0]])) == ()

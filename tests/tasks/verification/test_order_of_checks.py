@@ -11,10 +11,11 @@ import pytest
 
 from core.recount.classes import Recount
 from schemas.errors.base import StorageError, VerificationError
+from schemas.release.evidence import MANIFEST as MANIFEST_NAME
 from tasks.verification import release as releases
 from tasks.verification.other_jobs import DIGESTS_DIFFER
 from tasks.verification.release import OTHER_LIBRARY, VerificationContext, Verified
-from tests.core.recount.test_classes import recount
+from tests.core.recount.test_classes import manifest, recount
 from tests.house.steps import Steps
 
 RELEASE, FILES, ASKED = Path("release"), [Path("release/data/0.csv")], SimpleNamespace(memory=300_000_000)
@@ -120,6 +121,39 @@ def test_without_a_job_a_release_is_counted_by_what_its_manifest_asks(monkeypatc
         "rebuilt_report_faults": (MANIFEST, first), "count_promises": ("it", FILES, MANIFEST, ASKED, first),
     }  # fmt: skip
     assert steps.given == ({"file_faults": expected["file_faults"]} if wrong == "files" else expected)
+
+
+def test_a_release_that_does_not_say_what_was_asked_is_not_counted_without_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch, releases, {"file_faults": ["files"]})
+    silent: Any = SimpleNamespace(asked=None)
+    with pytest.raises(VerificationError) as error:
+        releases._counted(None, RELEASE, silent, FILES, None, VerificationContext("it"), "it")
+    assert (list(error.value.faults), steps.given) == ([], {})
+
+
+@pytest.mark.parametrize("asked", [None, ASKED])
+@pytest.mark.parametrize("key", [None, b"a key"])
+def test_a_key_asks_for_a_signature_and_a_manifest_says_what_was_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: Any, key: bytes | None
+) -> None:
+    Steps(monkeypatch, releases, {"manifest_text_faults": ["text"], "entry_faults": ["entries"], "pointer_faults": ["pointer"]})
+    said: Any = SimpleNamespace(asked=asked)
+    found = releases._evidence_faults(None, tmp_path, b"content", said, VerificationContext("it", key=key))
+    silent = [] if asked else ["the manifest does not say what was asked"]
+    assert found == ["text", "entries", "pointer", *silent, *(["there is no signature of the key"] if key else [])]
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_manifest_is_a_file_of_its_release_and_no_link(tmp_path: Path, link: bool) -> None:
+    text = manifest().model_dump_json()
+    (tmp_path / "elsewhere.json").write_text(text)
+    if link:
+        (tmp_path / MANIFEST_NAME).symlink_to(tmp_path / "elsewhere.json")
+        with pytest.raises(VerificationError, match="cannot be read"):
+            releases._read(tmp_path, "it")
+    else:
+        (tmp_path / MANIFEST_NAME).write_text(text)
+        assert releases._read(tmp_path, "it") == (text.encode(), manifest())
 
 
 def test_with_a_job_a_release_is_verified_against_it_and_its_persons(monkeypatch: pytest.MonkeyPatch) -> None:

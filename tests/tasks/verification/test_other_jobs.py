@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from schemas.job.job import Job, load_job
+from schemas.relational.tables_job import load_tables_job
 from tasks.release.manifest import keyed_job
 from tasks.store.secret import FILE, VARIABLE, create_secret
-from tasks.verification.other_jobs import DIGESTS_DIFFER, OTHER, SET, other_job_note
+from tasks.verification.other_jobs import DIGESTS_DIFFER, OTHER, SET, other_job_note, other_tables_job_note
 from tests.core.recount.test_classes import manifest
+from tests.flows.relational.hospital import hospital_job
 from tests.jobs import job_of, write_job
+from tests.tasks.recount.test_stated_tables import stated
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +71,10 @@ def test_a_job_whose_hierarchy_is_gone_is_not_the_releases_and_no_digest_is_said
     job = job_in(tmp_path, keyed=True, hierarchy={"csv": "gone.csv"})
     assert other_job_note(job, manifest()) == ""
     assert other_job_note(job, manifest(privacy={"k": 4})) == note("privacy.k is 4 in the release and 5 in the job")
+
+
+@pytest.mark.parametrize(("k", "apart"), [(4, ""), (5, note("privacy.k is 5 in the release and 4 in the job"))])
+def test_of_several_tables_what_differs_between_a_release_and_a_job_is_named(tmp_path: Path, k: int, apart: str) -> None:
+    (tmp_path / "job").mkdir()
+    one = load_tables_job(hospital_job(tmp_path / "job", {}))
+    assert other_tables_job_note(one, stated(tmp_path / "release", privacy={"k": k, "knows": "all"})) == apart

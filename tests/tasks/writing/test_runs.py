@@ -20,6 +20,7 @@ from tasks.writing.people import write_fragment_members
 from tasks.writing.runs import (
     LONG,
     PAGE,
+    REPEATED,
     SAMPLED_VALUES,
     TRIED,
     RunWriter,
@@ -32,6 +33,7 @@ from tasks.writing.runs import (
     read_file_records,
     write_run,
 )
+from tests.house.replaced import RUNS_MOST_UNPACKED
 
 
 def payload(entries: int, rows: int) -> pa.RecordBatch:
@@ -180,6 +182,30 @@ def test_a_text_is_long_for_its_file_only_beyond_both_bounds() -> None:
     _check_unpacked("note", few)
     with pytest.raises(ValuesError):
         _check_unpacked("note", many)
+
+
+@pytest.mark.parametrize(("times", "refused"), [(REPEATED, False), (REPEATED + 1, True)])
+def test_long_texts_may_repeat_a_few_times_whatever_they_unpack_to(monkeypatch: pytest.MonkeyPatch, times: int, refused: bool) -> None:
+    monkeypatch.setattr(RUNS_MOST_UNPACKED, 1_000)
+    texts = pa.array(["x" * 2_000, "y" * 2_000])
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1] * times, pa.int32()), texts)
+    if refused:
+        with pytest.raises(ValuesError):
+            _check_unpacked("note", column)
+    else:
+        _check_unpacked("note", column)
+    # Short ones may as often as they like.
+    _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.array([0] * 99, pa.int32()), ["x" * LONG]))
+
+
+@pytest.mark.parametrize("most", [1 << 30, 1])
+def test_a_file_behind_the_last_one_of_a_run_has_no_records_of_it(tmp_path: Path, most: int) -> None:
+    path = tmp_path / "run.arrow"
+    with RunWriter(path, 2, most) as run:
+        for _ in range(3):
+            run.add(np.array([4, 5], np.int32), payload(2, 2), np.array([0, 1]))
+    found = [(count_file_records([path], number), read_file_records([path], number, 2)[0].tolist()) for number in range(4)]
+    assert found == [(3, [4, 4, 4]), (3, [5, 5, 5]), (0, []), (0, [])]
 
 
 def test_classes_of_a_fragment_are_numbered_after_those_of_others(tmp_path: Path) -> None:
