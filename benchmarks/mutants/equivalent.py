@@ -548,7 +548,7 @@ EQUIVALENT: Mapping[str, str] = {
         "One bit more is left out, and what is ordered without it is looked at by comparing."
     ),
     "core/columns/sorting.py:order_of_digests: 1 -> (1 + 1) #1": "The bound has as many bits.",
-    "core/composition/contents.py:Sketch.of: beside is not None and len(beside.digests) >= SKETCH_SIZE -> False": (
+    "core/composition/contents.py:Sketch.of: others is not None and len(others.digests) >= SKETCH_SIZE -> False": (
         "What would be left out is left out when both sketches are made one, which takes longer."
     ),
     "core/composition/contents.py:Sketch.of: len(digests) > 4 * SKETCH_SIZE -> False": "The sketch is cut to its size in any case.",
@@ -596,23 +596,15 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/privacy/person_refusals.py:_keys: 2 -> (2 + 1)": ("Keys are sorted, and behind 1 any number comes after it."),
     "core/privacy/person_refusals.py:_keys: 1 -> (1 + 1)": ("Values are numbered from 0, so that -2 is before all of them as -1 is."),
-    "core/privacy/person_refusals.py:_discloses: 1 -> (1 + 1) #1": (
-        "Numbers of persons are more than nothing, so that any number above it comes last."
-    ),
+    "core/privacy/person_refusals.py:_discloses: 1 -> (1 + 1) #1": "The null stands before all values, by however much.",
     "core/privacy/person_refusals.py:_discloses: 2 -> (2 + 1)": ("Of a third half nothing is asked."),
     "core/privacy/person_refusals.py:_discloses: 2 -> (2 + 1) #1": ("Of a third half nothing is asked."),
     "core/privacy/person_refusals.py:_discloses: 2 -> (2 + 1) #2": ("A third way to fill a half is the second once more."),
     "core/privacy/person_refusals.py:_discloses: bounded -> True": (
         "Where each has one value, those who have it alone are all who have it."
     ),
-    "core/privacy/person_refusals.py:_discloses: 1 -> (1 + 1) #4": (
+    "core/privacy/person_refusals.py:_discloses: 1 -> (1 + 1) #2": (
         "Where each has one value, those who have it alone are all who have it."
-    ),
-    "core/privacy/person_refusals.py:_discloses: not bounded -> False": (
-        "Where each has one value and may have another, everybody may lack either."
-    ),
-    "core/privacy/person_refusals.py:_discloses: True -> False": (
-        "Where each has one value and may have another, everybody may lack either."
     ),
     "core/privacy/person_refusals.py:_may_fail: >= -> >": ("A distance that is asked for is t and a slack, so that it is never 0."),
     "core/privacy/person_refusals.py:_may_fail: demands.holder_bounds.columns_bounded[column] -> True": (
