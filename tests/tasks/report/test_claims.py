@@ -41,6 +41,8 @@ def test_the_first_attack_that_won_is_named_and_the_others_are_counted() -> None
         ({"accepted": 0, "right": 1}, "1 of its guesses is right, and the job promises that none is"),
         ({"accepted": 0, "right": 2}, "2 of its guesses are right"),
         ({"verdict": "told"}, "within what the job accepts"),
+        # Whatever publish says of the column, and of ends of ranges too.
+        ({"verdict": "told", "name": "singling_out"}, "accepts: such values are published"),
         ({"verdict": "safe", "accepted": 0, "right": 0}, "No guess is right, as was promised"),
         ({"verdict": "safe", "accepted": 0}, "Wins no more than without the release"),
         ({"verdict": "safe", "right": 0}, "Wins no more than without the release"),
