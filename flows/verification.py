@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 NOT_RECOUNTED = "What releases disclose together was counted when this one was made, and is not counted again: others may have come since."
 
 
-NOT_PLAIN = {"sizes", "persons", "linked", "population", "together", "losses", "passed"}
+NOT_PLAIN = {"sizes", "persons", "linked", "population", "together", "losses", "passed", "published"}
 """What of a recount is no figure by itself."""
 
 
@@ -152,6 +152,7 @@ def figures_of(verified: Verified) -> dict[str, Any]:
             "population": population,
             "persons": persons,
             "linked": linked,
+            "published": {name: loss.model_dump() for name, loss in recount.published.items()},
             "risk": risk_after(recount, suppressed, masked),
         }
         | evidence

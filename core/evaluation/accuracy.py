@@ -183,7 +183,7 @@ def estimated_counts(queries: Sequence[CountQuery], codes: Codes, meanings: Sequ
         inside = np.ones(len(codes[0]))
         for part in query:
             meaning = meanings[part.attribute]
-            inside *= meaning.share(part.chosen(meaning.size))[codes[part.attribute]]
+            inside *= meaning.share_of_chosen(part.chosen(meaning.size))[codes[part.attribute]]
         found[place] = inside.sum()
     return found
 

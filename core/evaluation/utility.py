@@ -61,6 +61,21 @@ class Meaning:
         """
         return np.bincount(self.labels, weights=numbers[self.codes]) / self.members
 
+    def share_of_chosen(self, chosen: Floats) -> Floats:
+        """Return what ``share`` does of zeros and ones, whose sums have no rounding.
+
+        Sums up to each code are made once, so that a range costs two look-ups and not one for each of its codes.
+        """
+        first, last = self.runs
+        sums = np.concatenate([[0.0], np.cumsum(chosen)])
+        return np.bincount(self.labels[first], weights=sums[self.codes[last] + 1] - sums[self.codes[first]]) / self.members
+
+    @cached_property
+    def runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last pair of each run of one label and consecutive codes, two arrays of shape (runs,)."""
+        breaks = np.flatnonzero((np.diff(self.codes) != 1) | (np.diff(self.labels) != 0))
+        return np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(self.codes) - 1]])
+
     def spread(self, counts: NDArray[np.int64]) -> Floats:
         """Spread the record counts of labels evenly over their codes, from shape (labels,) to (size,)."""
         return np.bincount(self.codes, weights=(counts / self.members)[self.labels], minlength=self.size).astype(np.float64)

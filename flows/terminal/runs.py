@@ -138,7 +138,7 @@ def persons_sentence(persons: Persons) -> str:
     """Return a text with the numbers of released persons and of records that k of them have."""
     of = f" of {persons.source:,}" if persons.source is not None else ", and fewer than k more in the source"
     lost = f"; {counted(persons.withheld, 'record')} of persons who have too many withheld" if persons.withheld else ""
-    return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more{lost}"
+    return f"{persons.released:,}{of}; at least k of them have {counted(persons.most_records, 'record')} or more{lost}"
 
 
 def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:

@@ -255,7 +255,8 @@ class FileError(SourceError):
         """No file of a readable format is in the folders that a command was given."""
         return cls(
             f"No data file was found in {listed(map(shown_path, folders))}. These are read: {kinds}. Name the files or their own folder: "
-            "folders in a folder, and files named after a hierarchy or with a leading _ or dot, are left out."
+            "folders in a folder, and files named after a hierarchy or with a leading _ or dot, are left out. "
+            "Of several tables name a folder each."
         )
 
     @classmethod

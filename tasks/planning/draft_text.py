@@ -318,11 +318,11 @@ def exposure_sentence(away: ExposedPeople, unit: str) -> str:
 
 
 def _rest(decided: DraftContents, method: str, figures: Mapping[str, float]) -> list[str]:
-    unit, risk = "person" if decided.person else "record", 1 / decided.k
+    unit = "person" if decided.person else "record"
     models = ", ".join(f"{yaml_name(name)}: {{distinct: {kept}}}" for name, kept in decided.values_kept.items())
     least = "; and at least so many different values of a sensitive column" if models else ""
     return [
-        f"# Every published combination is shared by at least k {unit}s, so that the risk of each is at most {risk:.2f}{least}.",
+        f"# Every published combination is shared by at least k {unit}s, so that the risk of each is at most 1 in {decided.k:,}{least}.",
         f"privacy: {{k: {decided.k}, l: {{{models}}}}}" if models else f"privacy: {{k: {decided.k}}}",
         "",
         "# The share of records that may be left out (drop), or published with * in every quasi-identifier (mask) or in as few as",

@@ -29,7 +29,7 @@ ATTACKERS = {
     "joins": "Joins tables or releases",
 }
 ACCEPTED = {
-    "singling_out": "the column is published as it is, and whoever knows such a value finds the record",
+    "singling_out": "such values are published, and whoever knows one finds the record",
     "linkage": "k leaves whoever knows all quasi-identifiers one right guess in k",
     "inference": "the job bounds no further how likely a value is",
     "membership": "k-anonymity does not hide who is in the source",

@@ -265,7 +265,7 @@ def _query_errors(bench: UtilityComparison, attributes: Sequence[Attribute], que
         one, other = attributes[first.attribute], attributes[second.attribute]
         chosen, also = first.chosen(one.domain.size), second.chosen(other.domain.size)
         true[place] = there.total(chosen, also)
-        estimated[place] = published.total(one.meaning.share(chosen), other.meaning.share(also))
+        estimated[place] = published.total(one.meaning.share_of_chosen(chosen), other.meaning.share_of_chosen(also))
         if not (place + 1) % TOGETHER or place + 1 == queries:
             advance("count queries", place + 1, queries)
     return _errors(true, estimated, int(attributes[0].weights.sum()), seed)

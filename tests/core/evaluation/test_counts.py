@@ -40,6 +40,14 @@ def test_a_record_counts_by_the_share_of_what_it_may_be(
     assert estimated_counts(queries, codes, [first[0], second[0]]) == pytest.approx(expected)
 
 
+@tried(30)
+@given(labelled(), st.sets(st.integers(0, 5)))
+def test_a_share_of_what_is_chosen_is_the_same_by_sums_and_by_sets(made: tuple[Meaning, list[set[int]]], chosen: set[int]) -> None:
+    meaning, sets = made
+    which = np.array([float(code in chosen) for code in range(6)])
+    assert meaning.share_of_chosen(which).tolist() == meaning.share(which).tolist() == [len(one & chosen) / len(one) for one in sets]
+
+
 def test_what_is_withheld_hangs_together_with_nothing() -> None:
     codes, star = np.arange(600) % 6, Meaning(np.zeros(6, int), np.arange(6), 6, np.ones(1))
     raw = band_shares(exact_meaning(6), np.arange(6))

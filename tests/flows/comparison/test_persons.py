@@ -59,7 +59,7 @@ def test_words_are_of_persons_where_persons_were_counted(compared: MethodCompari
     page = render_methods(compared)
     written = StringIO()
     Console(width=120, file=written).print(methods_summary(compared, "folder"))
-    assert "k counts different persons" in written.getvalue()
+    assert f"at most {float(LIMIT)} of them suppressed. k counts different persons" in written.getvalue()
     assert "Persons above 0.09" in page
     assert "persons per class" in page
     assert not any(wrong in page for wrong in ("Records above 0.09", "records per class", "for the mean record"))

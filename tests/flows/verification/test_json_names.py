@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 
 import pytest
@@ -11,9 +12,11 @@ from core.recount.classes import Recount
 from core.recount.histories import TablesRecount
 from core.recount.linked import LinkCount
 from core.recount.people import PersonCount
-from flows.verification import NOT_PLAIN
+from flows.verification import NOT_PLAIN, figures_of
+from schemas.job.publish import ColumnPublication
+from tasks.verification.release import Verified
 
-VERIFIED = "records classes min_class failing exposed masked measured withheld source unproved unverified sampled one_value published"
+VERIFIED = "records classes min_class failing exposed masked measured withheld source unproved unverified sampled one_value"
 
 
 @pytest.mark.parametrize(
@@ -36,3 +39,10 @@ def test_fields_that_are_printed_keep_their_names(printed: type, names: str) -> 
 
 def test_the_recount_is_printed_under_names_that_stay() -> None:
     assert {field.name for field in fields(Recount)} - NOT_PLAIN == set(VERIFIED.split())
+
+
+def test_what_publishing_columns_lost_is_printed_as_a_manifest_has_it() -> None:
+    loss = {"publish": {"top": 90}, "changed": 0.25, "error": None, "null": 0.5}
+    recount = Recount(9, 1, 9, 0, 0, 0, published={"age": ColumnPublication(**loss)})
+    printed = json.loads(json.dumps(figures_of(Verified(recount, None))))
+    assert printed["published"] == {"age": loss}

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from core.recount.classes import Recount
-from flows.terminal.runs import verification_summary
+from flows.terminal.runs import persons_sentence, verification_summary
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
 from schemas.release.figures import PassedColumn, Together
@@ -99,6 +99,7 @@ def test_a_manifest_that_promises_more_than_the_files_keep_is_refused_without_th
 def test_where_k_is_of_persons_it_is_said_that_records_were_counted(made: Path) -> None:
     persons = Persons(columns=("person",), source=9, released=9, smallest_class=4, most_records=1)
     promised = {"k": 4, "l": {"disease": {"entropy": "2"}, "note": {"distinct": 2}}}
+    assert persons_sentence(persons) == "9 of 9; at least k of them have 1 record or more"
     told = uncounted(manifest_of(made).model_copy(update={"persons": persons, "privacy": promised}))
     assert any("k is of persons, and records were counted" in sentence for sentence in told)
     assert "l-diversity of 'disease' was not counted: it is of persons, and these are not at hand." in told

@@ -48,6 +48,8 @@ def test_a_column_of_one_value_is_taken_for_known_where_there_is_no_other(tmp_pa
     assert drafted.obstacle == ""
     assert "# It runs as it is." in (tmp_path / "job.yaml").read_text()
     assert make_plan(job).records == ROWS
+    # 1/12 and 1/6 are more than 0.08 and 0.16.
+    assert f"the risk of each is at most 1 in {job.privacy.k}" in (tmp_path / "job.yaml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.jobs import write_csv, write_parquet
 
 AGES = [20 + row % 6 for row in range(60)]
 TEXTS = [str(age) for age in AGES]
-DIFFER = r"1\.\w+' and '.*0\.\w+' differ in 'dx' .*source\.schema: evolve"
+DIFFER = r"1\.\w+' and '.*0\.\w+' differ in 'dx' .*source\.schema: evolve\. .* a folder for each table"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,7 @@ def test_a_folder_without_data_files_is_refused_with_the_kinds_that_are_read(tmp
         draft_job(SourceOptions((str(tmp_path / "in"),)), tmp_path / "job.yaml")
     assert all(ending in str(refused.value) for one in FORMATS.values() for ending in one.suffixes)
     assert "source.path" not in str(refused.value)
+    assert "Of several tables name a folder each." in str(refused.value)
 
 
 def test_what_is_not_there_is_named_and_nothing_else(tmp_path: Path) -> None:

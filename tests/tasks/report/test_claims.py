@@ -79,6 +79,8 @@ def test_the_verdict_of_attacks_comes_first_and_why_some_were_not_played_before_
         ({"accepted": 0, "right": 1}, "1 of its guesses is right, and the job promises that none is"),
         ({"accepted": 0, "right": 2}, "2 of its guesses are right"),
         ({"verdict": "told"}, "within what the job accepts"),
+        # Whatever publish says of the column, and of ends of ranges too.
+        ({"verdict": "told", "name": "singling_out"}, "accepts: such values are published"),
         ({"verdict": "safe", "accepted": 0, "right": 0}, "No guess is right, as was promised"),
         ({"verdict": "safe", "accepted": 0}, "Wins no more than without the release"),
         ({"verdict": "safe", "right": 0}, "Wins no more than without the release"),
