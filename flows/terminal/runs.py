@@ -19,6 +19,7 @@ from flows.compiling_notes import compiling_said
 from flows.terminal.screen import NameTable, Screen, print_json, say
 from schemas.errors.base import counted, printable
 from schemas.errors.storage import PrintingError
+from schemas.release.evidence import SIGNING_KEY
 from schemas.release.figures import PassedColumn, Remainder, population_sentences
 from schemas.release.manifest import Manifest, Persons
 from schemas.release.terms import Unreported
@@ -122,6 +123,13 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
     return said if new else Group("Already published: the same job on the same data. No new release was made.", said)
 
 
+def signature_text(signed_by: str | None) -> str:
+    """Return the key that signed a release, or that none did though a key is named; empty otherwise."""
+    if signed_by:
+        return f"of {signed_by}"
+    return "none: the release was there already, and gets no signature later" if os.environ.get(SIGNING_KEY) else ""
+
+
 def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
     """Return a line with the numbers of safe, accepted and broken attacks of a release.
 
@@ -142,7 +150,7 @@ def persons_sentence(persons: Persons) -> str:
 
 
 def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the summary's rows (name, sentence): linked records, changes, warnings, advice, attacks."""
+    """Yield the summary's rows (name, sentence): linked records, changes, warnings, advice, attacks, signature."""
     said = {
         "linked": linked_sentences(manifest),
         "source": increment_sentences(manifest),
@@ -153,6 +161,8 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Itera
     yield from ((name, sentence) for name, sentences in said.items() for sentence in sentences)
     if manifest.attacked:
         yield "attacks", attacks_in_short(manifest, untold)
+    if signature := signature_text(manifest.signed_by):
+        yield "signature", signature
 
 
 def names_by_words(said: Mapping[str, str]) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from flows.terminal.plans import NO_ID
-from flows.terminal.runs import names_by_words, untreated_columns_sentence
+from flows.terminal.runs import names_by_words, signature_text, untreated_columns_sentence
 from schemas.errors.base import counted, listed
 from schemas.relational.manifest import TablesManifest
 from schemas.release.figures import passthrough_warnings
@@ -36,7 +36,8 @@ def tables_summary(manifest: TablesManifest, place: str, bounds: Mapping[str, in
     taken = [f"'{name}': {_bounded_words(rows, bounds.get(name))} (for you alone, no release says so)." for name, rows in bounded.items()]
     below = {name: most for name, most in bounds.items() if name != manifest.unit}
     advice = coarse_tables_advice(manifest.loss.by_table, manifest.method, below)
-    return "\n".join([head, *report_content(manifest)["sentences"], *taken, loss, *advice])
+    signature = [f"Signature: {said}."] if (said := signature_text(manifest.signed_by)) else []
+    return "\n".join([head, *report_content(manifest)["sentences"], *taken, loss, *signature, *advice])
 
 
 def _bounded_words(rows: int, most: int | None) -> str:

@@ -30,7 +30,7 @@ from tasks.lattice.promises import check_promise, most_suppressed, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan, forecast_local_run
-from tasks.publication.staging import release_id
+from tasks.publication.staging import release_id, signer_of
 from tasks.publication.target import job_target
 from tasks.report.sentences import TRIED_NEXT, proofs
 from tasks.report.terms import UnitWording, hierarchy_text
@@ -174,6 +174,8 @@ def find_existing_release(job: Job) -> Manifest | None:
     """
     # Here too, because what a policy refuses needs no server to be started.
     policy_in_force(job)
+    # A key that cannot be used signs nothing later, which whoever named it must know.
+    signer_of(job)
     check_hierarchies(job)
     find_names(job)
     if prefect_stores_secrets(job) or not job_target(job).may_hold_release():

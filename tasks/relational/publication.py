@@ -24,7 +24,7 @@ from tasks.engine.peak_memory import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
 from tasks.publication.disclosures import check_untreated_tables, refusal_words
-from tasks.publication.staging import write_signed_documents
+from tasks.publication.staging import signer_of, write_signed_documents
 from tasks.publication.target import job_target
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.tables import WrittenTables, recount_tables
@@ -70,6 +70,8 @@ def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource
 
 def recall_tables(run: Run, release: str, tables: Mapping[str, TableSource]) -> PublishedTables | None:
     """Return a published release, named current and without unneeded artefacts, or None; raise if altered."""
+    # A key that cannot be used is told of before the work.
+    signer_of(run.job)
     manifest = job_target(run.job).recall_by(release, run, written_manifest, read_tables_manifest)
     if manifest is None:
         return None

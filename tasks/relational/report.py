@@ -150,7 +150,7 @@ def _untreated_sentences(manifest: TablesManifest) -> list[str]:
                 f"{counted(column.unique_records, 'record')} and {reported_sentence(column.unique_persons, k)} persons alone with theirs."
             )
         told += [f"Warning of '{table}': {sentence}" for sentence in passthrough_warnings(one.passthrough or {})]
-        told += [f"'{table}': {sentence}" for sentence in _together_sentences(one, k)]
+        told += [f"'{table}', row by row: {sentence}" for sentence in _together_sentences(one, k)]
     # Who stands out by untreated columns of all tables is warned of, and not said again.
     warned = manifest.passthrough_together is not None and bool(manifest.passthrough_together.below_k)
     return [*told, *(f"All tables: {sentence}" for sentence in _together_sentences(manifest, k, without_untreated=warned))]

@@ -220,7 +220,7 @@ def test_persons_who_stand_out_by_sensitive_columns_are_counted_as_by_untreated_
     assert whole.with_classes == told(len(failing_by(made, with_labels, rows["condition"], K)))
     assert whole.with_classes >= whole.below_k > 0
     sentences = [one for one in report_content(made.manifest)["sentences"] if "By the sensitive columns together" in one]
-    assert [one.split(":")[0] for one in sentences] == ["'person'", "'condition'", "All tables"]
+    assert [one.split(":")[0] for one in sentences] == ["'person', row by row", "'condition', row by row", "All tables"]
 
 
 def test_no_maximum_risk_is_claimed_where_untreated_columns_tell_more(made: PublishedTables, tmp_path: Path) -> None:

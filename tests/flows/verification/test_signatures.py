@@ -126,6 +126,20 @@ def test_a_key_that_cannot_be_used_is_refused_before_anything_is_counted(
 
 
 @pytest.mark.ci
+def test_a_release_that_is_there_already_gets_no_signature_and_says_so(direct: CommandLine) -> None:
+    key, job = private_key(direct.folder), people_job(direct.folder, people(200))
+    assert "signature" not in direct("run", job).stdout
+    named = direct("run", job, SKALD_SIGNING_KEY=str(key))
+    assert (named.returncode, "none: the release was there already" in named.stdout) == (0, True)
+    key.chmod(0o644)
+    unfit = direct("run", job, SKALD_SIGNING_KEY=str(key))
+    assert (unfit.returncode, "can be read by others" in unfit.stderr) == (2, True)
+    key.chmod(0o600)
+    signed = direct("run", job, "--set", "privacy.k=6", SKALD_SIGNING_KEY=str(key))
+    assert "of ed25519:" in signed.stdout
+
+
+@pytest.mark.ci
 def test_the_key_is_in_nothing_that_is_written(direct: CommandLine) -> None:
     key = private_key(direct.folder)
     job = people_job(direct.folder, people(200))

@@ -27,7 +27,8 @@ def untreated(folder: Path) -> UntreatedTables:
 def test_columns_that_are_neither_keys_nor_treated_are_passed_and_those_not_sensitive_count_together(tmp_path: Path) -> None:
     found = untreated(tmp_path)
     assert found.passed == {"person": ["note"], "visit": ["nights"], "condition": ["icd"]}
-    assert found.together == {"person": ["note"], "visit": ["nights"], "condition": []}
+    assert found.insensitive == {"person": ["note"], "visit": ["nights"], "condition": []}
+    assert found.sensitive == {"person": ["income"], "visit": [], "condition": ["icd"]}
 
 
 def test_rows_carry_their_untreated_columns_and_labels_where_these_are_counted_together(tmp_path: Path) -> None:
@@ -35,10 +36,12 @@ def test_rows_carry_their_untreated_columns_and_labels_where_these_are_counted_t
     person = ReadTable("person", "person", ('"age"',), ('"person_id"',), {}, ('"income"',))
     condition = ReadTable("condition", "condition", ('"chronic"',), (), {"person": ('"person_id"',)}, ('"icd"',))
     assert found.carried(person, is_unit=True).sensitive == ('"income"', '"note"', '"age"')
-    assert found.carried(condition, is_unit=False).sensitive == ('"icd"',)
+    assert found.carried(condition, is_unit=False).sensitive == ('"icd"', '"chronic"')
     # Who knows a row of another table may know the labels of its person.
-    alone = UntreatedTables(found.passed, {"person": [], "visit": ["nights"], "condition": []})
-    assert alone.carried(person, is_unit=True).sensitive == ('"income"', '"note"', '"age"')
-    assert alone.carried(person, is_unit=False).sensitive == ('"income"', '"note"')
-    nothing = UntreatedTables({}, {"person": [], "visit": [], "condition": []})
+    none = {"person": [], "visit": [], "condition": []}
+    for kinds in ((none | {"visit": ["nights"]}, none), (none, none | {"visit": ["nights"]})):
+        alone = UntreatedTables(found.passed, *kinds)
+        assert alone.carried(person, is_unit=True).sensitive == ('"income"', '"note"', '"age"')
+        assert alone.carried(person, is_unit=False).sensitive == ('"income"', '"note"')
+    nothing = UntreatedTables({}, none, none)
     assert nothing.carried(person, is_unit=True) == person
