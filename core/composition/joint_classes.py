@@ -205,7 +205,7 @@ def _rows(identity: RecordMatching) -> str:
         for side in ("m_class", "t_class")
     )
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed"
-    # Whose a record of either release is, both say alike, or one of them says nothing of it.
+    # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
     whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE is_pair AND ({differs} OR {changed})"
     return f"""
         SELECT {joint}{both} FROM pairs

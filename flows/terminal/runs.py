@@ -150,7 +150,7 @@ def persons_sentence(persons: Persons) -> str:
 
 
 def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the summary's rows (name, sentence): linked records, changes, warnings, advice, attacks, signature."""
+    """Yield the summary's rows (name, sentence), from linked records and warnings to the signature."""
     said = {
         "linked": linked_sentences(manifest),
         "source": increment_sentences(manifest),

@@ -44,7 +44,7 @@ class SharedValuesError(PrivacyError):
     def of_the_rest(cls, columns: Sequence[str], models: Sequence[str]) -> SharedValuesError:
         """Suppression leaves shared values to fewer than k people, and classes fail once these are the rest."""
         return cls(
-            f"Suppression leaves values of {listed(columns)} to fewer than k people. By publish: shared these are published as the rest, "
+            f"Suppression leaves values of {listed(columns)} to fewer than k people. As publish asks, these go out as the rest, "
             f"and classes then break {listed(models)}. Publish the column exact where that is acceptable, ask for less, raise privacy.k "
             "with coarser hierarchies, or lower suppression.limit; nothing was published."
         )

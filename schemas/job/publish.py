@@ -82,7 +82,7 @@ class ColumnPublication(FrozenModel):
         if self.null is None:
             return ""
         share = "less than 0.1%" if 0 < self.null < SMALLEST_SHARE else f"{self.null:.1%}"
-        why = ", those of the source and those that too few people have counted together" if counts_people(self.publish) else ""
+        why = ": nulls of the source, and values of too few people" if self.null and counts_people(self.publish) else ""
         return f"{share} of its values are null{why}"
 
 

@@ -47,7 +47,7 @@ STEPS = {
     "rewrite": StepWords(3, "rewrite chunks", 60, 85),
     "files": StepWords(3, "write release", 85, 92),
     "repeats": StepWords(4, "look for identifiers that repeat", 92, 93),
-    "characters": StepWords(4, "look for characters of persons", 93, 93),
+    "characters": StepWords(4, "look at the characters of keys of persons", 93, 93),
     "spellings": StepWords(4, "look for spellings of one person", 93, 93),
     "contents": StepWords(4, "tell records by what they hold", 93, 93),
     "verify": StepWords(4, "recount written files", 93, 98),

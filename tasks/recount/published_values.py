@@ -156,6 +156,8 @@ def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.D
     records, values = sum(present.values()), sum(count for value, count in present.items() if value is not None)
     error_of = {value: error for value, error in zip(made.published, made.error, strict=True) if value is not None}
     standing = {value for value, changed in zip(made.published, made.changed, strict=True) if changed and value is not None}
+    # Suppression may leave a value to too few people where the whole source has none of these.
+    standing |= {made.other_values} - {None} if counts_people(way) else set()
     changed = sum(count for value, count in present.items() if value in standing)
     share: float = changed / records if records else 0.0
     told = is_numeric_type(kind)

@@ -27,7 +27,7 @@ def column(null: float | None, publish: Any = "shared") -> ColumnPublication:
 def test_nulls_are_said_to_be_those_of_the_source_and_those_of_few_people(null: float, share: str, publish: Any) -> None:
     words = column(null, publish).nulls_text
     assert words.startswith(share)
-    assert words.endswith("of its values are null, those of the source and those that too few people have counted together")
+    assert words.endswith("of its values are null" + (": nulls of the source, and values of too few people" if null else ""))
 
 
 @pytest.mark.parametrize("publish", [{"round": "5"}, {"top": "9"}, {"bottom": "1", "top": "9"}])
@@ -56,7 +56,7 @@ def test_utility_says_how_many_values_are_null_where_that_is_stated() -> None:
 
 
 def test_report_and_terminal_say_how_many_values_are_null() -> None:
-    assert "stand for others too. 25.0% of its values are null, those" in _published_sentence("visit", "nights", column(0.25), 5)
+    assert "stand for others too. 25.0% of its values are null: nulls of" in _published_sentence("visit", "nights", column(0.25), 5)
     said = manifest(published={"income": column(0.25), "rent": column(0.0)})
     [(name, words)] = exposure_rows(said)
     assert (name, words[:22]) == ("null", "'income': 25.0% of its")
