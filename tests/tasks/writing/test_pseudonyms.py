@@ -14,7 +14,8 @@ from schemas.errors.pseudonyms import PseudonymError
 from schemas.job.job import Job, load_job
 from tasks.source.chunks import Chunk, ChunkedSource, SourceFile
 from tasks.source.reading import BATCH_ROWS
-from tasks.writing.pseudonyms import give_tokens, key_fingerprints, pseudonyms_of_key, read_published
+from tasks.writing.pseudonyms import give_tokens, key_fingerprints, lacks_vault, pseudonyms_of_key, read_published
+from tasks.writing.vaults import MISSING
 from tests.jobs import job_of, write_job
 
 KEY = {"env": "SKALD_TEST_KEY"}
@@ -95,3 +96,8 @@ def test_a_source_without_pseudonyms_needs_no_token(job: Job, tmp_path: Path) ->
     source = ChunkedSource.model_construct(keys={}, chunks=())
     assert give_tokens(Job.model_validate(job_of()), source, tmp_path) is source
     assert give_tokens(job, source, tmp_path).keys == key_fingerprints(job)
+
+
+def test_a_vault_is_lacking_until_it_was_made() -> None:
+    known = [lacks_vault(ChunkedSource.model_construct(keys=keys)) for keys in ({}, {"id": "0123"}, {"id": "0123", "phone": MISSING})]
+    assert known == [False, False, True]

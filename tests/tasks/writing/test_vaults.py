@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job, load_job
 from schemas.registry.treatments import Secret
-from tasks.writing.vaults import issue_tokens, read_key, tokens_of_values, values_of, vault_id, vault_path
+from tasks.writing.vaults import SCHEMA, RowDigest, issue_tokens, read_key, tokens_of_values, values_of, vault_id, vault_path
 from tests.jobs import job_of, write_job
 from tests.laws import tried
 from tests.places import ROOT
@@ -294,3 +294,25 @@ def test_a_vault_is_made_though_nothing_is_asked_of_it_and_stays_as_it_is_where_
         assert (path.read_bytes() == before, path.stat().st_mtime_ns == last) == (not fresh, not fresh)
         generations.append(int(pq.read_metadata(path).metadata[b"skald.vault.generation"]))
     assert generations == [2, 2]
+
+
+TEXTS = st.one_of(st.none(), st.text("ab", max_size=3))
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=6), st.integers(0, 6), st.integers(0, 6))
+def test_the_digest_of_a_vault_does_not_depend_on_how_its_rows_are_cut(
+    rows: list[tuple[str | None, str | None]], cut: int, other: int
+) -> None:
+    whole = pa.RecordBatch.from_arrays([pa.array([row[place] for row in rows], pa.large_string()) for place in range(2)], schema=SCHEMA)
+
+    def digest(*batches: pa.RecordBatch) -> str:
+        made = RowDigest("identity", 1)
+        for batch in batches:
+            made.add(batch)
+        return made.result()
+
+    low, high = sorted((min(cut, len(rows)), min(other, len(rows))))
+    assert digest(whole.slice(0, low), whole.slice(low, high - low), whole.slice(high)) == digest(whole)
+    changed = [*rows, ("a", None)]
+    more = pa.RecordBatch.from_arrays([pa.array([row[place] for row in changed], pa.large_string()) for place in range(2)], schema=SCHEMA)
+    assert digest(more) != digest(whole)
