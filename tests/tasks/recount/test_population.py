@@ -151,3 +151,18 @@ def test_a_population_of_a_file_or_several_has_the_columns_of_the_first(tmp_path
     assert found.columns.names == ["age", "place"]
     with duckdb.connect() as database:
         assert database.execute(f"SELECT count(*), max(age) FROM {found.relation}").fetchall() == [(4, 4)]
+
+
+@pytest.mark.parametrize("pattern", ["register/**/*.parquet", "**/*.parquet", "register/[nm]*/*.parquet"])
+def test_a_population_may_lie_in_folders_at_any_depth_and_each_file_counts_once(tmp_path: Path, pattern: str) -> None:
+    rows = pa.table({"age": pa.array([1, 2, 3, 4]), "place": list("abca")})
+    job = of_population(tmp_path / "[1]", rows, 1)
+    for folder in ("near", "more/far"):
+        write_parquet(job.folder / "register" / folder, rows)
+    depths = {"register/**/*.parquet": 3, "**/*.parquet": 3, "register/[nm]*/*.parquet": 1}
+    assert job.population is not None
+    paths = [pattern, "register/near/*.parquet"]
+    found = population_of(job.model_copy(update={"population": job.population.model_copy(update={"path": paths})}))
+    assert found is not None
+    with duckdb.connect() as database:
+        assert database.execute(f"SELECT count(*) FROM {found.relation}").fetchall() == [(4 * depths[pattern],)]
