@@ -672,5 +672,21 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1)": (
         "Before the first value no group begins, whatever stands for that."
     ),
+    "tasks/recount/tables.py:recount_tables: True -> False": (
+        "How much memory the database takes says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/tables.py:count_source_rows: True -> False": (
+        "How much memory the database takes says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/people_of_source.py:people_of_source: True -> False": (
+        "How much memory the database takes says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/tables.py:_claim: False -> True": ("Where labels may be of any level, * is one of them: that of the last level."),
+    "tasks/recount/truth.py:_looked_up: <= -> <": (
+        "Where all are looked up in one statement, they are so before the others too: the digests are of the same values."
+    ),
+    "tasks/recount/people_of_source.py:_counted: masked and not whole -> ((not whole))": (
+        "Where no record was masked, each is in a class, and none is beside them; files without a record are refused either way."
+    ),
 }
 """By the name of a mutant."""
