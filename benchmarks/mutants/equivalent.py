@@ -688,5 +688,17 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/recount/people_of_source.py:_counted: masked and not whole -> ((not whole))": (
         "Where no record was masked, each is in a class, and none is beside them; files without a record are refused either way."
     ),
+    "tasks/recount/people_of_source.py:_fitted: spans.low, spans.high -> spans.high, spans.low": (
+        "Where a label begins and where it ends are compared for equality, in which their order does not matter."
+    ),
+    ("tasks/recount/people_of_source.py:_fitted: label is not None and RANGE.fullmatch(label) -> ((RANGE.fullmatch(label)))"): (
+        "A null covers the place behind all values, so that it is never a label of nothing."
+    ),
+    "tasks/recount/people_of_source.py:_ranks: False -> True": (
+        "Each entry is among the values, so that ranks have no null and need no copy."
+    ),
+    "tasks/recount/recount.py:count_in_classes: alike or RecordRelation(source) -> ((RecordRelation(source)))": (
+        "The same records one by one give the same counts, which takes longer."
+    ),
 }
 """By the name of a mutant."""

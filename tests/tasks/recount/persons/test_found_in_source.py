@@ -175,3 +175,13 @@ def test_classes_are_counted_by_the_persons_who_are_found_and_else_by_records(tm
     if counts.persons:
         assert counts.persons.sizes == Counter(map(len, persons.values()))
         assert (counts.persons.unexpected, counts.persons.released) == (0, len({row[1] for row in ROWS} - {None}))
+
+
+def test_files_of_persons_count_nothing_for_a_job_that_names_none(tmp_path: Path) -> None:
+    job, original = job_with(), source_at(tmp_path)
+    people, release = found(tmp_path, job, whole()).files, f"read_parquet('{tmp_path / '0.parquet'}')"
+    unnamed = job.model_copy(update={"columns": job.columns.model_copy(update={"person": []})})
+    assert people is not None
+    with duckdb.connect() as connection:
+        counts = count_in_classes(unnamed, connection, release, people, original, lambda _: "nothing").counts
+    assert (counts.persons, counts.records, counts.min_class) == (None, len(ROWS), 3)
