@@ -27,6 +27,7 @@ KNOWN, ALONE = LinkCount(("ssn",), True, 2, 2, 1, 2, 2, 0), LinkCount(("ssn",), 
     [
         ([True], ["who"], KNOWN), ([True, True], ["who"], KNOWN), ([True, False], ["who"], ALONE), ([False, True], ["who"], ALONE),
         ([False], ["who"], ALONE), (None, ["who"], ALONE), (None, [], LinkCount(("ssn",), True, 3, 2, 1, 1, 1, 0)),
+        ([True], [], LinkCount(("ssn",), True, 3, 2, 1, 1, 1, 0)),
     ],
 )  # fmt: skip
 def test_linked_records_are_counted_by_persons_where_every_file_of_these_says_their_pseudonyms(
@@ -43,7 +44,20 @@ def test_linked_records_are_counted_by_persons_where_every_file_of_these_says_th
     pq.write_table(pa.table({"label_0": ["[0 - 1]", "[2 - 3]"]}), classes)
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE release AS SELECT unnest({LABELS}) AS q, unnest({LINKS}) AS ssn")
-        connection.execute(combinations_sql("release", ['"q"'], COMBINATIONS))
-        assert count_linked(job, connection, "release", ['"q"'], (kept, [classes]) if kept else None) == (expected,)
         plain = job.model_copy(update={"columns": job.columns.model_copy(update={"identifiers": []})})
         assert count_linked(plain, connection, "release", ['"q"'], (kept, [classes]) if kept else None) == ()
+        assert connection.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("release",)], "nothing is asked of no links"
+        if expected == KNOWN:
+            # As who counts the persons leaves it.
+            connection.execute(combinations_sql("release", ['"q"'], COMBINATIONS))
+        assert count_linked(job, connection, "release", ['"q"'], (kept, [classes]) if kept else None) == (expected,)
+
+
+@pytest.mark.parametrize(("person", "smallest", "failing"), [([], 2, 0), (["who"], 1, 1)])
+def test_a_record_without_a_pseudonym_is_a_person_only_where_no_job_names_others(person: list[str], smallest: int, failing: int) -> None:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [2]}}], "identifiers": [SSN], "person": person}
+    job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}))
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE release AS SELECT '[0 - 1]' AS q, unnest(['x', NULL]) AS ssn")
+        [counted] = count_linked(job, connection, "release", ['"q"'], None)
+    assert (counted.people, counted.smallest, counted.failing) == (1, smallest, failing)
