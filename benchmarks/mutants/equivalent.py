@@ -672,5 +672,33 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1)": (
         "Before the first value no group begins, whatever stands for that."
     ),
+    "tasks/recount/tables.py:recount_tables: True -> False": (
+        "How much memory the database takes says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/tables.py:count_source_rows: True -> False": (
+        "How much memory the database takes says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/people_of_source.py:people_of_source: True -> False": (
+        "How much memory the database takes says when it writes to the disk, and changes no count."
+    ),
+    "tasks/recount/tables.py:_claim: False -> True": ("Where labels may be of any level, * is one of them: that of the last level."),
+    "tasks/recount/truth.py:_looked_up: <= -> <": (
+        "Where all are looked up in one statement, they are so before the others too: the digests are of the same values."
+    ),
+    "tasks/recount/people_of_source.py:_counted: masked and not whole -> ((not whole))": (
+        "Where no record was masked, each is in a class, and none is beside them; files without a record are refused either way."
+    ),
+    "tasks/recount/people_of_source.py:_fitted: spans.low, spans.high -> spans.high, spans.low": (
+        "Where a label begins and where it ends are compared for equality, in which their order does not matter."
+    ),
+    ("tasks/recount/people_of_source.py:_fitted: label is not None and RANGE.fullmatch(label) -> ((RANGE.fullmatch(label)))"): (
+        "A null covers the place behind all values, so that it is never a label of nothing."
+    ),
+    "tasks/recount/people_of_source.py:_ranks: False -> True": (
+        "Each entry is among the values, so that ranks have no null and need no copy."
+    ),
+    "tasks/recount/recount.py:count_in_classes: alike or RecordRelation(source) -> ((RecordRelation(source)))": (
+        "The same records one by one give the same counts, which takes longer."
+    ),
 }
 """By the name of a mutant."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from core.recount.groups import Groups, RecordRelation
@@ -50,3 +53,12 @@ def test_classes_of_one_value_are_counted_of_each_sensitive_column_whose_values_
     connection: Any = SimpleNamespace(execute=lambda statement: SimpleNamespace(fetchall=lambda: [counts[statement]]))
     assert one_values(connection, job, files) == {"t": (3, 17), "s": (0, 0)}
     assert stated == [(COMBINATIONS, HELD, "value of t"), (COMBINATIONS, HELD, "value of s")]
+
+
+@pytest.mark.parametrize("kept", [None, 0, 1, 2])
+def test_values_of_persons_are_known_of_as_many_columns_as_their_files_have(tmp_path: Path, kept: int | None) -> None:
+    columns = {"quasi_identifiers": [PLAIN], "person": ["person"], "sensitive": ["s", "t"]}
+    job, path = Job.model_validate(job_of(columns=columns, privacy={"k": 2, "l": {"t": {"distinct": 2}}})), tmp_path / "people.parquet"
+    pq.write_table(pa.table({"class": [0], "person": [1]} | {f"value_{number}": ["x"] for number in range(kept or 0)}), path)
+    files = [path] if kept is not None else []
+    assert people.person_values_known(job, (files, [path])) == ["t", "s"][: kept or 0]

@@ -151,3 +151,55 @@ def test_a_population_of_a_file_or_several_has_the_columns_of_the_first(tmp_path
     assert found.columns.names == ["age", "place"]
     with duckdb.connect() as database:
         assert database.execute(f"SELECT count(*), max(age) FROM {found.relation}").fetchall() == [(4, 4)]
+
+
+@pytest.mark.parametrize("pattern", ["register/**/*.parquet", "**/*.parquet", "register/[nm]*/*.parquet"])
+def test_a_population_may_lie_in_folders_at_any_depth_and_each_file_counts_once(tmp_path: Path, pattern: str) -> None:
+    rows = pa.table({"age": pa.array([1, 2, 3, 4]), "place": list("abca")})
+    job = of_population(tmp_path / "[1]", rows, 1)
+    for folder in ("near", "more/far"):
+        write_parquet(job.folder / "register" / folder, rows)
+    depths = {"register/**/*.parquet": 3, "**/*.parquet": 3, "register/[nm]*/*.parquet": 1}
+    assert job.population is not None
+    paths = [pattern, "register/near/*.parquet"]
+    found = population_of(job.model_copy(update={"population": job.population.model_copy(update={"path": paths})}))
+    assert found is not None
+    with duckdb.connect() as database:
+        assert database.execute(f"SELECT count(*) FROM {found.relation}").fetchall() == [(4 * depths[pattern],)]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fitting"),
+    [
+        ([(0, 4, "*"), (5, 9, "*"), (10, 14, "*"), (None, None, "*"), (0, 39, "north")], [2, 2, 1, 1, 3]),
+        ([(None, None, "*"), (None, None, "north")], [8, 4]),
+    ],
+)
+def test_rows_of_a_population_fit_pairs_of_bounds_as_they_do_ranges(
+    tmp_path: Path, bounds: list[tuple[int | None, int | None, str]], fitting: list[int]
+) -> None:
+    """A pair of open bounds is a null beside others, and else anything."""
+    ages = [1, 4, 5, 9, 10, None, 39, 40]
+    job = of_population(tmp_path, pa.table({"age": pa.array(ages, pa.int64()), "place": list("abcdabcd")}))
+    low, high, place = zip(*bounds, strict=True)
+    release = pa.table({"age_low": pa.array(low, pa.int64()), "age_high": pa.array(high, pa.int64()), "place": place})
+    with duckdb.connect() as database:
+        database.register("release", release)
+        found = count_in_population(job.model_copy(update={"intervals": "bounds"}), database, "release")
+    assert found == (8, tuple((1, fits, number) for fits, number in sorted(Counter(fitting).items())))
+
+
+@pytest.mark.parametrize(("label", "fits"), [("y", 0), (None, 0), ("x", 1), ("[20 - 25)", 1)])
+def test_a_text_fits_the_label_that_is_it_whatever_it_looks_like_and_none_fits_another(
+    tmp_path: Path, label: str | None, fits: int
+) -> None:
+    job = of_population(tmp_path, pa.table({"age": ["x", "[20 - 25)"], "place": ["a", "a"]}))
+    assert counted(job, [(label, "a", 4)]) == (2, Counter({(4, fits): 1}))
+
+
+def test_without_a_population_nothing_is_counted_and_one_of_nothing_but_nulls_says_nothing(tmp_path: Path) -> None:
+    job = of_population(tmp_path, pa.table({"age": pa.nulls(2), "place": ["a", "b"]}))
+    with duckdb.connect() as database:
+        assert count_in_population(job.model_copy(update={"population": None}), database, "release") is None
+    with pytest.raises(PopulationError, match="'age'"):
+        counted(job, [("1", "a", 1)])

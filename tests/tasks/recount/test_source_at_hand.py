@@ -15,20 +15,21 @@ import pytest
 
 from core.recount.groups import Groups
 from schemas.errors.base import VerificationError
-from schemas.job.job import Job
+from schemas.job.job import Job, hierarchy_digests, load_job
 from schemas.release.claimed_levels import ClaimedLevels
 from tasks.recount import recount as recounts
-from tasks.recount.original import Original, original_of, release_and_source
+from tasks.recount.original import NOT_AT_HAND, Original, original_of, release_and_source, unproved_reason
 from tasks.recount.people import HELD
 from tasks.recount.people_of_source import PeopleOfSource
 from tasks.recount.published_labels import expect_labels, qid_labels
 from tasks.recount.recount import claimed_k
 from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import source_values_relation
+from tasks.store.secret import VARIABLE
 from tasks.store.store import Store
 from tests.core.recount.test_classes import manifest
 from tests.house.steps import Steps
-from tests.jobs import job_of, write_csv
+from tests.jobs import job_of, write_csv, write_job
 
 TABLE = pa.table({"q": [1, 2, 3], "s": ["a", "b", "b"]})
 
@@ -142,6 +143,25 @@ def test_labels_are_claimed_unless_they_are_of_none_of_the_levels_that_the_relea
     assert (found.claimed, found.released.tolist(), found.source.sum()) == (claimed, [2, 2, 2], 6)
 
 
+@pytest.mark.parametrize(
+    ("written", "intervals", "kept"),
+    [
+        ("q", "text", True), ("q::VARCHAR AS q", "text", False), ("q::INTEGER AS q", "text", False),
+        ("q // 2 * 2 AS q_low, q // 2 * 2 + 1 AS q_high", "bounds", False), ("q AS q_low, q AS q_high", "bounds", False),
+    ],
+)  # fmt: skip
+def test_values_are_kept_where_one_column_has_each_of_them_as_it_is(
+    connection: duckdb.DuckDBPyConnection, written: str, intervals: str, kept: bool
+) -> None:
+    connection.execute("CREATE TABLE source AS SELECT range AS q FROM range(6) UNION ALL SELECT 4")
+    connection.execute(f"CREATE TABLE release AS SELECT {written} FROM source WHERE q > 1")
+    job, original = job_with(intervals=intervals), Original("source", pa.schema([("q", pa.int64())]))
+    sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+    expect_labels(job, sides)
+    found = qid_labels(job, sides, 0)
+    assert (found.is_released, found.released.sum(), found.source.tolist()) == (kept, 5, [1, 1, 1, 1, 2, 1, 0])
+
+
 @pytest.mark.parametrize("unproved", ["", "another source"])
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 @pytest.mark.parametrize("faults", [[], ["a column too many"]])
@@ -169,3 +189,31 @@ def test_a_release_claims_the_k_that_its_manifest_says_and_none_without_a_number
     assert claimed_k(claimed) == k  # type: ignore[arg-type]
     assert claimed_k(manifest(privacy={"k": 7})) == 7
     assert claimed_k(None) == 0
+
+
+@pytest.mark.parametrize("listed", ["1;*\n2;*\n", "1;one\n2;*\n", None])
+@pytest.mark.parametrize("digests", [("a", "b"), ("b", "a"), ("a",), ("a", "b", "b")])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_release_is_held_against_the_source_and_the_hierarchies_that_it_was_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digests: tuple[str, ...], listed: str | None, known: bool
+) -> None:
+    """A file of groups that is not there is not the one that there was."""
+    if not known:
+        monkeypatch.delenv(VARIABLE)
+    path, columns = tmp_path / "groups.csv", {"quasi_identifiers": [{"name": "q", "hierarchy": {"csv": "groups.csv"}}]}
+    path.write_text("1;*\n2;*\n")
+    job = load_job(write_job(tmp_path, job_of(columns=columns)))
+    made = manifest(sources=[{"digest": one, "rows": 1} for one in "ab"], hierarchies=hierarchy_digests(job))
+    path.unlink()
+    if listed is not None:
+        path.write_text(listed)
+        job = load_job(tmp_path / "job.yaml")
+    original = Original("source", pa.schema([]), digests)
+    assert unproved_reason(job, None, original) == "it has no manifest, which would say what it was made of"
+    assert unproved_reason(job, made, None) == NOT_AT_HAND
+    told = unproved_reason(job, made, original)
+    if sorted(digests) != ["a", "b"]:
+        another = "the source is not what it was when the release was made"
+        assert told == another + ("" if known else ", or is: the secret of its digests is not at hand")
+    else:
+        assert told == ("" if listed == "1;*\n2;*\n" else "the job's hierarchies are not those of the release")

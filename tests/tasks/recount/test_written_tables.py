@@ -122,6 +122,27 @@ def test_of_several_values_of_a_person_each_counts_once_and_none_may_be_of_nearl
     assert fault in error.value.faults
 
 
+@pytest.mark.parametrize("with_sources", [True, False])
+@pytest.mark.parametrize(("values", "few"), [("xxxx xxxy", True), ("xxxx yyyy", True), ("xxyy xxyy", False)])
+def test_how_even_values_can_be_beside_one_of_nearly_all_is_asked_where_the_source_says_which_there_are(
+    tmp_path: Path, values: str, few: bool, with_sources: bool
+) -> None:
+    """All four have x, and one of them or all have y too: counted by rows these are even enough."""
+    rows, sources = four_alike(), their_sources(tmp_path)
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    rows["condition"] = [row | {"icd": icd} for row, icd in zip(rows["condition"] * 2, values.replace(" ", ""), strict=True)]
+    theirs = [{"person_id": number % 4, "visit_id": f"s{number % 4}0"} for number in range(8)]
+    given = pa.Table.from_pylist([row | {"chronic": "no", "icd": mine["icd"]} for row, mine in zip(theirs, rows["condition"], strict=True)])
+    pq.write_table(given, tmp_path / "source_condition.parquet")
+    asked, originals = {"l": {"condition": {"icd": {"entropy": 1.5}}}}, sources if with_sources else None
+    if not (few and with_sources):
+        assert recounted(tmp_path, rows, None, originals=originals, privacy=asked).histories == 1
+        return
+    with pytest.raises(VerificationError) as error:
+        recounted(tmp_path, rows, None, originals=originals, privacy=asked)
+    assert list(error.value.faults) == ["in 1 of 1 histories too many persons hold the same value of 'icd' (condition)"]
+
+
 @pytest.mark.parametrize("most", [None, 2])
 def test_persons_with_the_same_history_share_it(tmp_path: Path, most: int | None) -> None:
     found = recounted(tmp_path, four_alike(), most)

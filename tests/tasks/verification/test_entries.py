@@ -118,6 +118,14 @@ def test_what_is_current_is_named_in_one_line_which_may_be_missing_outside_the_t
     assert pointer_faults(str(release), release, known) == expected
 
 
+@pytest.mark.parametrize(("content", "there"), [(f"{NAMED}x", NAMED), ("other\n", "other"), ("\n", "None"), ("", ""), ("é\n", "None")])
+def test_what_is_no_name_of_a_release_in_one_line_names_none_whatever_lies_there(tmp_path: Path, content: str, there: str) -> None:
+    (tmp_path / there).mkdir(exist_ok=True)
+    (tmp_path / there / MANIFEST).touch()
+    (tmp_path / CURRENT).write_text(content, "utf-8")
+    assert pointer_faults(str(tmp_path / NAMED), tmp_path / NAMED, None) == OTHER
+
+
 def test_a_manifest_has_the_seal_of_its_content_and_the_form_it_is_written_in() -> None:
     made, text = listing(manifest(), (), None)
     content = text.encode()
