@@ -9,7 +9,7 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain, Node
+from core.columns.domains import Node
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
@@ -42,14 +42,6 @@ def promise_of(job: Job, coding: Coding) -> Promise:
     domains = {domain.qid: domain for domain in coding.sensitive}
     asked_of = models_in_job(dict(job.privacy))
     return Promise(job.privacy.k, tuple(kind.model(column, spec, domains[column], job.folder) for kind, column, spec in asked_of))
-
-
-def promise_on_column(job: Job, domain: Domain) -> Promise:
-    """Return k and the models that a job asks of one sensitive column, given its domain."""
-    asked_of = models_in_job(dict(job.privacy))
-    return Promise(
-        job.privacy.k, tuple(kind.model(column, spec, domain, job.folder) for kind, column, spec in asked_of if column == domain.qid)
-    )
 
 
 def promise_of_people(job: Job, coding: Coding, cells: Histogram, persons: PersonsOfCells) -> Promise:

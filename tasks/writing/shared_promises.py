@@ -25,7 +25,6 @@ from schemas.errors.methods import SharedValuesError
 from schemas.job.job import Job
 from schemas.registry.privacy_kinds import models_in_job
 from tasks.counting.coding import Coding
-from tasks.lattice.promises import promise_on_column
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.published_columns import SOMEBODY
 from tasks.source.reading import read_chunk
@@ -159,6 +158,14 @@ def classes_breaking(
     connection.execute(f"CREATE OR REPLACE TEMP TABLE sizes_of_classes AS FROM {sizes}")
     for first in range(0, int(last) + 1, at_a_time):
         yield _breaking(connection, promise, domain.qid, whole, f"WHERE class BETWEEN {first} AND {first + at_a_time - 1}")
+
+
+def promise_on_column(job: Job, domain: Domain) -> Promise:
+    """Return k and the models that a job asks of one sensitive column, given its domain."""
+    asked_of = models_in_job(dict(job.privacy))
+    return Promise(
+        job.privacy.k, tuple(kind.model(column, spec, domain, job.folder) for kind, column, spec in asked_of if column == domain.qid)
+    )
 
 
 def _breaking(connection: duckdb.DuckDBPyConnection, promise: Promise, name: str, whole: NDArray[np.int64], part: str) -> NDArray[np.int64]:
