@@ -112,6 +112,7 @@ def test_figures_that_are_sums_are_those_of_their_parts() -> None:
     assert wrong(source_sizes=bands, risk={"before": {"records": 100, "classes": 15}}) == []
     assert wrong(source_sizes=bands, risk={"before": {"records": 100, "classes": 14}}) == ["source_sizes"]
     assert wrong(source_sizes=bands, risk={"before": {"records": 99, "classes": 15}}) == ["source_sizes"]
+    assert wrong(source_sizes=(), risk={"before": {"records": 99, "classes": 15}}) == []
 
 
 def test_figures_of_levels_fit_each_other() -> None:
