@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,14 +64,17 @@ class PublishedValues:
 
     def without(self, removed: pa.Array) -> PublishedValues:
         """Return the mapping with the given published values replaced by ``others_published_as``."""
-        if not len(removed):
-            return self
+        return self._with_rest(lambda published: pc.is_in(published, value_set=removed)) if len(removed) else self
 
+    def keeping(self, staying: pa.Array) -> PublishedValues:
+        """Return the mapping with all published values but the given ones replaced by ``others_published_as``."""
+        return self._with_rest(lambda published: pc.invert(pc.is_in(published, value_set=staying)))
+
+    def _with_rest(self, is_rest: Callable[[pa.Array], pa.Array]) -> PublishedValues:
         def left(published: pa.Array) -> pa.Array:
-            return pc.if_else(pc.is_in(published, removed), pa.scalar(self.others_published_as[0].as_py(), published.type), published)
+            return pc.if_else(is_rest(published), pa.scalar(self.others_published_as[0].as_py(), published.type), published)
 
-        nulls = self.null_as if not removed.null_count else self.others_published_as
-        return replace(self, published_as=left(self.published_as), starts_as=left(self.starts_as), null_as=nulls)
+        return replace(self, published_as=left(self.published_as), starts_as=left(self.starts_as), null_as=left(self.null_as))
 
     def write(self, path: Path) -> int:
         """Write the mapping to an Arrow file and return its number of rows.

@@ -177,9 +177,16 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
         told = count_untreated(connection, tables, untreated, tree, job.privacy.k, job.privacy.known_rows)
     if faults := [*faults, *wrong]:
         raise VerificationError(release_name, faults)
-    found = replace(found, penalties=penalties, published={name: one for name, one in figures.items() if one})
-    found = replace(found, sensitive_together=told.sensitive.tables, persons_sensitive_together=told.sensitive.persons)
-    return replace(found, passed=told.columns, together=told.insensitive.tables, persons_together=told.insensitive.persons)
+    return replace(
+        found,
+        penalties=penalties,
+        published={name: one for name, one in figures.items() if one},
+        passed=told.columns,
+        together=told.insensitive.tables,
+        persons_together=told.insensitive.persons,
+        sensitive_together=told.sensitive.tables,
+        persons_sensitive_together=told.sensitive.persons,
+    )
 
 
 @dataclass(frozen=True)

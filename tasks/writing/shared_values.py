@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -48,13 +49,13 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
         make_value_table(connection, _released(given, names, job), len(names))
         for number, name in enumerate(names):
             known = read_published_values(Path(publish[name][0]))
-            gone = values_of_few(connection, number, known, job.privacy.k, count_persons=bool(job.columns.person))
+            left, gone = released_values(connection, number, known, job.privacy.k, count_persons=bool(job.columns.person))
             if len(gone):
                 key = SHARED_STEP.key(publish[name][1], [str(one) for one in gone.to_pylist()])
                 made = run.store.make(SHARED_STEP.name, key, ".arrow", known.without(gone).write)
                 publish[name] = run.store.path(made), made.sha256
             if name in job.privacy.columns:
-                staying[name] = staying_values(connection, number, known, gone), known.others_published_as
+                staying[name] = left, known.others_published_as
         if staying:
             check_with_the_rest(connection, given, job, job.columns.person, staying)
     return source.model_copy(
@@ -79,10 +80,22 @@ def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[
         yield rows_of_people(list(read_chunk(chunk, [*names, *job.columns.person])), len(names), kept)
 
 
-def values_of_few(
+class ReleasedValues(NamedTuple):
+    """The published values of a column that released people have, a null among them.
+
+    Attributes:
+        staying: Those that stay.
+        gone: Those to replace, because fewer than k people share each.
+    """
+
+    staying: pa.Array
+    gone: pa.Array
+
+
+def released_values(
     connection: duckdb.DuckDBPyConnection, column: int, published_values: PublishedValues, k: int, *, count_persons: bool
-) -> pa.Array:
-    """Return an array of published values to replace, as fewer than k people share each.
+) -> ReleasedValues:
+    """Return the published values of released people: those that stay, and those that too few share.
 
     People whose values are replaced must be k together. Where they are fewer, the next rarest value is replaced too.
 
@@ -109,18 +122,4 @@ def values_of_few(
             break
         one = fewest_people(found, kind, pa.array(left))
         gone |= np.asarray(pc.is_in(values, one)) if not one.null_count else np.asarray(pc.is_null(values))
-    return values.filter(pa.array(gone))
-
-
-def staying_values(connection: duckdb.DuckDBPyConnection, column: int, published_values: PublishedValues, gone: pa.Array) -> pa.Array:
-    """Return the released values of a column that stay published; a null may be among them.
-
-    Args:
-        connection: Holds the table of released values and their people.
-        column: Position of the column there.
-        published_values: The column's published values.
-        gone: Those that are replaced.
-    """
-    found = people_of_value(connection, column, count_persons=False)["value"].combine_chunks()
-    values = as_typed(found, published_values.others_published_as.type)
-    return values.filter(pc.invert(pc.is_in(values, value_set=gone)))
+    return ReleasedValues(values.filter(pa.array(~gone)), values.filter(pa.array(gone)))

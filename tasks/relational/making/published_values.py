@@ -21,7 +21,7 @@ from tasks.source.published_columns import BYTES_PER_VALUE, count_values, make_n
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
-from tasks.writing.shared_values import values_of_few
+from tasks.writing.shared_values import released_values
 
 BATCH_ROWS = 1 << 17
 
@@ -136,6 +136,8 @@ def without_values_of_few(
 ) -> PublishedValues:
     """Return published values with those of fewer than k persons replaced; create table ``released``.
 
+    Those of nobody are replaced too: so the recount takes them in the source that classes are held against.
+
     Args:
         connection: Has what the rows are joined to.
         given: The tables.
@@ -151,7 +153,7 @@ def without_values_of_few(
     held = ((published_values.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
     nothing = published_values.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
     make_value_table(connection, (([values], digests_of([whose], len(whose))) for values, whose in (nothing, *held)), 1)
-    return published_values.without(values_of_few(connection, 0, published_values, given.job.privacy.k, count_persons=True))
+    return published_values.keeping(released_values(connection, 0, published_values, given.job.privacy.k, count_persons=True).staying)
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain, domain_as_published, with_null
@@ -19,7 +17,6 @@ from tasks.relational.making.linking import ORPHAN, PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.published_values import WayColumn, decided_values, published_ways, shared_columns_of, without_values_of_few
 from tasks.store.database import connect
-from tasks.writing.shared_values import staying_values
 
 
 def promises_of_tables(
@@ -62,7 +59,7 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
                 known = decided_values(given, way)
                 if kept is not None and way in shared_columns_of(given, table):
                     released = f"{left} WHERE m.status = {PUBLISHED}"
-                    known = _without_unreleased(connection, without_values_of_few(connection, given, way, known, released), observed)
+                    known = without_values_of_few(connection, given, way, known, released)
             codes, domain = _published_codes(observed, known)
             domains.append(domain)
             connection.register("codes", pa.table({"code": np.arange(len(codes)), "value": codes}))
@@ -113,13 +110,3 @@ def suppress_broken_promises(
 def _published_codes(observed: Domain, known: PublishedValues | None) -> tuple[NDArray[np.int64], Domain]:
     """Return the code of the published value of each observed value, and the published values' domain."""
     return (np.arange(observed.size), observed) if known is None else domain_as_published(observed, known.apply(with_null(observed)))
-
-
-def _without_unreleased(connection: duckdb.DuckDBPyConnection, known: PublishedValues, observed: Domain) -> PublishedValues:
-    """Replace published values that nobody released has.
-
-    The recount takes them for the rest, too, in the source that classes are held against.
-    """
-    published = known.apply(with_null(observed)).unique()
-    released = staying_values(connection, 0, known, published.slice(0, 0))
-    return known.without(published.filter(pc.invert(pc.is_in(published, value_set=released))))

@@ -17,7 +17,7 @@ from core.formats.published import PublishedValues
 from schemas.job.job import Job
 from tasks.source.published_columns import make_value_table
 from tasks.writing.shared_promises import check_with_the_rest, classes_breaking, make_class_table, published_with_the_rest
-from tasks.writing.shared_values import staying_values, values_of_few
+from tasks.writing.shared_values import released_values
 from tests.jobs import job_of
 from tests.oracles.persons import safe_for_people, too_many_hold, values_of_few_by_force
 
@@ -66,10 +66,10 @@ def test_the_classes_that_break_are_those_that_a_look_at_the_published_rows_find
             people, classes = drawn.integers(1, rows, rows).tolist(), drawn.integers(-1, CLASSES, rows).tolist()
             kept, whose, column = np.array(classes) >= 0, np.array(people, np.uint64), pa.array(values, TEXT)
             make_value_table(database, [([column.filter(pa.array(kept))], whose[kept] if persons else None)], 1)
-            gone = values_of_few(database, 0, known, k, count_persons=persons)
+            staying = released_values(database, 0, known, k, count_persons=persons).staying
             found = column.drop_null().unique().sort()
             observed = Domain("s", found, np.array([values.count(one) for one in found.to_pylist()], np.int64), column.null_count)
-            published = published_with_the_rest(observed, staying_values(database, 0, known, gone), known.others_published_as)
+            published = published_with_the_rest(observed, staying, known.others_published_as)
             codes, domain = domain_as_published(observed, published)
             coded = Coder(observed, codes.astype(np.uint32)).code(column)
             batch = pa.record_batch({"class": pa.array(classes, pa.int32()), "person": whose, "value_0": pa.array(coded, pa.int32())})

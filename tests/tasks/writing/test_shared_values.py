@@ -14,7 +14,7 @@ import pytest
 from core.formats.published import PublishedValues
 from tasks.source.published_columns import make_value_table
 from tasks.writing import shared_values
-from tasks.writing.shared_values import values_of_few, with_shared_values
+from tasks.writing.shared_values import released_values, with_shared_values
 from tests.oracles.persons import values_of_few_by_force
 
 
@@ -32,7 +32,9 @@ def test_values_of_few_are_those_that_a_look_at_each_person_finds(rest: str | No
             column = pa.array([value for value, _ in held], text)
             make_value_table(database, [([column], np.array([owner for _, owner in held], np.uint64) if persons else None)], 1)
             k = int(drawn.integers(1, 5))
-            found = values_of_few(database, 0, known, k, count_persons=persons).to_pylist()
+            staying, gone = released_values(database, 0, known, k, count_persons=persons)
+            found = gone.to_pylist()
+            assert {*staying.to_pylist()} == {value for value, _ in held} - {*found}
             assert len(found) == len(set(found))
             assert set(found) == values_of_few_by_force(held, k, rest, persons=persons)
             seen.add(len(found))
