@@ -27,7 +27,7 @@ from tasks.engine.progress import STEPS, hearing, listening
 from tasks.publication.manifests import risk_after
 from tasks.report.claims import first_warning, maximum_risk_in_short
 from tasks.report.criteria import advice_sentences
-from tasks.report.sentences import increment_sentences, linked_sentences, overlap_sentences, warning_sentences
+from tasks.report.sentences import increment_sentences, linked_sentences, overlap_lines, warning_sentences
 from tasks.report.terms import UnitWording
 from tasks.verification.published_releases import newer_releases_sentence
 
@@ -156,6 +156,7 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Itera
         "source": increment_sentences(manifest),
         # What is said first of all is not said again.
         "warning": [one for one in warning_sentences(manifest) if one != first_warning(manifest)],
+        "earlier": overlap_lines(manifest),
         "next": advice_sentences(manifest, manifest.asked.objective if manifest.asked else None),
     }
     yield from ((name, sentence) for name, sentences in said.items() for sentence in sentences)
@@ -275,8 +276,8 @@ def verification_summary(
         table.add_row(name, text)
     for sentence in linked_sentences(manifest) if manifest else ():
         table.add_row("linked", sentence)
-    for sentence in overlap_sentences(manifest) if manifest else ():
-        table.add_row("releases", sentence)
+    for line in overlap_lines(manifest) if manifest else ():
+        table.add_row("earlier", line)
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
     if manifest:
         table.add_row("signature", _signature_words(manifest, trusted=trusted))
@@ -339,6 +340,8 @@ def print_published(manifest: Manifest, place: str, *, new: bool, as_json: bool,
         if as_json:
             for sentence in warning_sentences(manifest):
                 say(f"Warning: {sentence}")
+            for line in overlap_lines(manifest):
+                say(f"Earlier: {line}")
             print_json(manifest.model_dump(mode="json"))
         else:
             Screen().print(release_summary(manifest, place, new=new, untold=untold))

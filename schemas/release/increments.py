@@ -172,6 +172,30 @@ class Overlap(FrozenModel):
             told.append(f"The {counted(self.removed or 0, self.counts)} that left since were not measured: {self.unmeasured}.")
         return " ".join(told)
 
+    def in_short(self) -> str:
+        """Return the joint risk of both releases as one line: how many of each kind are below k."""
+        if self.shared is None or self.shared_at_risk is None:
+            return f"{self.release}: not compared ({self.unmeasured})"
+        if self.is_safe:
+            return f"{self.release}: no {self.unit} below k = {self.k:,}{self._kept()}"
+        parts = [
+            self._part(self.shared_at_risk, self.shared, "in both", "at least"),
+            self._part(self.added_at_risk, self.added, "that came since", "at most"),
+            self._part(self.removed_at_risk, self.removed, "that left since", "at most"),
+        ]
+        below = [f"below k = {self.k:,} are {', '.join(part for part in parts if part)}"] if any(parts) else []
+        broken = [f"{self._most(self.values_at_risk, self.unit)} in joint classes that break l or t"] if self.values_at_risk else []
+        left = [f"those that left were not compared ({self.unmeasured})"] if self.unmeasured else []
+        return f"{self.release}: {'; '.join([*below, *broken, *left])}"
+
+    def _part(self, at_risk: int | None, count: int | None, which: str, bound: str) -> str:
+        """Return how many of some records are at risk, as text; empty if none are."""
+        if not at_risk:
+            return ""
+        fewer = f"at most {at_risk:,}" if at_risk == self.k else f"{at_risk:,}"
+        risked = fewer if self.unit == self.counts else f"{fewer} {'person' if at_risk == 1 else 'persons'}"
+        return f"{risked} of {f'{bound} ' * self.rounded}{counted(count or 0, self.counts)} {which}"
+
     def _most(self, count: int, unit: str) -> str:
         """Return a count with its noun, with "at most" for k, which may stand for a smaller count."""
         return f"at most {counted(count, unit)}" if count == self.k else counted(count, unit)
@@ -261,6 +285,15 @@ class Joined(FrozenModel):
             told.append(f"Not all of them were compared: {self.unmeasured}.")
         return " ".join(told)
 
+    def in_short(self) -> str:
+        """Return the joint risk of all releases with these pseudonyms as one line."""
+        by = f"pseudonyms of {listed(self.columns)}, {counted(self.releases, 'earlier release')}"
+        if self.below_k is None:
+            return f"{by}: not compared ({self.unmeasured})"
+        left = f"; not all were compared ({self.unmeasured})" if self.unmeasured else ""
+        below = f"{self.below_k:,} of {counted(self.people or 0, 'person')} in several" if self.below_k else "nobody"
+        return f"{by}: below k = {self.k:,} {'are' if self.below_k else 'is'} {below}{left}"
+
 
 class ComparedRelease(Protocol):
     """Protocol of manifests, of one table or of several, with comparisons with earlier releases."""
@@ -278,3 +311,19 @@ def joint_warnings(release: ComparedRelease) -> tuple[str, ...]:
     """Return a warning for each unsafe comparison with earlier releases, and on those not compared."""
     older = [f"Together with {counted(many, 'older release')} it was not compared."] if (many := release.unmeasured_overlaps) else []
     return (*(one.sentence() for one in release.compositions if not one.is_safe), *older)
+
+
+def composition_warning(release: ComparedRelease) -> str:
+    """Return a warning that this release and earlier ones put people at risk together; empty if not."""
+    unsafe = [one for one in release.compositions if not one.is_safe]
+    pairs = [one for one in unsafe if isinstance(one, Overlap) and one.known_at_risk]
+    joins = [one for one in unsafe if isinstance(one, Joined) and one.below_k]
+    told = []
+    if many := max([len(pairs), *(one.releases for one in joins)]):
+        told.append(
+            f"Together with {counted(many, 'earlier release')} this one tells more than alone. Whoever has both can find people among "
+            "fewer than k. Publish less often, or let 'overlaps: refuse' end such a run."
+        )
+    if release.unmeasured_overlaps or len(pairs) + len(joins) < len(unsafe) or any(one.unmeasured for one in unsafe):
+        told.append("Not all earlier releases of the same people were compared with it.")
+    return " ".join(told)

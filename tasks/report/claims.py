@@ -8,6 +8,7 @@ from __future__ import annotations
 from schemas.errors.base import counted
 from schemas.job.attacks import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
 from schemas.release.figures import KINDS, Together, reason_of_combinations, reason_of_identifying_columns, together_warning
+from schemas.release.increments import composition_warning
 from schemas.release.manifest import Manifest
 from schemas.release.report import ReportedAttack
 from tasks.report.terms import UnitWording
@@ -127,8 +128,8 @@ def accepted_below_k(manifest: Manifest) -> Together | None:
 
 
 def first_warning(manifest: Manifest) -> str:
-    """Return the most important warning of a release, on attacks or untreated columns; empty if none."""
-    return attack_warning(manifest) or untreated_warning(manifest)
+    """Return the most important warning: on attacks, untreated columns or earlier releases; empty if none."""
+    return attack_warning(manifest) or untreated_warning(manifest) or composition_warning(manifest)
 
 
 def untreated_warning(manifest: Manifest) -> str:

@@ -14,6 +14,7 @@ from schemas.reading.model import plain
 from schemas.registry.privacy_kinds import models_in_job
 from schemas.release.claimed_levels import endpoint_sentences
 from schemas.release.figures import passthrough_warnings, population_sentences
+from schemas.release.increments import composition_warning
 from schemas.release.manifest import Linked, Manifest, OneValue
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
@@ -221,8 +222,18 @@ def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
 
 
 def overlap_sentences(manifest: Manifest) -> list[str]:
-    """Return warnings as sentences on overlaps with other releases of the same source."""
-    told = [one.sentence() for one in manifest.compositions]
+    """Return what was found of overlaps with other releases of the same source, as sentences."""
+    return [*(one.sentence() for one in manifest.compositions), *_uncompared(manifest)]
+
+
+def overlap_lines(manifest: Manifest) -> list[str]:
+    """Return what was found of overlaps with other releases of the same source, one short line for each."""
+    return [*(one.in_short() for one in manifest.compositions), *_uncompared(manifest)]
+
+
+def _uncompared(manifest: Manifest) -> list[str]:
+    """Return sentences on releases that were not compared, and on records that were compared for persons."""
+    told = []
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
         are = "is" if manifest.unmeasured_overlaps == 1 else "are"
@@ -241,7 +252,9 @@ def warning_sentences(manifest: Manifest) -> list[str]:
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, {twice}."]
     first = [one for one in (attack_warning(manifest), untreated_warning(manifest)) if one]
-    told = [*passthrough_warnings(manifest.passthrough, manifest.published), *overlap_sentences(manifest)]
+    told = [*passthrough_warnings(manifest.passthrough, manifest.published)]
+    if joint := composition_warning(manifest):
+        told.append(joint)
     if manifest.asked and manifest.asked.tries_next:
         told.append(TRIED_NEXT)
     return [*first, *repeat_warnings(manifest), *(copies if equal else []), *empty_column_warnings(manifest), *told]

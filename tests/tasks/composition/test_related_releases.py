@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.composition.contents import Sketch
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import Job
-from schemas.release.increments import Overlap
+from schemas.release.increments import Joined, Overlap, composition_warning
 from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
 from tasks.composition.registry import Registered, ReleaseRegistry, _size
@@ -333,6 +336,61 @@ def test_of_another_release_it_is_said_what_it_shares(by: Any, what: str, at_ris
     told = Overlap(release="people-1", k=2, by=by, shared_at_risk=at_risk, **figures).sentence()
     assert told.startswith(f"Release people-1 shares {what} with this one")
     assert "same source" not in told
+
+
+COUNTS = st.integers(0, 9)
+PAIRS = st.builds(
+    Overlap,
+    release=st.just("people-1"),
+    k=st.just(3),
+    by=st.sampled_from(["files", "contents", "persons"]),
+    unit=st.sampled_from(["record", "person"]),
+    shared=COUNTS,
+    shared_at_risk=st.none() | COUNTS,
+    added=COUNTS,
+    added_at_risk=COUNTS,
+    removed=COUNTS,
+    removed_at_risk=st.none() | COUNTS,
+    values_at_risk=st.none() | COUNTS,
+    rounded=st.booleans(),
+    unmeasured=st.sampled_from(["", "its artefacts are gone"]),
+)
+JOINS = st.builds(
+    Joined,
+    columns=st.just(("who",)),
+    releases=st.integers(1, 4),
+    k=st.just(3),
+    people=COUNTS,
+    below_k=st.none() | COUNTS,
+    unmeasured=st.sampled_from(["", "its artefacts are gone"]),
+)
+
+
+@given(PAIRS)
+def test_a_short_line_states_each_count_at_risk_and_no_other(pair: Overlap) -> None:
+    line = pair.in_short()
+    assert line.startswith("people-1: ")
+    if pair.shared_at_risk is None:
+        assert line == f"people-1: not compared ({pair.unmeasured})"
+        return
+    for count, which in ((pair.shared_at_risk, "in both"), (pair.added_at_risk, "that came"), (pair.removed_at_risk, "that left since")):
+        assert (which in line) == bool(count)
+        if count:
+            [part] = [one for one in re.split(r"[,;] |are ", line) if which in one]
+            assert re.findall(r"\d+", part)[0] == str(count)
+    assert ("break l or t" in line) == bool(pair.values_at_risk)
+    assert ("no record below" in line or "no person below" in line) == pair.is_safe
+    assert pair.is_safe or not pair.unmeasured or pair.unmeasured in line
+
+
+@given(st.lists(PAIRS | JOINS, max_size=3), st.integers(0, 2))
+def test_a_release_is_warned_of_where_a_comparison_is_unsafe_or_missing(compositions: list[Overlap | Joined], older: int) -> None:
+    told = composition_warning(SimpleNamespace(compositions=compositions, unmeasured_overlaps=older))
+    assert bool(told) == (older > 0 or not all(one.is_safe for one in compositions))
+    at_risk = [one for one in compositions if (one.known_at_risk if isinstance(one, Overlap) else one.below_k)]
+    assert ("tells more than alone" in told) == bool(at_risk)
+    assert older == 0 or "Not all earlier releases" in told
+    assert not any(one.unmeasured for one in compositions) or "Not all earlier releases" in told
 
 
 def test_the_size_of_a_folder_is_that_of_its_files_and_not_of_links(tmp_path: Path) -> None:
