@@ -47,19 +47,27 @@ class PersonChoice(NamedTuple):
     unsure: bool = False
 
 
-def choose_person(proposals: Sequence[Proposal], may_be_person: Callable[[Proposal], bool], determines: Determines) -> PersonChoice:
+def choose_person(
+    proposals: Sequence[Proposal],
+    may_be_person: Callable[[Proposal], bool],
+    determines: Determines,
+    repeats: Callable[[Proposal], bool],
+) -> PersonChoice:
     """Choose the column that identifies the person of a record, with rivals that are as likely.
 
     Args:
         proposals: For all columns.
         may_be_person: Returns whether a column's values may be people.
         determines: As for ``propose_person``.
+        repeats: Returns whether two records have one value of a column. It looks at every record, and is asked of few columns.
     """
     candidates = [one for one in person_candidates(proposals) if may_be_person(one)]
     found = propose_person(candidates, determines)
     if found is None:
-        # No name says more than that it is a key. To count its values is safe: each has a record or more.
-        keys = [one for one in proposals if _repeats_as_key(one) and may_be_person(one)]
+        # A person's number that hardly repeats, or a column called no more than a key. To count its values is safe: each has a record
+        # or more.
+        keys = [one for one in proposals if _may_number(one) and _is_persons_number(one) and repeats(one)]
+        keys = keys or [one for one in proposals if _repeats_as_key(one) and may_be_person(one)]
         return PersonChoice(max(keys, key=lambda one: one.profile.distinct, default=None), unsure=True)
     others = (one for one in candidates if one is not found and _rank_of_person(one) == _rank_of_person(found))
     return PersonChoice(found, tuple(one for one in others if not determines(one, found) and not determines(found, one)))
@@ -124,10 +132,15 @@ def _repeats_as_key(proposal: Proposal) -> bool:
 
 def _repeats_by_name(proposal: Proposal) -> bool:
     """Return whether a column is named after persons' numbers and its values repeat."""
+    # Whoever is named so may have hundreds of records, under a number that is a long digest.
+    return _is_persons_number(proposal) and proposal.profile.mean_records >= NAMED_REPEATS
+
+
+def _is_persons_number(proposal: Proposal) -> bool:
+    """Return whether a column of many values is named after persons' numbers."""
     profile, named = proposal.profile, set(words(proposal.profile.name))
     numbers = numbered_by(profile.name) == "person" and (bool(named & CODED) or named <= NUMBERED["person"])
-    # Whoever is named so may have hundreds of records, under a number that is a long digest.
-    return numbers and profile.distinct >= FEWEST_NAMED and profile.mean_records >= NAMED_REPEATS
+    return numbers and profile.kind in {"integer", "text"} and profile.distinct >= FEWEST_NAMED
 
 
 def _is_subject(proposal: Proposal) -> bool:

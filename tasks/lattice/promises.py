@@ -88,15 +88,20 @@ def check_promise(job: Job, coding: Coding, *, may_suppress: bool = False) -> No
         whole = source_value_counts(coding, position)
         values = np.flatnonzero(whole)
         spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
-    promise = promise_of(job, coding)
-    # How many people have a value is not known here: records only tell which values there are, if somebody has them.
-    if (promise.relaxed if job.columns.person or may_suppress else promise).failing(np.array([coding.records]), spreads)[0]:
-        raise PrivacyError.one_class_fails(models_promised(job))
+    broken, promise = [], promise_of(job, coding)
+    for key, model in zip(models_promised(job), promise.models, strict=True):
+        alone = Promise(promise.k, (model,))
+        # How many people have a value is not known here: records only tell which values there are, if somebody has them.
+        if (alone.relaxed if job.columns.person or may_suppress else alone).failing(np.array([coding.records]), spreads)[0]:
+            broken.append(key)
+    if broken:
+        raise PrivacyError.one_class_fails(broken)
 
 
 def models_promised(job: Job) -> list[str]:
-    """Return the job keys, such as ``privacy.l``, that require something of sensitive values."""
-    return [f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)]
+    """Return the job keys, such as ``privacy.l.disease``, that require something of sensitive values."""
+    asked = dict(job.privacy)
+    return [f"privacy.{section}.{column}" for section in ("l", "t") for _, column, _ in models_in_job({section: asked[section]})]
 
 
 def one_class_error(job: Job, column_held: str | None) -> PrivacyError:

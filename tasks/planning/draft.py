@@ -32,6 +32,7 @@ from tasks.planning.evidence import (
     columns_that_repeat,
     determines_column,
     draw_sample,
+    has_repeats,
     is_dominated,
     with_value_patterns,
 )
@@ -138,7 +139,12 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> PersonChoice:
     able = partial(_may_be_people, connection)
-    return choose_person(proposals, able, lambda one, other: determines_column(connection, one.profile.name, other.profile.name))
+    return choose_person(
+        proposals,
+        able,
+        lambda one, other: determines_column(connection, one.profile.name, other.profile.name),
+        lambda one: has_repeats(connection, one.profile),
+    )
 
 
 def _may_be_people(connection: duckdb.DuckDBPyConnection, one: Proposal) -> bool:

@@ -266,7 +266,8 @@ def _person(person: Proposal | None) -> list[str]:
     if person is None:
         return []
     profile = person.profile
-    figures = f"about {counted(profile.distinct, 'different value')}, each of {profile.mean_records:,.1f} records on average"
+    about = counted(min(profile.distinct, profile.values), "different value")
+    figures = f"about {about}, each of {profile.mean_records:,.1f} records on average"
     return [
         "  # Whose record it is: k counts different persons then. Say none if every record is a person of its own.",
         f"  person: {yaml_name(profile.name)}  # {figures}",

@@ -29,6 +29,8 @@ from schemas.job.job import load_job
 from schemas.reading.job_files import parse
 from schemas.registry.hierarchies import WidthsHierarchy
 from tasks.planning.draft_text import person_question, yaml_name
+from tasks.planning.evidence import has_repeats
+from tasks.planning.profiles import planning_connection
 from tests.conftest import CommandLine
 from tests.jobs import people, write_csv, write_parquet
 
@@ -206,10 +208,15 @@ def test_of_a_chain_of_units_the_coarsest_is_the_person_in_whatever_order(order:
     assert unit[found.profile.name] == max(unit.values())
 
 
-def chosen(determining: set[tuple[str, str]], *columns: tuple[str, int]) -> tuple[str, set[str], bool]:
-    """The person of 6,000 records, its rivals and whether it is unsure, of columns with so many values."""
+def chosen(determining: set[tuple[str, str]], *columns: tuple[str, int], repeating: str = "") -> tuple[str, set[str], bool]:
+    """The person of 6,000 records, its rivals and whether it is unsure, of columns with so many values; one repeats a few."""
     proposals = [propose_role(ColumnProfile(name, "text", 6000, distinct, longest=8, mean_length=8.0)) for name, distinct in columns]
-    choice = choose_person(proposals, lambda _: True, lambda one, other: (one.profile.name, other.profile.name) in determining)
+    choice = choose_person(
+        proposals,
+        lambda _: True,
+        lambda one, other: (one.profile.name, other.profile.name) in determining,
+        lambda one: one.profile.name == repeating,
+    )
     person = choice.person.profile.name if choice.person else ""
     assert bool(person_question(choice)) == bool(person and (choice.rivals or choice.unsure))
     for question in person_question(choice):
@@ -232,6 +239,28 @@ def test_whose_records_are_is_asked_where_columns_are_as_likely() -> None:
 ])  # fmt: skip
 def test_of_a_key_that_repeats_it_is_asked_whether_it_is_the_person(name: str, distinct: int, asked: bool) -> None:
     assert chosen(set(), (name, distinct)) == ((name, set(), True) if asked else ("", set(), False))
+
+
+@pytest.mark.parametrize(("name", "repeating", "asked"), [
+    ("patient_id", "patient_id", True), ("patient_id", "", False), ("visit_id", "visit_id", False), ("patient", "patient", True),
+    ("patient_age", "patient_age", False), ("doctor_id", "doctor_id", False),
+])  # fmt: skip
+def test_of_a_persons_number_that_repeats_once_it_is_asked_whether_it_is_the_person(name: str, repeating: str, asked: bool) -> None:
+    assert chosen(set(), (name, 5995), repeating=repeating) == ((name, set(), True) if asked else ("", set(), False))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+@given(st.lists(st.none() | st.integers(0, 40), max_size=12))
+def test_a_column_has_repeats_where_two_records_have_a_value(parts: int, values: list[int | None]) -> None:
+    """Of several parts only one is looked at: then what is found is true, and what is missed is in another part."""
+    texts = [None if value is None else f"P{value}" for value in values]
+    with planning_connection() as connection:
+        connection.register("source", pa.table({"who": pa.array([*texts, *["-", "n/a", ""] * 2], pa.string())}))
+        said = [one for one in values if one is not None]
+        column = ColumnProfile("who", "text", len(values), len(set(said)), mean_length=3.0)
+        found = has_repeats(connection, column, max(len(values) // parts, 1))
+    repeats = len(set(said)) < len(said)
+    assert found == repeats if parts == 1 else repeats or not found
 
 
 @pytest.mark.ci

@@ -138,7 +138,7 @@ def test_a_table_that_breaks_l_as_one_class_is_told_so_by_every_method(
     whole = {"name": method, **options}
     job = two_column_job(tmp_path, table(pa.array(range(20)), secret), {"widths": [2, 10]}, method=whole, privacy={"k": 2, **model})
     said = refused(run, job, 3, method)
-    assert said == "All records in one class would not keep 'privacy.l'. Ask for less, or add data; nothing was published."
+    assert said == "All records in one class would not keep 'privacy.l.s'. Ask for less, or add data; nothing was published."
 
 
 @pytest.mark.ci
@@ -149,7 +149,7 @@ def test_so_is_one_that_breaks_l_by_persons_alone(run: Anonymise, tmp_path: Path
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [2, 10]}}], "sensitive": ["s"], "person": "person"}
     parts: dict[str, Any] = {"columns": columns, "privacy": {"k": 2, **MODELS[1][0]}, "suppression": {"limit": 0}}
     said = refused(run, people_job(tmp_path, data, method={"name": method}, **parts), 3, method)
-    assert said == "All records in one class would not keep 'privacy.l'. Ask for less, or add data; nothing was published."
+    assert said == "All records in one class would not keep 'privacy.l.s'. Ask for less, or add data; nothing was published."
 
 
 @pytest.mark.ci

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.errors.base import JobError, PrivacyError, SourceError
 from schemas.errors.hierarchies import HierarchyError
@@ -99,6 +101,20 @@ def test_what_all_records_together_cannot_keep_is_refused_unless_some_of_them_ma
     else:
         with pytest.raises(PrivacyError, match="All records in one class"):
             check_promise(asked, counted_coding(*counts), may_suppress=may_suppress)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=6), st.integers(1, 4), st.integers(1, 4))
+def test_only_columns_whose_promise_breaks_are_named(records: list[tuple[int, int]], first: int, second: int) -> None:
+    qid = observed("q0", list(range(len(records))), pa.int64())
+    held = dict(zip("st", zip(*records, strict=True), strict=True))
+    sensitive = tuple(observed(name, list(values), pa.int64()) for name, values in held.items())
+    columns = {"quasi_identifiers": [{"name": "q0", "hierarchy": {"widths": [2]}}], "sensitive": ["s", "t"]}
+    asked = job(columns=columns, privacy={"k": 2, "l": {"s": {"distinct": first}, "t": {"distinct": second}}})
+    broken = [f"'privacy.l.{name}'" for name, least in zip("st", (first, second), strict=True) if len(set(held[name])) < least]
+    if not broken:
+        return check_promise(asked, Coding((qid,), (built({"widths": [2]}, qid),), ("", ""), sensitive))
+    with pytest.raises(PrivacyError, match=rf"would not keep {' and '.join(broken)}\. Ask"):
+        check_promise(asked, Coding((qid,), (built({"widths": [2]}, qid),), ("", ""), sensitive))
 
 
 @pytest.mark.parametrize(("records", "fails"), [(1, True), (2, False), (3, False)])
