@@ -142,7 +142,7 @@ def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]
     return choose_person(
         proposals,
         able,
-        lambda one, other: determines_column(connection, one.profile.name, other.profile.name),
+        lambda one, other: determines_column(connection, one.profile, other.profile),
         lambda one: has_repeats(connection, one.profile),
     )
 

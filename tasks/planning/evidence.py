@@ -28,6 +28,8 @@ SHORTEST = 4
 def with_value_patterns(connection: duckdb.DuckDBPyConnection, columns: Sequence[ColumnProfile]) -> tuple[ColumnProfile, ...]:
     """Return column profiles with the top value's share and the patterns of a sample's values added.
 
+    Creates the SQL table ``evidence``, the sample of 20,000 records.
+
     Args:
         connection: Has the view ``source``.
         columns: What was counted.
@@ -36,9 +38,7 @@ def with_value_patterns(connection: duckdb.DuckDBPyConnection, columns: Sequence
     connection.execute("SET threads = 1")
     connection.execute(f"CREATE TEMP TABLE evidence AS FROM source USING SAMPLE reservoir({SAMPLE_RECORDS} ROWS) REPEATABLE (2)")
     connection.execute("RESET threads")
-    found = tuple(_looked_at(connection, column) for column in columns)
-    connection.execute("DROP TABLE evidence")
-    return found
+    return tuple(_looked_at(connection, column) for column in columns)
 
 
 def _looked_at(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> ColumnProfile:
@@ -65,7 +65,7 @@ def columns_that_repeat(connection: duckdb.DuckDBPyConnection, proposals: Sequen
     Published next to it, such a column would undo its coarsening.
 
     Args:
-        connection: Has the view ``source``.
+        connection: As for ``determines_column``.
         proposals: For all columns; of two quasi-identifiers the one that comes first is kept, texts before numbers.
     """
     published = [one for one in proposals if one.role in {"quasi_identifier", "sensitive", "insensitive", "weight"}]
@@ -76,7 +76,7 @@ def columns_that_repeat(connection: duckdb.DuckDBPyConnection, proposals: Sequen
         name, twin = one.profile.name, other.profile.name
         if name in found or twin in found:
             continue
-        if determines_column(connection, name, twin) and determines_column(connection, twin, name):
+        if determines_column(connection, one.profile, other.profile) and determines_column(connection, other.profile, one.profile):
             found[twin] = name
     return found
 
@@ -140,19 +140,29 @@ def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -
     return int(most) > DOMINANT * column.values
 
 
-def determines_column(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) -> bool:
+def determines_column(connection: duckdb.DuckDBPyConnection, finer: ColumnProfile, coarser: ColumnProfile) -> bool:
     """Return whether one column's values determine another's, for at least 99 % of the values.
 
     Args:
-        connection: Has the view ``source``.
+        connection: Has the view ``source``, and of some of its records the table ``evidence``.
         finer: The column whose values are looked at, one by one; a null is none.
         coarser: The column that they may determine; a null says nothing.
     """
+    _, differing = _differing_values(connection, "evidence", finer.name, coarser.name)
+    # Further records never make fewer of them. Numbers of different values are approximate, by far less than a half.
+    if differing > UNTIDY * 2 * finer.distinct:
+        return False
+    values, differing = _differing_values(connection, "source", finer.name, coarser.name)
+    return bool(values) and differing <= UNTIDY * values
+
+
+def _differing_values(connection: duckdb.DuckDBPyConnection, relation: str, finer: str, coarser: str) -> tuple[int, int]:
+    """Return how many values a column has beside values of another, and how many have several there."""
     one, other = quote(finer), quote(coarser)
     # Of several values the least and the greatest differ, and no set of them need be held.
-    each = f"SELECT min({other}) <> max({other}) AS differs FROM source WHERE {one} IS NOT NULL AND {other} IS NOT NULL GROUP BY {one}"
+    each = f"SELECT min({other}) <> max({other}) AS differs FROM {relation} WHERE {one} IS NOT NULL AND {other} IS NOT NULL GROUP BY {one}"
     [(values, differing)] = connection.execute(f"SELECT count(*), count(*) FILTER (differs) FROM ({each})").fetchall()
-    return bool(values) and differing <= UNTIDY * values
+    return int(values), int(differing)
 
 
 def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> int:

@@ -135,9 +135,9 @@ def best_draft(
         folder: To which the job's paths are relative.
     """
     taken = list(candidates[: max(MOST_QIDS - certain, 0)])
-    tried: list[PilotRun] = []
+    tried, sample = list[PilotRun](), SampleColumns(connection)
     while taken or certain:
-        figures = _lost(connection, text(taken, WRITE[TRIED[0]]), guarded, folder, certain + len(taken))
+        figures = _lost(sample, text(taken, WRITE[TRIED[0]]), guarded, folder, certain + len(taken))
         tried.append(_chosen(tuple(taken), figures))
         if not taken or (figures and min(figures.values()) <= GOOD) or (len(taken) == 1 and not certain):
             break
@@ -150,7 +150,7 @@ def best_draft(
     [(records,)] = connection.execute("SELECT count(*) FROM source").fetchall()
     if int(records) > MOST_CLUSTERED:
         return found
-    clustered = _clustered(connection, text(found.accepted_proposals, KMEMBER), guarded, folder)
+    clustered = _clustered(sample, text(found.accepted_proposals, KMEMBER), guarded, folder)
     return found if clustered is None else _chosen(found.accepted_proposals, {**found.figures, KMEMBER: clustered})
 
 
@@ -162,6 +162,30 @@ def _chosen(taken: tuple[Proposal, ...], figures: dict[str, float]) -> PilotRun:
     return PilotRun(taken, method, figures[method], figures)
 
 
+class SampleColumns:
+    """Columns of the sample as jobs read them, each read and counted once for all pilot runs."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._read: dict[tuple[str, str | None, tuple[str, ...]], tuple[Domain, pa.Array]] = {}
+
+    def read(self, column: str, kind: str | None, steps: Sequence[str]) -> tuple[Domain, pa.Array]:
+        """Return a column's domain and its values, shape (records,).
+
+        Args:
+            column: Its name.
+            kind: What its texts are read as; None to take them as they are.
+            steps: How its texts are normalised.
+        """
+        key = column, kind, tuple(steps)
+        if key not in self._read:
+            domain = normalised_domain(counted_values(self._connection, "sample", column, kind), steps)
+            # In the order of insertion, as DuckDB keeps it, so that columns read one by one stay together.
+            values = self._connection.sql(f"SELECT {typed_column_sql(column, kind)} FROM sample").to_arrow_table()
+            self._read[key] = domain, normalised(values.column(0).combine_chunks(), steps)
+        return self._read[key]
+
+
 class _Sample(NamedTuple):
     """The sample as a run would read it: job, coding, and the columns of its axes."""
 
@@ -170,23 +194,18 @@ class _Sample(NamedTuple):
     columns: list[pa.Array]
 
 
-def _sample(connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> _Sample:
+def _sample(sample: SampleColumns, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> _Sample:
     job = load_job(GivenJob(text, folder))
     qids = job.columns.quasi_identifiers
-    kinds = [job.source.types.get(qid.name) for qid in qids]
-    named = [(qid.name, kind) for qid, kind in zip(qids, kinds, strict=True)]
     # Where persons are named the sample has one record of each, so that records are persons.
-    steps = [job.columns.normalised.get(qid.name, []) for qid in qids]
-    counted = (normalised_domain(counted_values(connection, "sample", *one), each) for one, each in zip(named, steps, strict=True))
-    domains = tuple(replace(domain, persons=domain.counts) if job.columns.person else domain for domain in counted)
+    read = [sample.read(qid.name, job.source.types.get(qid.name), job.columns.normalised.get(qid.name, [])) for qid in qids]
+    domains = tuple(replace(domain, persons=domain.counts) if job.columns.person else domain for domain, _ in read)
     hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
     published = {name: guarded(name) for name in job.privacy.columns}
     coding = Coding(domains, hierarchies, ("trial", uuid4().hex), tuple(_numbered(*one) for one in published.items()))
     # All of them as one class must keep what is asked.
     check_promise(job, coding)
-    columns = connection.sql(f"SELECT {', '.join(typed_column_sql(*one) for one in named)} FROM sample").to_arrow_table()
-    read = (normalised(column.combine_chunks(), each) for column, each in zip(columns.columns, steps, strict=True))
-    return _Sample(job, coding, [*read, *published.values()])
+    return _Sample(job, coding, [*(values for _, values in read), *published.values()])
 
 
 def _numbered(name: str, numbers: pa.Array) -> Domain:
@@ -195,24 +214,22 @@ def _numbered(name: str, numbers: pa.Array) -> Domain:
     return Domain(name, pa.array(np.arange(len(counts)), numbers.type), counts, numbers.null_count)
 
 
-def _lost(
-    connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[[str], pa.Array], folder: Path, qids: int
-) -> dict[str, float]:
+def _lost(sample: SampleColumns, text: str, guarded: Callable[[str], pa.Array], folder: Path, qids: int) -> dict[str, float]:
     """Return the GCP of each method on the sample; empty if the draft does not fit the values."""
     try:
-        job, coding, columns = _sample(connection, text, guarded, folder)
-        sample = _cells(coding, columns)
+        job, coding, columns = _sample(sample, text, guarded, folder)
+        cells = _cells(coding, columns)
         ways = TRIED if qids <= MOST_LEVELS else TRIED[1:]
-        return {WRITE[way]: expected_gcp(job, coding, way, sample) for way in ways}
+        return {WRITE[way]: expected_gcp(job, coding, way, cells) for way in ways}
     except (SkaldError, duckdb.Error):
         # A draft is a draft: its run will say in a sentence what is wrong with it.
         return {}
 
 
-def _clustered(connection: duckdb.DuckDBPyConnection, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> float | None:
+def _clustered(sample: SampleColumns, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> float | None:
     """Return the GCP of k-member clustering on the sample; None if it cannot be tried."""
     try:
-        job, coding, columns = _sample(connection, text, guarded, folder)
+        job, coding, columns = _sample(sample, text, guarded, folder)
         codes = [Coder(domain).code(column) for domain, column in zip((*coding.domains, *coding.sensitive), columns, strict=True)]
         records = JobRecords.of(coding, codes, record_hashes([], len(codes[0])), None, (len(codes[0]),))
         return float(recode_with_method(job, coding, records)[0].loss["gcp"])

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.formats.proposals import ColumnProfile
 from tasks.planning.draft_text import counted_among
-from tasks.planning.evidence import Exposures, columns_exposures
+from tasks.planning.evidence import Exposures, columns_exposures, determines_column
 from tasks.planning.profiles import MOST_RECORDS
 
 OTHERS = {"a": ["b"], "b": ["a"], "c": ["a", "b"]}
@@ -49,6 +50,20 @@ def opened(rows: Rows, sampled: int) -> duckdb.DuckDBPyConnection:
 
 
 SMALL = st.none() | st.integers(0, 3)
+
+
+@pytest.mark.parametrize("looked_at", [0, 0.5, 1])
+@pytest.mark.parametrize("about", [0.7, 1.3])
+@pytest.mark.parametrize(("many", "slips"), [(100, 1), (99, 1), (200, 2), (199, 2), (300, 4), (1, 1), (0, 0), (50, 0)])
+def test_a_column_determines_another_whatever_is_looked_at_first(many: int, slips: int, about: float, looked_at: float) -> None:
+    """A hundredth of its values may differ, whatever its approximate number, and nulls say nothing."""
+    rows = [*((value, value % 4) for value in range(slips)), *((value, 9) for value in range(many)), (0, None), (None, 5), (None, 6)]
+    with duckdb.connect(config={"threads": 1}) as connection:
+        for name, records in (("source", rows), ("evidence", rows[: round(len(rows) * looked_at)])):
+            columns = [[row[place] for row in records] for place in (0, 1)]
+            connection.register(name, pa.table([pa.array(column, pa.int64()) for column in columns], names=["a", "b"]))
+        finer, coarser = ColumnProfile("a", "integer", len(rows), round(many * about)), ColumnProfile("b", "integer", len(rows), 5)
+        assert determines_column(connection, finer, coarser) == (many > 0 and 100 * slips <= many)
 
 
 @given(st.lists(st.tuples(SMALL, st.sampled_from([None, "", "x", "X "]), SMALL.map(lambda one: one and one / 2), SMALL), max_size=12))
