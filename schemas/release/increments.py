@@ -320,9 +320,10 @@ def composition_warning(release: ComparedRelease) -> str:
     joins = [one for one in unsafe if isinstance(one, Joined) and one.below_k]
     told = []
     if many := max([len(pairs), *(one.releases for one in joins)]):
+        them = "both" if many == 1 else "them"
         told.append(
-            f"Together with {counted(many, 'earlier release')} this one tells more than alone. Whoever has both can find people among "
-            "fewer than k. Publish less often, or let 'overlaps: refuse' end such a run."
+            f"Together with {counted(many, 'earlier release')} this one tells more than alone. Whoever has {them} can find people "
+            "among fewer than k. Publish less often, or let 'overlaps: refuse' end such a run."
         )
     if release.unmeasured_overlaps or len(pairs) + len(joins) < len(unsafe) or any(one.unmeasured for one in unsafe):
         told.append("Not all earlier releases of the same people were compared with it.")
