@@ -121,9 +121,9 @@ def _read(label: str, axis: LabelAxis) -> Span:
 def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, SpanPositions | None]:
     """Return the span before the null in ``{[20 - 29], null}``, or the positions of ``{a, b, null}``.
 
-    None for each that does not apply.
+    The label begins with a brace. None for each that does not apply.
     """
-    if not (label.startswith("{") and label.endswith(_BESIDE_NULL)):
+    if not label.endswith(_BESIDE_NULL):
         return None, None
     inner = label[1 : -len(_BESIDE_NULL)]
     members = _members(f"{{{inner}}}", axis) if ", " in inner else None

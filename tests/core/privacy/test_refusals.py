@@ -16,7 +16,7 @@ from core.privacy.promise import Promise
 from core.privacy.refusals import _hold, disclosing_refusals, least_values, refusal_discloses
 from tests.oracles.minimality import discloses, held_by_many
 
-NULL = 0
+NULL, COLUMN = 0, 1
 MODELS: dict[str, tuple[PrivacyModel, int]] = {
     "distinct 2": (DistinctDiversity("s", 2, NULL), 2),
     "distinct 3": (DistinctDiversity("s", 3), 3),
@@ -34,7 +34,8 @@ def told_both_ways(
     width = int(codes.max()) + 1
     whole = np.bincount(codes, weights=totals, minlength=width).astype(np.int64) + 1
     people = int(whole.sum()) - 1 if several else int(whole.sum())
-    rules = Rules(Promise(1, (model,)).of_people({"s": whole}, people), ("s",), (whole,))
+    # The column stands behind another one of which nothing is asked, so that its number is no value's and not the last but one either.
+    rules = Rules(Promise(1, (model,)).of_people({"s": whole}, people), ("free", "s", "free too"), (whole[:1], whole, whole[:1]))
     demands, null = rules.demands, getattr(model, "null", None)
     named = {None if code == null else int(code): int(total) for code, total in zip(codes, totals, strict=True)}
 
@@ -45,10 +46,10 @@ def told_both_ways(
         return bool(rules.promise.failing(np.array([counts.sum()]), {"s": spread})[0])
 
     def fewest(count: int, value: Any) -> int:
-        return int(fewest_too_many(count, NULL if value is None else value, 0, -1 if null is None else null, demands.holder_bounds))
+        return int(fewest_too_many(count, NULL if value is None else value, COLUMN, -1 if null is None else null, demands.holder_bounds))
 
     scratch = np.zeros((2, width), np.int64)
-    mine = refusal_discloses(codes, totals, sizes, persons, 0, demands, scratch, scratch.copy())
+    mine = refusal_discloses(codes, totals, sizes, persons, COLUMN, demands, scratch, scratch.copy())
     assert not scratch.any()
     return bool(mine), discloses(named, sizes.tolist(), persons.tolist(), fails, least, fewest if several else None)
 

@@ -128,6 +128,27 @@ def test_beginnings_of_numbers(values: list[int]) -> None:
     every_level_is_read({"prefix": [4, 2]}, distinct(values))
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["", "1", "1*", "12", "120", "13", "2", "21", "a, b", "a, c", "b"]), pa.array([1, 9, 10, 11, 101, 110, 2000]),
+        pa.array([date(1999, 12, 31), date(2020, 1, 1), date(2020, 1, 2), date(2020, 10, 1), date(2021, 1, 1)]),
+        pa.array([datetime(2020, 1, day, hour) for day in (1, 2, 12) for hour in (0, 9)], pa.timestamp("s")),
+    ],
+    ids=lambda values: str(values.type),
+)  # fmt: skip
+def test_a_common_beginning_covers_all_that_begins_with_it_and_a_value_itself_alone(values: pa.Array) -> None:
+    """However many stars are behind it; moments as texts have a space between date and time."""
+    texts = [str(value) for value in values.to_pylist()]
+    stems = sorted({text[:length] for text in texts for length in range(len(text))} | {"3", "20 ", "~"})
+    labels = [stem + stars for stem in stems for stars in ("*", "****") if stem + stars not in (*texts, "*")]
+    spans = reading({"prefix": [1]}, values, [*labels, *texts], prefix=True)
+    for label, read in enumerate(labels):
+        assert covered(spans, label) == [place for place, text in enumerate(texts) if text.startswith(read.rstrip("*"))]
+    for place, text in enumerate(texts):
+        assert covered(spans, len(labels) + place) == [place] or text == "1*"
+
+
 @given(st.lists(DAYS, min_size=1, max_size=12), UNITS)
 def test_units_of_dates(values: list[date], units: list[str]) -> None:
     every_level_is_read({"date": units}, distinct(values))

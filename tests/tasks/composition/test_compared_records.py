@@ -33,7 +33,7 @@ def job_with(*persons: str) -> Job:
 
 
 def drawn_releases(seed: int) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
-    """The records of each file; of those that only one release has some hold what a record of the other does."""
+    """The records of each file; of those that only one release has some hold what a record of the other does, or of both."""
     drawn = np.random.default_rng(seed)
 
     def some(count: int, *, shared: bool = False) -> list[Row]:
@@ -41,7 +41,7 @@ def drawn_releases(seed: int) -> tuple[dict[str, list[Row]], dict[str, list[Row]
         return [Row(one, int(drawn.integers(-1, 2)), shared, int(drawn.integers(0, 4)), 0, one % 3) for one in contents]
 
     both, mine, again, theirs = some(6, shared=True), some(5), some(4), some(3)
-    alike = [row._replace(group=int(drawn.integers(-1, 2))) for row in mine[:3] + again[:1]]
+    alike = [row._replace(group=int(drawn.integers(-1, 2)), shared=False) for row in mine[:2] + again[:1] + both[:1]]
     seen_there = [row._replace(group=int(drawn.integers(-1, 2))) for row in both]
     return {"both": both, "mine": mine, "again": again}, {"both": seen_there, "theirs": alike + theirs}
 
