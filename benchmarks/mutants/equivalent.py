@@ -256,21 +256,9 @@ EQUIVALENT: Mapping[str, str] = {
         "NumPy gives one value to all places that it is put into."
     ),
     "core/recoding/release_order.py:_sorted_as_numbers: 1 -> (1 + 1) #1": "Room for a class more changes no order.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
-        " -> ((pt.is_large_string(values.type)))"
-    ): "A text is its own text, which takes longer to find one by one.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
-        " -> ((pt.is_string(values.type)) and (pt.is_large_string(values.type)))"
-    ): "A text is its own text, which takes longer to find one by one.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
-        " -> ((pt.is_string(values.type)))"
-    ): "A text is its own text, which takes longer to find one by one.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type) -> False"
-    ): "A text is its own text, which takes longer to find one by one.",
+    "core/recount/labels/value_scales.py:texts_with_nulls: is_text_type(values.type) -> False": (
+        "A text is its own text, which takes longer to find one by one."
+    ),
     "core/units/class_table.py:exact_hierarchy: False -> True": "Nobody writes into these groups.",
     "core/units/digests.py:digest_texts: 8 -> (8 + 1) #1": "A ninth byte is shifted out of the word again.",
     "core/units/pairs.py:positions_of_repeated_keys: 1 -> (1 + 1) #4": "A table of twice as many places holds the same.",

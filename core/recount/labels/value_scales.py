@@ -18,6 +18,11 @@ from numpy.typing import NDArray
 FRACTIONS = (3, 6, 9)
 
 
+def is_text_type(kind: pa.DataType) -> bool:
+    """Return whether a data type is one of text: a source may have any of three."""
+    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
+
+
 def value_texts(values: pa.Array) -> list[tuple[str, ...]]:
     """Return all texts by which a value may be written, first the one that releases use.
 
@@ -50,7 +55,7 @@ def texts_with_nulls(values: pa.Array, form: int = 0) -> list[str | None]:
         values: Shape (m,), of a type that a hierarchy can have.
         form: Which of the texts of `value_texts`: with 0 the one that releases use, with -1 the shortest.
     """
-    if pt.is_string(values.type) or pt.is_large_string(values.type):
+    if is_text_type(values.type):
         found: list[str | None] = values.to_pylist()
         return found
     known = iter(value_texts(values.drop_null()))
