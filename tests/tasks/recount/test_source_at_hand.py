@@ -18,7 +18,15 @@ from schemas.errors.base import VerificationError
 from schemas.job.job import Job, hierarchy_digests, load_job
 from schemas.release.claimed_levels import ClaimedLevels
 from tasks.recount import recount as recounts
-from tasks.recount.original import NOT_AT_HAND, Original, original_of, release_and_source, unproved_reason
+from tasks.recount.original import (
+    NOT_AT_HAND,
+    Original,
+    original_of,
+    release_and_source,
+    source_at_hand,
+    sources_at_hand,
+    unproved_reason,
+)
 from tasks.recount.people import HELD
 from tasks.recount.people_of_source import PeopleOfSource
 from tasks.recount.published_labels import expect_labels, qid_labels
@@ -73,6 +81,24 @@ def test_a_source_is_at_hand_as_files_of_which_those_that_are_converted_take_a_p
             rows = connection.execute(f"SELECT q, s FROM {found.relation} ORDER BY q").fetchall()
             assert [(str(q), s) for q, s in rows] == [("1", "a"), ("2", "b"), ("3", "b")]
             assert (len(found.digests), found.is_complete, found.source_relation) == (1, True, "")
+
+
+@pytest.mark.parametrize("names", [["parquet"], ["csv"], ["csv", "parquet"], ["parquet", "csv"], ["parquet", "duckdb"], ["lost", "csv"]])
+def test_sources_of_all_formats_are_at_hand_and_what_is_converted_for_that_is_gone_afterwards(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]
+) -> None:
+    paths, work = files_at(tmp_path) | {"lost": tmp_path / "lost.parquet"}, tmp_path / "work"
+    jobs = {name: job_with(source={"path": str(paths[name])} | ({"table": "rows"} if name == "duckdb" else {})) for name in names}
+    jobs = {name: job.model_copy(update={"work": work}) for name, job in jobs.items()}
+    with sources_at_hand(jobs) as found:
+        assert [name for name in names if found[name] is not None] == [name for name in names if name in ("parquet", "csv")]
+        for original in filter(None, found.values()):
+            assert len(connection.execute(f"FROM {original.relation}").fetchall()) == 3
+        # What need not be converted takes no place.
+        assert work.exists() is any(name in ("csv", "duckdb") for name in names)
+    assert not work.exists()
+    with source_at_hand(jobs[names[0]]) as alone:
+        assert (alone is None) is (found[names[0]] is None)
 
 
 def test_a_source_of_which_one_file_lies_elsewhere_is_not_at_hand(tmp_path: Path) -> None:
