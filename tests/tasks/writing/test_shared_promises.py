@@ -86,6 +86,34 @@ def test_the_classes_that_break_are_those_that_a_look_at_the_published_rows_find
     assert all(both == {True, False} for both in seen)
 
 
+def test_records_of_nobody_give_no_class_a_value_or_a_person() -> None:
+    """Half of the values are held by nobody in some class, whose records have them all the same."""
+    drawn, rows, seen = np.random.default_rng(5), 60, [set[bool]() for _ in PRIVACY]
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"], "person": ["who"]}
+    with duckdb.connect(config={"threads": 1}) as database:
+        for k in (1, 2, 3):
+            values, classes = drawn.integers(0, 4, rows), drawn.integers(-1, CLASSES, rows)
+            people = np.where(drawn.integers(0, 2, rows) > 0, drawn.integers(1, 30, rows), 0)
+            domain = Domain("s", pa.array(VALUES[:4], TEXT), np.bincount(values, minlength=4), 0)
+            batch = pa.record_batch({"class": pa.array(classes, pa.int32()), "person": people.astype(np.uint64), "value_0": values})
+            make_class_table(database, iter([batch]), 1)
+            pairs = [(int(person) or None, int(value)) for person, value in zip(people, values, strict=True)]
+            held = {group: [pairs[row] for row in np.flatnonzero(classes == group)] for group in set(classes.tolist()) - {-1}}
+            for number, asked in enumerate(PRIVACY):
+                privacy = {"k": k} | asked
+                job = Job.model_validate(job_of(columns=columns, privacy=privacy))
+                [breaking] = classes_breaking(database, 0, job, domain, count_persons=True)
+                expected = {
+                    group: len({person for person, _ in mine} - {None}) < k
+                    or not safe_for_people(mine, pairs, privacy)
+                    or too_many_hold(mine, pairs, privacy)
+                    for group, mine in held.items()
+                }
+                assert breaking.tolist() == sorted(group for group, breaks in expected.items() if breaks)
+                seen[number] |= set(expected.values())
+    assert all(both == {True, False} for both in seen)
+
+
 def test_nothing_is_counted_by_class_where_every_value_stays() -> None:
     observed = Domain("s", pa.array(["a", "b"], TEXT), np.array([2, 3], np.int64), 1)
     given: Any = SimpleNamespace(coding=SimpleNamespace(sensitive=(observed,)))
