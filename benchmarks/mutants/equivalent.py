@@ -323,6 +323,13 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/holders.py:fewest_too_many: 0 -> (0 + 1) #2": (
         "The number of values comes with the bound of entropy; where l = 1 sets none, no share falls below it."
     ),
+    "core/privacy/holders.py:_fewest_uneven: < -> <= #1": (
+        "The bound lies a slack below the entropy that is asked for, so that no share of persons has just that."
+    ),
+    "core/privacy/risk.py:records_above: table.sizes[exposed], table.classes[exposed] -> table.classes[exposed], table.sizes[exposed]": (
+        "A sum of products is the same whichever comes first."
+    ),
+    "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #2": "Columns of a run are taken by their places, and nobody reads their names.",
     "core/privacy/refusals.py:disclosing_refusals: 2 -> (2 + 1)": ("A row of scratch more is not used."),
     "core/recoding/release_order.py:_words: < -> <= #1": ("NumPy shifts out all bits of a word that is moved by its width."),
     "core/recoding/release_order.py:_words: 64 -> (64 + 1)": ("NumPy shifts out all bits of a word that is moved by its width."),

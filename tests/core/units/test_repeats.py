@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.units import repeats
 from core.units.digests import NOBODY, Digests, digests_of
-from core.units.repeats import MOST_VALUES, NOTHING, ValueCounts, merge_value_counts
+from core.units.repeats import MOST_VALUES, NOTHING, SAMPLED_RECORDS, ValueCounts, merge_value_counts
 
 VALUES = st.lists(st.none() | st.integers(0, 30), max_size=200)
 
@@ -63,6 +63,22 @@ def test_one_value_that_many_records_share_is_seen_whatever_its_digest() -> None
     whose = np.arange(1_000_000)
     whose[::25] = -1
     assert counted(digests(whose.tolist())).most > 100
+
+
+@pytest.mark.parametrize(
+    ("length", "looked_at"),
+    [
+        (0, 0), (1, 1), (SAMPLED_RECORDS, SAMPLED_RECORDS), (2 * SAMPLED_RECORDS - 1, 2 * SAMPLED_RECORDS - 1),
+        (2 * SAMPLED_RECORDS, SAMPLED_RECORDS), (3 * SAMPLED_RECORDS + 1, SAMPLED_RECORDS + 1),
+    ],
+)  # fmt: skip
+def test_a_few_thousand_records_of_a_batch_are_looked_at_whatever_their_value(length: int, looked_at: int) -> None:
+    """All have one value; records without a value are none of them, and a batch in which fewer are seen changes nothing."""
+    batch = np.full(length, digests([1])[0])
+    found = NOTHING.with_records(np.ravel(np.column_stack([np.full(length, NOBODY), batch])))
+    assert (found.records_counted, found.records, found.most) == (looked_at, length, length)
+    assert found.with_records(batch[:1]).records_counted == looked_at
+    assert NOTHING.with_records(batch[:1]).with_records(batch).records_counted == looked_at
 
 
 def test_what_has_no_value_repeats_nothing() -> None:
