@@ -522,7 +522,7 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/recoding/release_order.py:entry_ranks: distinct -> False": "Entries that are all different rank alike in both ways.",
     "core/recount/labels/label_losses.py:_of_groups: 0 -> (0 + 1) #2": "A group of one value costs as much as one of none.",
-    "core/recount/labels/value_scales.py:_whole: 10 -> (10 + 1)": "Either number lies beyond all types, and becomes an end of them.",
+    "core/recount/labels/value_scales.py:_whole: 10 -> (10 + 1)": "Either number lies beyond all types.",
     "core/recount/risk.py:population_risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
     "core/recount/risk.py:risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
     "core/units/kernels.py:merge_person_cells: True -> False": "The first visit begins a person, and says so.",
@@ -565,7 +565,7 @@ EQUIVALENT: Mapping[str, str] = {
         "Decimals are as exact, and take longer."
     ),
     "core/recount/labels/value_scales.py:_whole: < -> <=": "Decimals are as exact, and take longer.",
-    "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types, and becomes an end of them.",
+    "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types.",
     "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: <= -> <": "Which cells are at hand does not matter.",
     (
         "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.prices or not self._counting.sums_squares"

@@ -252,9 +252,10 @@ def _read_range(keys: NDArray[np.integer[Any]], labels: pa.Array) -> tuple[SpanP
     limits = np.iinfo(keys.dtype)
     # An end may lie beyond the column's type. A type may hold numbers beyond 64 bits with a sign, which no end is.
     least, most = int(limits.min), min(int(limits.max), np.iinfo(np.int64).max)
-    ends = (pc.if_else(alone, one, part).cast(pa.int64()).to_numpy() for part in (low, high))
-    first, last = (np.clip(end, least, most).astype(keys.dtype) for end in ends)
+    begins, ends = (pc.if_else(alone, one, part).cast(pa.int64()).to_numpy() for part in (low, high))
+    first, last = (np.clip(end, least, most).astype(keys.dtype) for end in (begins, ends))
     starts, after = np.zeros((2, len(labels)), np.int64)
-    starts[read], after[read] = keys.searchsorted(first, "left"), keys.searchsorted(last, "right")
+    starts[read] = np.where(begins > most, len(keys), keys.searchsorted(first, "left"))
+    after[read] = np.where(ends < least, 0, keys.searchsorted(last, "right"))
     some = after > starts
     return np.where(some, starts, 0), np.where(some, after, 0), read

@@ -421,6 +421,35 @@ def test_a_label_of_groups_at_several_levels_covers_all_of_them(tree: dict[str, 
     assert [read(label) for label in "AEF"] == [(0, 2), (2, 3), None]
 
 
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("signed", [True, False])
+def test_ends_of_ranges_beyond_the_type_of_a_column_are_beyond_all_of_its_values(bits: int, signed: bool) -> None:
+    """Labels are read one by one and at once, with the same answers."""
+    least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    values = [least, least + 1, 7, 100, most - 1, most]
+    ends = [least - 9, least - 1, *values, most + 1, most + 9]
+    held = {f"[{low} - {high}]": (low, high) for low in ends for high in ends} | {str(end): (end, end) for end in ends}
+    held |= {f"[{low} - {high})": (low, high - 1) for low in ends for high in ends}
+    held |= {f">= {end}": (end, most) for end in ends} | {f"<= {end}": (least, end) for end in ends}
+    spans = reading({"widths": [10]}, pa.array(values, f"{'' if signed else 'u'}int{bits}"), list(held))
+    for label, (low, high) in enumerate(held.values()):
+        assert covered(spans, label) == [place for place, value in enumerate(values) if low <= value <= high]
+
+
+@pytest.mark.parametrize(("unit", "last"), [("ns", 2262), ("us", 9999), ("ms", 9999), ("s", 9999)])
+def test_a_moment_beyond_the_years_that_a_unit_holds_is_none_of_its_values(unit: str, last: int) -> None:
+    values = pa.array(
+        [datetime(1680, 1, 1), datetime(1715, 6, 1), datetime(1969, 12, 31, 23, 59, 59), datetime(2261, 12, 31)], "timestamp[us]"
+    )
+    scale = value_scale(values.cast(pa.timestamp(unit)))
+    assert scale is not None
+    for year in (1300, 1700, 1969, 1970, 2000, 2262, 2263, 2300, 9999):
+        end, there = f"{year:04d}-01-01 00:00:00", last - 585 < year <= last or last == 9999
+        place = sum(value < datetime(year, 1, 1) for value in values.to_pylist())
+        assert scale.between(end, None) == ((place, 4) if there else None)
+        assert scale.between(None, end, closed=False) == ((0, place) if there else None)
+
+
 def test_of_times_with_a_zone_a_day_more_on_both_sides_is_covered() -> None:
     days = [datetime(2020, 1, day) for day in range(1, 6)]
     scale = value_scale(pa.array(days, pa.timestamp("us", "UTC")))
