@@ -323,6 +323,38 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/holders.py:fewest_too_many: 0 -> (0 + 1) #2": (
         "The number of values comes with the bound of entropy; where l = 1 sets none, no share falls below it."
     ),
+    "core/privacy/holders.py:EntropyHolders.too_many: 1.0 -> (1.0 + 1)": "Where the rest is nothing its part of the entropy is nothing.",
+    "core/privacy/holders.py:fewest_too_many: holder_bounds.distinct[column] >= 0 -> True": (
+        "Where no number of values is asked for, more holders than there are persons would be too many."
+    ),
+    "core/privacy/holders.py:fewest_too_many: >= -> >": "Where no value is asked for, no number of holders is too many.",
+    "core/privacy/holders.py:fewest_too_many: <= -> < #1": (
+        "The bound lies a slack above the share that is asked for, so that no share of persons is just that."
+    ),
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #1": (
+        "Of a class with nulls no value has all records, and one that all but a null have is alone beside it."
+    ),
+    (
+        "core/privacy/refusals.py:_holding_discloses: not demands.holder_bounds.columns_bounded[column] or sizes[half] == persons[half]"
+        " -> ((sizes[half] == persons[half]))"
+    ): "Where no bound is set, no number of holders is too many, which takes longer to find out.",
+    (
+        "core/privacy/risk.py:journalist: table.population, table.classes -> table.classes, table.population"
+    ): "A sum of products is the same whichever comes first.",
+    (
+        "core/privacy/risk.py:marketer: table.sizes / table.population, table.classes -> table.classes, table.sizes / table.population"
+    ): "A sum of products is the same whichever comes first.",
+    "core/privacy/risk.py:release_risk: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
+        "They are compared for equality, and one is used where they are equal."
+    ),
+    "core/recount/labels/label_readers.py:_pieces: 0 -> (0 + 1)": "Where there is no value, no pieces together are one.",
+    "core/recount/labels/label_readers.py:axis_of_groups: 0 -> (0 + 1) #1": "Of both only the first is taken.",
+    'core/recount/labels/label_spans.py:_read_range: one, "" -> "", one': "They are compared for equality, in which their order does not matter.",
+    "core/recount/shared_ends.py:_numbers: < -> <= #2": "A whole number and a decimal that are equal are one key.",
+    "tasks/composition/by_contents.py:_load: 0 -> (0 + 1)": "Records without a person get numbers of their own, wherever these begin.",
+    "tasks/recount/original.py:original_of: <= -> <": "A source has columns besides those that name persons.",
+    "tasks/recount/original.py:source_figures: True -> False": "How much memory the database may take changes no count.",
+    "tasks/recount/rows.py:RowsHere.grouped: 1 -> (1 + 1)": "The number tells tables apart and is shown to nobody.",
     "core/privacy/holders.py:_fewest_uneven: < -> <= #1": (
         "The bound lies a slack below the entropy that is asked for, so that no share of persons has just that."
     ),

@@ -96,7 +96,9 @@ def test_a_refusal_discloses_what_the_ways_say_where_somebody_has_several_values
         ("recursive", [0, 1, 2, 4], [1, 1, 1, 1], [2, 2], [2, 1], True),
         ("recursive 3", [0, 1, 2, 4], [2, 1, 1, 3], [5, 2], [1, 1], True), ("recursive", [0, 2], [3, 4], [4, 3], [1, 2], True),
         ("close", [0, 1], [3, 5], [4, 4], [3, 2], True), ("close", [0, 1, 2], [2, 3, 3], [4, 4], [4, 3], True),
-        ("distinct 2", [1, 2, 3, 4], [1, 1, 1, 3], [2, 4], [2, 2], True),
+        ("distinct 2", [1, 2, 3, 4], [1, 1, 1, 3], [2, 4], [2, 2], True), ("close", [0, 1, 3], [2, 2, 3], [3, 4], [3, 4], False),
+        ("close", [1, 2, 3], [3, 2, 2], [4, 3], [4, 3], False), ("distinct 3", [0, 2, 3], [2, 1, 2], [4, 1], [4, 1], False),
+        ("entropy", [1, 2, 3], [3, 3, 3], [7, 2], [7, 2], False), ("recursive 3", [1, 2, 3], [2, 1, 1], [1, 3], [1, 3], False),
     ],
 )  # fmt: skip
 def test_a_refusal_that_hangs_on_one_record_or_person_discloses_what_the_ways_say(
