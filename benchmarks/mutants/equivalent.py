@@ -349,7 +349,9 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/recount/labels/label_readers.py:_pieces: 0 -> (0 + 1)": "Where there is no value, no pieces together are one.",
     "core/recount/labels/label_readers.py:axis_of_groups: 0 -> (0 + 1) #1": "Of both only the first is taken.",
-    'core/recount/labels/label_spans.py:_read_range: one, "" -> "", one': "They are compared for equality, in which their order does not matter.",
+    'core/recount/labels/label_spans.py:_read_range: one, "" -> "", one': (
+        "They are compared for equality, in which their order does not matter."
+    ),
     "core/recount/shared_ends.py:_numbers: < -> <= #2": "A whole number and a decimal that are equal are one key.",
     "tasks/composition/by_contents.py:_load: 0 -> (0 + 1)": "Records without a person get numbers of their own, wherever these begin.",
     "tasks/recount/original.py:original_of: <= -> <": "A source has columns besides those that name persons.",
