@@ -236,7 +236,7 @@ def value_scale(values: pa.Array) -> ValueScale | None:
 
 
 def _whole(text: str) -> Ends:
-    """Return the whole numbers next to an end, which may lie beyond the range that the column's type can hold."""
+    """Return the whole numbers next to an end, which may lie beyond what the column's type holds."""
     number = int(text) if len(text) < SURE_DIGITS and text.isdecimal() else Decimal(text)
     if isinstance(number, Decimal) and number.adjusted() > FAR_OUT:
         # Written out it would have as many digits as whoever forged it likes, and no column holds it.
