@@ -34,7 +34,7 @@ def told_both_ways(
     width = int(codes.max()) + 1
     whole = np.bincount(codes, weights=totals, minlength=width).astype(np.int64) + 1
     people = int(whole.sum()) - 1 if several else int(whole.sum())
-    # The column stands behind another one of which nothing is asked, so that its number is no value's and not the last but one either.
+    # The column stands between two of which nothing is asked, so that its number is not taken for the null's, nor for the first or last.
     rules = Rules(Promise(1, (model,)).of_people({"s": whole}, people), ("free", "s", "free too"), (whole[:1], whole, whole[:1]))
     demands, null = rules.demands, getattr(model, "null", None)
     named = {None if code == null else int(code): int(total) for code, total in zip(codes, totals, strict=True)}
