@@ -256,21 +256,9 @@ EQUIVALENT: Mapping[str, str] = {
         "NumPy gives one value to all places that it is put into."
     ),
     "core/recoding/release_order.py:_sorted_as_numbers: 1 -> (1 + 1) #1": "Room for a class more changes no order.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
-        " -> ((pt.is_large_string(values.type)))"
-    ): "A text is its own text, which takes longer to find one by one.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
-        " -> ((pt.is_string(values.type)) and (pt.is_large_string(values.type)))"
-    ): "A text is its own text, which takes longer to find one by one.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
-        " -> ((pt.is_string(values.type)))"
-    ): "A text is its own text, which takes longer to find one by one.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type) -> False"
-    ): "A text is its own text, which takes longer to find one by one.",
+    "core/recount/labels/value_scales.py:texts_with_nulls: is_text_type(values.type) -> False": (
+        "A text is its own text, which takes longer to find one by one."
+    ),
     "core/units/class_table.py:exact_hierarchy: False -> True": "Nobody writes into these groups.",
     "core/units/digests.py:digest_texts: 8 -> (8 + 1) #1": "A ninth byte is shifted out of the word again.",
     "core/units/pairs.py:positions_of_repeated_keys: 1 -> (1 + 1) #4": "A table of twice as many places holds the same.",
@@ -335,6 +323,47 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/holders.py:fewest_too_many: 0 -> (0 + 1) #2": (
         "The number of values comes with the bound of entropy; where l = 1 sets none, no share falls below it."
     ),
+    "core/privacy/holders.py:EntropyHolders.too_many: 1.0 -> (1.0 + 1)": "Where the rest is nothing its part of the entropy is nothing.",
+    "core/privacy/holders.py:fewest_too_many: holder_bounds.distinct[column] >= 0 -> True": (
+        "Where no number of values is asked for, more holders than there are persons would be too many."
+    ),
+    "core/privacy/holders.py:fewest_too_many: >= -> >": "Where no value is asked for, no number of holders is too many.",
+    "core/privacy/holders.py:fewest_too_many: <= -> < #1": (
+        "The bound lies a slack above the share that is asked for, so that no share of persons is just that."
+    ),
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #1": (
+        "Of a class with nulls no value has all records, and one that all but a null have is alone beside it."
+    ),
+    (
+        "core/privacy/refusals.py:_holding_discloses: not demands.holder_bounds.columns_bounded[column] or sizes[half] == persons[half]"
+        " -> ((sizes[half] == persons[half]))"
+    ): "Where no bound is set, no number of holders is too many, which takes longer to find out.",
+    (
+        "core/privacy/risk.py:journalist: table.population, table.classes -> table.classes, table.population"
+    ): "A sum of products is the same whichever comes first.",
+    (
+        "core/privacy/risk.py:marketer: table.sizes / table.population, table.classes -> table.classes, table.sizes / table.population"
+    ): "A sum of products is the same whichever comes first.",
+    "core/privacy/risk.py:release_risk: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
+        "They are compared for equality, and one is used where they are equal."
+    ),
+    "core/recount/labels/label_readers.py:_pieces: 0 -> (0 + 1)": "Where there is no value, no pieces together are one.",
+    "core/recount/labels/label_readers.py:axis_of_groups: 0 -> (0 + 1) #1": "Of both only the first is taken.",
+    'core/recount/labels/label_spans.py:_read_range: one, "" -> "", one': (
+        "They are compared for equality, in which their order does not matter."
+    ),
+    "core/recount/shared_ends.py:_numbers: < -> <= #2": "A whole number and a decimal that are equal are one key.",
+    "tasks/composition/by_contents.py:_load: 0 -> (0 + 1)": "Records without a person get numbers of their own, wherever these begin.",
+    "tasks/recount/original.py:original_of: <= -> <": "A source has columns besides those that name persons.",
+    "tasks/recount/original.py:source_figures: True -> False": "How much memory the database may take changes no count.",
+    "tasks/recount/rows.py:RowsHere.grouped: 1 -> (1 + 1)": "The number tells tables apart and is shown to nobody.",
+    "core/privacy/holders.py:_fewest_uneven: < -> <= #1": (
+        "The bound lies a slack below the entropy that is asked for, so that no share of persons has just that."
+    ),
+    "core/privacy/risk.py:records_above: table.sizes[exposed], table.classes[exposed] -> table.classes[exposed], table.sizes[exposed]": (
+        "A sum of products is the same whichever comes first."
+    ),
+    "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #2": "Columns of a run are taken by their places, and nobody reads their names.",
     "core/privacy/refusals.py:disclosing_refusals: 2 -> (2 + 1)": ("A row of scratch more is not used."),
     "core/recoding/release_order.py:_words: < -> <= #1": ("NumPy shifts out all bits of a word that is moved by its width."),
     "core/recoding/release_order.py:_words: 64 -> (64 + 1)": ("NumPy shifts out all bits of a word that is moved by its width."),
@@ -527,7 +556,7 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/recoding/release_order.py:entry_ranks: distinct -> False": "Entries that are all different rank alike in both ways.",
     "core/recount/labels/label_losses.py:_of_groups: 0 -> (0 + 1) #2": "A group of one value costs as much as one of none.",
-    "core/recount/labels/value_scales.py:_whole: 10 -> (10 + 1)": "Either number lies beyond all types, and becomes an end of them.",
+    "core/recount/labels/value_scales.py:_whole: 10 -> (10 + 1)": "Either number lies beyond all types.",
     "core/recount/risk.py:population_risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
     "core/recount/risk.py:risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
     "core/units/kernels.py:merge_person_cells: True -> False": "The first visit begins a person, and says so.",
@@ -570,7 +599,7 @@ EQUIVALENT: Mapping[str, str] = {
         "Decimals are as exact, and take longer."
     ),
     "core/recount/labels/value_scales.py:_whole: < -> <=": "Decimals are as exact, and take longer.",
-    "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types, and becomes an end of them.",
+    "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types.",
     "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: <= -> <": "Which cells are at hand does not matter.",
     (
         "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.prices or not self._counting.sums_squares"

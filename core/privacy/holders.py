@@ -295,7 +295,7 @@ def fewest_too_many(person_count: int, code: int, column: int, null: int, holder
 @kernel
 def _fewest_uneven(persons: int, entropy: float, values: float) -> int:
     """Return the least number of holders with an entropy below a bound; more than ``persons`` if none."""
-    # From one in so many values on, the entropy falls.
+    # From one in so many values on, the entropy falls; a share in the middle is larger.
     low, high = np.int64(persons / values), np.int64(persons + 1)
     while low + 1 < high:
         middle = (low + high) // 2
@@ -304,7 +304,7 @@ def _fewest_uneven(persons: int, entropy: float, values: float) -> int:
         own = share * log(share)
         if rest > 0:
             own += rest * log(rest / max(values - 1.0, 1.0))
-        if -own < entropy and share * values > 1:
+        if -own < entropy:
             high = middle
         else:
             low = middle

@@ -16,6 +16,7 @@ from core.recount.groups import Groups
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, LabelForm, column_loss, exact_column_loss
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_numeric_type, plain_values, publication_of
+from core.recount.labels.value_scales import is_text_type
 from core.recount.people import person_condition_sql
 from core.recount.truth import label_groups, untreated_values_sql
 from schemas.errors.base import counted
@@ -243,14 +244,10 @@ def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier)
     kind, records = original.type_of(qid.name), labels.pop("records").to_numpy()
     reading = _reading(job, qid, kind)
     published = [with_source_types(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))]
-    if len(published) == 1 and not _is_text(published[0].type):
+    if len(published) == 1 and not is_text_type(published[0].type):
         # Of their own type values are published as they are, and they may be millions.
         return exact_column_loss(reading, records)
     return column_loss(reading, label_texts(job, qid, kind, published), records)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return any(is_kind(kind) for is_kind in (pt.is_string, pt.is_large_string))
 
 
 def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> LabelForm:
@@ -260,7 +257,7 @@ def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> LabelForm:
     if way == "prefix":
         return LabelForm(kind, rows, mask=MASK)
     # Of sets only their values are known, of which none is a beginning.
-    if isinstance(spec, PrefixHierarchy) and way != "set" and not (ranged and not _is_text(kind)):
+    if isinstance(spec, PrefixHierarchy) and way != "set" and not (ranged and not is_text_type(kind)):
         sparse = "0" * len(spec.sparse_values[0]) if spec.sparse_values else ""
         return LabelForm(kind, rows, mask=spec.mask, sparse=sparse)
     return LabelForm(kind, rows, ranged, sets=way == "set")

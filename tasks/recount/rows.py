@@ -12,10 +12,10 @@ from typing import Literal
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 
 from core.recount.classes import column_faults
 from core.recount.groups import Groups, RecordRelation, distinct_count_sql, distinct_records_sql, with_replaced_values_sql
+from core.recount.labels.value_scales import is_text_type
 from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
@@ -248,9 +248,5 @@ def _expected(job: Job, names: Sequence[str]) -> list[str]:
 
 def _unexpected(schema: pa.Schema, columns: Sequence[str], text: Sequence[str]) -> list[str]:
     """Return a fault if a file's columns or their order differ, or a masked column is not text."""
-    wrong = [name for name in text if name in schema.names and not _is_text(schema.field(name).type)]
+    wrong = [name for name in text if name in schema.names and not is_text_type(schema.field(name).type)]
     return [WRONG_COLUMNS] if schema.names != columns or wrong else []
-
-
-def _is_text(dtype: pa.DataType) -> bool:
-    return bool(pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_string_view(dtype))

@@ -75,11 +75,11 @@ def label_axis_by_levels(name: str, spec: HierarchySpec, values: pa.Array, folde
     order, spelt = np.lexsort([level.groups for level in levels]), value_texts(values)
     positions = np.empty(len(order), np.int64)
     positions[order] = np.arange(len(order))
-    spans: dict[str, Span] = {}
+    spans: dict[str | None, Span] = {}
     for level in levels[:-1]:
         for group, label in enumerate(level.labels):
             held = positions[level.groups == group]
-            if label is not None and len(held):
+            if len(held):
                 low, high = spans.get(label, (len(order), 0))
                 spans[label] = min(low, int(held.min())), max(high, int(held.max()) + 1)
     values_at = {text: (place, place + 1) for place, texts in zip(positions.tolist(), spelt, strict=True) for text in texts}

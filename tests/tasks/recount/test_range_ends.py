@@ -117,21 +117,20 @@ PREFIXES = ["12****", "12****", "13****", "14****", "133456", "00", "00"]
 @pytest.mark.parametrize(
     ("spec", "given", "labels", "penalty"),
     [
-        ({"prefix": [2], "sparse": ["03"]}, {}, PREFIXES, 6 / 4), ({"prefix": [2]}, {}, PREFIXES, 4 / 4),
-        ({"prefix": [2], "mask": "#", "sparse": ["03"]}, {}, [label.replace("*", "#") for label in PREFIXES], 6 / 4),
-        ({"prefix": [2], "sparse": ["036"]}, {}, PREFIXES, 4 / 4), ({"prefix": [2]}, {"q": "prefix"}, PREFIXES, 4 / 4),
+        ({"prefix": [2], "sparse": ["03"]}, None, PREFIXES, 6 / 4), ({"prefix": [2]}, None, PREFIXES, 4 / 4),
+        ({"prefix": [2], "mask": "#", "sparse": ["03"]}, None, [label.replace("*", "#") for label in PREFIXES], 6 / 4),
+        ({"prefix": [2], "sparse": ["036"]}, None, PREFIXES, 4 / 4), ({"prefix": [2]}, {"q": "prefix"}, PREFIXES, 4 / 4),
+        ({"prefix": [2], "sparse": ["03"]}, {}, PREFIXES, 6 / 4),
     ],
 )  # fmt: skip
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
 def test_a_beginning_costs_its_share_of_labels_and_that_of_sparse_ones_too(
-    spec: dict[str, Any], given: dict[str, str], labels: list[str], penalty: float
+    kind: pa.DataType, spec: dict[str, Any], given: dict[str, str] | None, labels: list[str], penalty: float
 ) -> None:
     """Of the labels 133456, 12, 14 and 00 none is a beginning of another one, and 13 is one of the first."""
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": spec}], "sensitive": []}
-    parts = {"method": {"name": "mondrian", "generalisation": given}, "suppression": None} if given else {}
-    job, original = (
-        Job.model_validate(job_of(columns=columns, privacy={"k": 2}, **parts)),
-        Original("source", pa.schema([("q", pa.string())])),
-    )
+    parts = {} if given is None else {"method": {"name": "mondrian", "generalisation": given or None}, "suppression": None}
+    job, original = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, **parts)), Original("source", pa.schema([("q", kind)]))
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE release AS SELECT unnest(?) AS q", [labels])
         assert column_losses(job, RowsHere(connection, "release", "source"), original)["q"].penalty == pytest.approx(penalty)
