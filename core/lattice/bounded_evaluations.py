@@ -185,7 +185,7 @@ class Evaluations:
         self._seen: dict[Steps, NodeRollUp] = {}
 
         # Which cells are at hand must not matter: they are the root's, where to read all of them each time costs little, or no finer ones.
-        finer = self.root.cells <= MOST_CELLS_REREAD and self.persons is None and not self.sensitive
+        finer = self.root.cells <= MOST_CELLS_REREAD and self.persons is None
         self._penalties_of_suppression = (
             SuppressionPenalties(self.prices, self.hierarchies, finer=finer) if self.prices and self.prices.extra else None
         )
