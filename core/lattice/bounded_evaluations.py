@@ -192,7 +192,7 @@ class Evaluations:
         parts: Parts = "root" if finer and self._penalties_of_suppression else "any"
 
         qids = self.hierarchies[: len(sizes) - len(self.sensitive)]
-        self._likely = None if self.prices or not self._counting.sums_squares else ExpectedSquareSums(self.root, qids, self.levels)
+        self._likely = ExpectedSquareSums(self.root, qids, self.levels) if self._counting.sums_squares else None
         self._finest: int | None = None
         given = self.root, self.hierarchies, self.most_cached_cells, None, self.sensitive, self.persons
         self._classes = node_classes(*given, self.k, parts, of_units=self._counting.of_units)
