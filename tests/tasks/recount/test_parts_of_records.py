@@ -9,12 +9,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from core.recount.truth import DigestPart
+from core.recount.truth import BUCKETS, DigestPart
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from tasks.recount.original import Original, release_and_source
 from tasks.recount.rows import RowsHere
-from tasks.recount.truth import JOINS, MOST_COUNTS, PARTS, _looked_up, _parts_of, compare_with_source
+from tasks.recount.truth import JOINS, MOST_COUNTS, PARTS, _joint_faults, _looked_up, _parts_of, compare_with_source
 from tests.jobs import job_of
 
 
@@ -131,3 +131,30 @@ def test_records_with_a_null_beside_a_star_are_no_masked_ones() -> None:
         assert set(connection.execute(f"FROM {sides.unmasked}").fetchall()) == set(rows[2:])
         connection.execute("DELETE FROM release WHERE q <> '*' OR r <> '*' OR q IS NULL OR r IS NULL")
         assert release_and_source(job, RowsHere(connection, "release", "source"), original).unmasked == "release"
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ([("A", "cold"), ("C", "gout")], "1 record in 's' with a value that the source does not have, or not as often"),
+        ([("A", "gout"), ("C", "gout")], "1 record in 's' with a value that the source does not have, or not as often"),
+        ([("A", "gout"), ("A", "flu")], "at least 1 record of the data files put 's' and 'q' together as no record of the source does"),
+        ([("A", "gout"), ("C", "flu")], "at least 2 records of the data files put 's' and 'q' together as no record of the source does"),
+    ],
+)
+def test_records_that_the_source_has_not_are_told_by_the_column_that_is_wrong_or_by_all(rows: list[tuple[str, str]], fault: str) -> None:
+    assert faults_of(rows) == [fault]
+
+
+def test_another_value_of_the_same_bucket_is_told_by_its_column() -> None:
+    """There are as many records of the bucket in both, so that none is more than the source has."""
+    job = Job.model_validate(job_of(columns=COLUMNS, privacy={"k": 2}))
+    with duckdb.connect() as connection:
+        same = f"SELECT min(n) AS first, max(n) AS other FROM range({4 * BUCKETS}) AS t(n) GROUP BY hash(n) & {BUCKETS - 1}"
+        connection.execute(f"CREATE TABLE alike AS FROM ({same}) WHERE first < other LIMIT 1")
+        connection.execute("CREATE TABLE source AS SELECT 'a' AS q, other AS s FROM alike")
+        connection.execute("CREATE TABLE release AS SELECT 'A' AS q, first AS s FROM alike")
+        original = Original("source", pa.schema([("q", pa.string()), ("s", pa.int64())]))
+        sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+        faults = _joint_faults(sides, "release", sides.untreated_parts, ["s"])
+    assert faults == ["1 record in 's' with a value that the source does not have, or not as often"]
