@@ -146,9 +146,7 @@ class CellPersons(Unit):
 
         A person counts once for each of their values.
         """
-        keys = class_of.astype(np.int64) * len(source_counts) + value_of
-        if class_of.min(initial=0) < 0:
-            keys[class_of < 0] = -1
+        keys = np.where(class_of < 0, -1, class_of.astype(np.int64) * len(source_counts) + value_of)
         found, places = np.unique(keys, return_inverse=True)
         return spread_of_keys(found, self.count(places, len(found)), source_counts)
 
