@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from math import ceil, sqrt
 from pathlib import Path
 from types import SimpleNamespace
@@ -84,6 +85,7 @@ def test_numbers_are_narrow_in_a_run_of_one_pass_alone_and_all_records_come_back
         for number in range(3):
             found, (texts_of, numbers) = read_file_records([path], number, 2)
             assert list(zip(found.tolist(), texts_of.to_pylist(), numbers.to_pylist(), strict=True)) == expected.get(number, [])
+            assert pa.types.is_dictionary(texts_of.type), "texts are entries again, in however many passes they were written"
         one_pass, schema = most > 1 or several == 1, pa.ipc.open_file(path).schema
         held = (pa.uint8() if several == 1 else pa.uint16()) if narrow and one_pass else pa.int32()
         assert schema.field(0).type == held
@@ -196,6 +198,9 @@ def test_long_texts_may_repeat_a_few_times_whatever_they_unpack_to(monkeypatch: 
             _check_unpacked("note", column)
     else:
         _check_unpacked("note", column)
+    in_bytes = pa.DictionaryArray.from_arrays(column.indices, texts.cast(pa.binary()))
+    with pytest.raises(ValuesError) if refused else nullcontext():
+        _check_unpacked("note", in_bytes)
     # Short ones may as often as they like.
     _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.array([0] * 99, pa.int32()), ["x" * LONG]))
 
@@ -392,3 +397,29 @@ def test_published_columns_have_the_type_of_the_source_where_labels_are_its_valu
         found = published_schema(pa.schema(given).empty_table(), source)
         expected = [pa.field(field.name, kind) for field, kind in zip(given, published, strict=True)]
         assert found.equals(pa.schema([*expected, *others]), check_metadata=True)
+
+
+@pytest.mark.parametrize("most", [1, 127, 128, 255, 256])
+def test_the_last_of_so_many_files_and_classes_is_no_other(tmp_path: Path, most: int) -> None:
+    """They are numbered from 0 in as few bytes as hold the last of them, where 128 and 256 begin anew."""
+    numbers = np.array([most, 0, most - 1, most, 0], np.int64)
+    texts = pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), [f"{number:03d}" for number in range(most + 1)])
+    path = tmp_path / "run.arrow"
+    assert write_run(path, numbers.astype(np.int32), pa.RecordBatch.from_arrays([texts], names=["t"]), numbers) == 5
+    for number in {0, 1, most - 1, most}:
+        classes, [found] = read_file_records([path], number, 1)
+        assert count_file_records([path], number) == len(classes) == numbers.tolist().count(number)
+        assert set(classes.tolist()) <= {number}
+        assert set(found.to_pylist()) <= {f"{number:03d}"}
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize(("kind", "packed"), [("numbers", "not narrow"), ("alike", "always"), ("random", "never")])
+def test_a_run_is_packed_where_that_pays_and_it_is_no_narrow_numbers(tmp_path: Path, kind: str, packed: str, narrow: bool) -> None:
+    few = pa.DictionaryArray.from_arrays(pa.array(np.zeros(50_000, np.int32)), ["a", "b"])
+    columns = {"numbers": few, "alike": pa.array(np.zeros(50_000)), "random": pa.array(np.random.default_rng(2).random(50_000))}
+    batch, files = pa.RecordBatch.from_arrays([columns[kind]], names=["c"]), np.zeros(50_000, np.int64)
+    path = tmp_path / "run.arrow"
+    write_run(path, np.zeros(50_000, np.int32), batch, files, narrow=narrow)
+    plain = 50_000 * ((1 if narrow else 4) + {"numbers": 1 if narrow else 4}.get(kind, 8))
+    assert (2 * path.stat().st_size < plain) is (packed == "always" or (packed == "not narrow" and not narrow))
