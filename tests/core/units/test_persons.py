@@ -169,9 +169,11 @@ def test_persons_of_rows_are_counted_with_their_values_whether_a_row_is_one_reco
     assert dict(zip(zip(found.owners.tolist(), found.values.tolist(), strict=True), found.counts.tolist(), strict=True)) == there
 
 
-@given(st.lists(st.integers(-1, 9), max_size=20), st.data())
-def test_some_of_the_records_have_their_persons_without_gaps_and_nobody_stays_nobody(whose: list[int], data: st.DataObject) -> None:
-    rows = data.draw(st.lists(st.sampled_from(range(len(whose))), unique=True) if whose else st.just([]))
+@given(st.lists(st.tuples(st.integers(-1, 9), st.booleans()), max_size=20))
+@example([(7, True), (0, True), (-1, True), (7, True), (3, False), (9, True)])
+@example([(2, True), (5, True), (-1, False)])
+def test_some_of_the_records_have_their_persons_without_gaps_and_nobody_stays_nobody(records: list[tuple[int, bool]]) -> None:
+    whose, rows = [person for person, _ in records], [row for row, (_, is_taken) in enumerate(records) if is_taken]
     some = RowPersons.of_records(np.array(whose, np.int32)).take(np.array(rows, np.intp))
     left = [whose[row] for row in rows]
     assert some.people is not None

@@ -201,8 +201,20 @@ def test_long_texts_may_repeat_a_few_times_whatever_they_unpack_to(monkeypatch: 
     in_bytes = pa.DictionaryArray.from_arrays(column.indices, texts.cast(pa.binary()))
     with pytest.raises(ValuesError) if refused else nullcontext():
         _check_unpacked("note", in_bytes)
+    if not refused:
+        _check_unpacked("note", pa.array(range(2_000)))
+        _check_unpacked("note", pa.array(range(2_000)).dictionary_encode())
+        _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.array([0] * 500, pa.int32()), pa.array([None], pa.string())))
+        _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.nulls(99, pa.int32()), texts))
     # Short ones may as often as they like.
     _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.array([0] * 99, pa.int32()), ["x" * LONG]))
+
+
+@pytest.mark.parametrize(("times", "refused"), [(8, False), (9, True)])
+def test_a_long_text_may_repeat_up_to_what_may_be_unpacked(monkeypatch: pytest.MonkeyPatch, times: int, refused: bool) -> None:
+    monkeypatch.setattr(RUNS_MOST_UNPACKED, 16_000)
+    with pytest.raises(ValuesError) if refused else nullcontext():
+        _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.array([0] * times, pa.int32()), ["x" * 2_000]))
 
 
 @pytest.mark.parametrize("most", [1 << 30, 1])
@@ -366,13 +378,13 @@ def test_a_pass_ends_by_the_texts_of_its_records_where_these_are_long_and_by_its
     tmp_path: Path, length: int, is_long: bool
 ) -> None:
     """Ten batches of a hundred records, all but one of which have the one text; a pass takes the texts of two batches and a half."""
-    column = pa.array(["x" * length] * 99 + [None]).dictionary_encode()
-    batch, most = pa.RecordBatch.from_arrays([column, pa.array(range(100))], names=["t", "n"]), 250 * length
+    column, others = pa.array(["x" * length] * 99 + [None]).dictionary_encode(), pa.array(range(100)).dictionary_encode()
+    batch, most = pa.RecordBatch.from_arrays([column, others], names=["t", "n"]), 250 * length
     path = tmp_path / "run.arrow"
     with RunWriter(path, 1, most) as run:
         for _ in range(10):
             run.add(np.zeros(100, np.int32), batch, np.zeros(100, np.int64))
-    bytes_of_batch = (99 * length if is_long else column.nbytes) + 800
+    bytes_of_batch = (99 * length if is_long else column.nbytes) + others.nbytes
     batches_of_pass = most // bytes_of_batch + 1
     with pa.memory_map(str(path)) as file:
         assert pa.ipc.open_file(file).num_record_batches == ceil(10 / batches_of_pass)
@@ -423,3 +435,11 @@ def test_a_run_is_packed_where_that_pays_and_it_is_no_narrow_numbers(tmp_path: P
     write_run(path, np.zeros(50_000, np.int32), batch, files, narrow=narrow)
     plain = 50_000 * ((1 if narrow else 4) + {"numbers": 1 if narrow else 4}.get(kind, 8))
     assert (2 * path.stat().st_size < plain) is (packed == "always" or (packed == "not narrow" and not narrow))
+
+
+def test_a_long_text_that_no_record_has_takes_no_room_of_a_pass(tmp_path: Path) -> None:
+    column = pa.DictionaryArray.from_arrays(pa.nulls(5, pa.int32()), ["x" * (LONG + 1)])
+    with RunWriter(tmp_path / "run.arrow", 1, 1 << 20) as run:
+        run.add(np.arange(5, dtype=np.int32), pa.RecordBatch.from_arrays([column], names=["t"]), np.zeros(5, np.int64))
+    classes, [found] = read_file_records([tmp_path / "run.arrow"], 0, 1)
+    assert (classes.tolist(), found.to_pylist(), len(found.dictionary)) == ([0, 1, 2, 3, 4], [None] * 5, 0)
