@@ -13,10 +13,11 @@ import pytest
 
 from core.recount.histories import ReadTable, row_person_table
 from schemas.errors.base import VerificationError, counted
+from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import load_tables_job
 from tasks.recount.original import Original
 from tasks.recount.table_values import few_persons_faults, source_owners
-from tasks.recount.tables import WrittenTables, _column_faults, _pseudonym_faults, recount_tables
+from tasks.recount.tables import WrittenTables, _claim, _column_faults, _pseudonym_faults, recount_tables
 from tests.flows.relational.hospital import JOB, hospital_job
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -362,3 +363,19 @@ def test_a_table_of_links_alone_has_nothing_to_compare_and_one_without_links_all
     written = WrittenTables(job, files, {name: sources[name] for name in tables}, {"person": {"age": 2}})
     found = recount_tables(written, tmp_path / "spill", "it")
     assert found.penalties == {"person": {"age": 1.0 * 4}} | ({"stay": {}} if linked else {})
+
+
+@pytest.mark.parametrize(
+    ("local", "said", "levels"),
+    [
+        (False, {"age": 2}, {"age": (2,)}), (False, {"age": None}, None), (False, {}, None), (True, {"age": 2}, {"age": ()}),
+        (True, {}, {"age": ()}),
+    ],
+)  # fmt: skip
+def test_labels_are_of_the_levels_that_are_said_unless_rows_of_one_column_may_differ(
+    tmp_path: Path, local: bool, said: dict[str, int | None], levels: dict[str, tuple[int, ...]] | None
+) -> None:
+    parts: dict[str, Any] = {"method": {"name": "mondrian"}, "suppression": {"limit": 0}} if local else {}
+    job = load_tables_job(hospital_job(tmp_path, {}, **parts))
+    claim = _claim(WrittenTables(job, {}, {}, {"person": said}), table_job(job, "person"), "person")
+    assert (claim.levels if claim else None) == levels
