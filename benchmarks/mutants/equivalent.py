@@ -601,10 +601,6 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/labels/value_scales.py:_whole: < -> <=": "Decimals are as exact, and take longer.",
     "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types.",
     "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: <= -> <": "Which cells are at hand does not matter.",
-    (
-        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.prices or not self._counting.sums_squares"
-        " -> ((self.prices) and (not self._counting.sums_squares))"
-    ): "Where a bound hardly helps, that of the larger region is taken, which is one of the smaller as well.",
     "core/lattice/pareto_front.py:find_pareto_nodes: value < inf -> True": (
         "A node that publishes nothing suppresses all records, which are more than are shown."
     ),
@@ -641,7 +637,6 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/privacy/pseudonyms.py:_replaced: made, values -> values, made": ("Two texts are equal, whichever comes first."),
     "core/recount/labels/value_scales.py:ValueScale.exact: < -> <=": ("A span of no values says as little as none."),
-    "core/units/persons.py:CellPersons.spread: < -> <=": ("Where all cells are in a class, none is set apart."),
     "tasks/recount/truth.py:_covered: True -> False": ("How many threads join takes memory, and changes no count."),
     "tasks/writing/runs.py:write_run: 1 -> (1 + 1) #1": ("A run of one file more has no records in it."),
     "tasks/writing/runs.py:write_run: 1 -> (1 + 1)": ("A run without records has one file, however few are asked for."),
@@ -729,5 +724,139 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/recount/recount.py:count_in_classes: alike or RecordRelation(source) -> ((RecordRelation(source)))": (
         "The same records one by one give the same counts, which takes longer."
     ),
+    "core/columns/sorting.py:_by_bits: numbers.dtype == np.int64 -> False": (
+        "Numbers that are not negative have the same bits with a sign, and a loop of their own."
+    ),
+    "core/recount/figures.py:_differs: said, found -> found, said": "Two numbers are as close to each other whichever comes first.",
+    "core/recount/shared_ends.py:_numbers: < -> <= #2": "A whole number and a decimal that are equal are one key.",
+    "core/units/digests.py:_digested: 1 -> (1 + 1)": "A digest behind the last value belongs to no record, and nobody looks at it.",
+    "core/units/digests.py:_digested: 0 -> (0 + 1)": "The digest of a null is not looked at.",
+    "core/units/digests.py:_digested: 0 -> (0 + 1) #1": "A digest behind the last value belongs to no record, and nobody looks at it.",
+    "core/units/digests.py:_digested: column.cast(pa.float64()), pa.scalar(0.0) -> pa.scalar(0.0), column.cast(pa.float64())": (
+        "A sum is the same in either order."
+    ),
+    'core/units/digests.py:_digested: data or b"" -> ((data))': "What Arrow has cast has a buffer of bytes, empty or not.",
+    "core/units/pairs.py:positions_of_repeated_keys: 0 -> (0 + 1)": "A bound that is larger adds a bit that all have in common.",
+    "core/units/pairs.py:positions_of_repeated_keys: 2 -> (2 + 1)": "A table that is emptier takes more memory and holds the same.",
+    "core/units/pairs.py:positions_of_repeated_keys: 2 * len(shared) -> len(shared)": (
+        "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
+    ),
+    "core/units/persons.py:CellPersons.spread: 1 -> (1 + 1)": "Any negative number is left out.",
+    "core/privacy/kernels.py:class_keeps: demands.entropies[column] >= 0 -> True": (
+        "No entropy is below a bound that is negative, which takes longer to find out."
+    ),
+    "core/privacy/kernels.py:class_keeps: >= -> > #1": "A bound is a logarithm and a slack, so that it is never 0.",
+    "core/privacy/kernels.py:class_keeps: < -> <= #1": "No entropy of counts is the bound and the slack to the last bit.",
+    "core/privacy/kernels.py:class_keeps: >= -> > #2": "l is 1 at least where it is asked for.",
+    "core/privacy/kernels.py:class_keeps: 0 -> (0 + 1) #4": "l is 1 at least where it is asked for.",
+    "core/recoding/release_order.py:in_canonical_order: (found := _sorted_as_numbers(classes, columns)) is not None -> False": (
+        "Records that are not sorted as numbers come into the same order, which takes longer."
+    ),
+    (
+        "core/recoding/release_order.py:_sorted_as_numbers: not len(classes) or not all(isinstance(column,"
+        " pa.DictionaryArray) for column in columns)"
+        " -> True"
+    ): ("Records that are not sorted as numbers come into the same order, which takes longer."),
+    (
+        "core/recoding/release_order.py:_sorted_as_numbers: any(size != len(column.dictionary) + 1 for (_, size),"
+        " column in zip(ranks, columns, strict=True))"
+        " -> True"
+    ): ("Records that are not sorted as numbers come into the same order, which takes longer."),
+    "core/recoding/release_order.py:_sorted_as_numbers: 1 -> (1 + 1)": (
+        "Records that are not sorted as numbers come into the same order, which takes longer."
+    ),
+    "core/recoding/release_order.py:_sorted_as_numbers: span > 1 << 62 -> True": (
+        "Records that are not sorted as numbers come into the same order, which takes longer."
+    ),
+    "core/recoding/release_order.py:_sorted_as_numbers: 1 -> (1 + 1) #2": "Numbers of one bit more fit into 64 bits, too.",
+    "core/recoding/release_order.py:_sorted_as_numbers: 62 -> (62 + 1)": "Numbers of one bit more fit into 64 bits, too.",
+    "core/recoding/release_order.py:_sorted_as_numbers: False -> True": (
+        "Nobody looks at the numbers as they were, of which a copy takes memory."
+    ),
+    "core/recoding/release_order.py:_entries_at: 1 -> (1 + 1)": "A place that no rank has is not looked at.",
+    "core/recoding/release_order.py:_entries_at: column.indices.null_count -> True": "Where no record has a null, none has its rank.",
+    (
+        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.root.cells <= MOST_CELLS_REREAD and self.persons is None"
+        " -> ((self.persons is None))"
+    ): ("A tighter bound holds as well: all cells of the root are read for it, which takes longer."),
+    "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.prices and self.prices.extra -> ((self.prices))": (
+        "Where no suppressed record costs more nothing is added, which takes longer to find out."
+    ),
+    (
+        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: finer and self._penalties_of_suppression"
+        " -> ((finer) or (self._penalties_of_suppression))"
+    ): ("Without penalties nobody looks into cells, and where finer ones are not looked at all say the same."),
+    "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: finer and self._penalties_of_suppression -> ((finer))": (
+        "Without penalties nobody looks into cells."
+    ),
+    (
+        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: finer and self._penalties_of_suppression"
+        " -> ((self._penalties_of_suppression))"
+    ): ("Where finer cells are not looked at all say the same."),
+    "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: finer and self._penalties_of_suppression -> True": (
+        "Without penalties nobody looks into cells, and where finer ones are not looked at all say the same."
+    ),
+    "tasks/recount/truth.py:_joint_faults: more or unlike -> True": (
+        "Where records are those of the source, what single columns hold is not told, and takes longer to count."
+    ),
+    "tasks/recount/truth.py:_joint_faults: int(more), int(unlike) -> int(unlike), int(more)": "Only their sum is told.",
+    "tasks/recount/truth.py:_joint_faults: not parts -> False": (
+        "Of no columns all records are alike, and no labels are of more records than the source has."
+    ),
+    "tasks/recount/truth.py:_joint_faults: True -> False": "How many threads count records takes memory, and changes no count.",
+    "tasks/recount/truth.py:_joint_faults: True -> False #1": "How many threads count records takes memory, and changes no count.",
+    "tasks/recount/truth.py:_record_faults: sides.unmasked != sides.release and not faults -> ((not faults))": (
+        "Where no record is masked, whole records were those of the source, and so are parts of them, which takes longer to find out."
+    ),
+    "tasks/recount/truth.py:_part: one.is_released and sides.types[one.name] == sides.published[one.name] -> False": (
+        "A label that is its value is looked up as others are, which takes longer."
+    ),
+    'tasks/recount/verdict.py:_pseudonym_faults: "release", "source" -> "source", "release"': (
+        "Of each side it is only asked whether it is named."
+    ),
+    "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #3": "Columns of a run are taken by their places, and nobody reads their names.",
+    "tasks/writing/runs.py:RunWriter._write: part.num_rows -> True": "A batch without records adds none.",
+    "tasks/writing/runs.py:RunWriter._write: 0 -> (0 + 1) #3": "How many records a pass has changes no record.",
+    "tasks/writing/runs.py:RunWriter._write: 0 -> (0 + 1) #4": "Which bytes hold the numbers of a run changes no record of it.",
+    "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #1": "Which bytes hold the numbers of a run changes no record of it.",
+    "tasks/writing/runs.py:RunWriter._write: 0 -> (0 + 1) #5": "Which bytes hold the numbers of a run changes no record of it.",
+    "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #2": "Which bytes hold the numbers of a run changes no record of it.",
+    (
+        "tasks/writing/runs.py:RunWriter._write: not (narrow and _are_numbers(arrays)) and _packs(arrays)"
+        " -> ((not (narrow and _are_numbers(arrays))))"
+    ): ("Whether a run is packed changes no record of it."),
+    "tasks/writing/runs.py:_narrow: < -> <=": "Which bytes hold the numbers of a run changes no record of it.",
+    "tasks/writing/runs.py:_narrow: 1 -> (1 + 1) #1": "Which bytes hold the numbers of a run changes no record of it.",
+    "tasks/writing/runs.py:_plain_bytes: 0 -> (0 + 1)": "How many records a pass has changes no record.",
+    "tasks/writing/runs.py:_plain_bytes: 0 -> (0 + 1) #1": "How many records a pass has changes no record.",
+    (
+        "tasks/writing/runs.py:_plain_bytes: max(int(column.nbytes), pc.sum(lengths.take(column.indices)).as_py() or 0)"
+        " -> pc.sum(lengths.take(column.indices)).as_py() or 0"
+    ): ("How many records a pass has changes no record."),
+    "tasks/writing/runs.py:_check_unpacked: column.dictionary.nbytes * len(column) <= MOST_UNPACKED -> False": (
+        "What it is too little for is added up text by text, which takes longer."
+    ),
+    "tasks/writing/runs.py:_check_unpacked: <= -> <": "What it is too little for is added up text by text, which takes longer.",
+    "tasks/writing/runs.py:_check_unpacked: (pc.max(lengths).as_py() or 0) * len(column) > MOST_UNPACKED -> True": (
+        "What it is too little for is added up text by text, which takes longer."
+    ),
+    "tasks/writing/runs.py:_check_unpacked: > -> >=": "What it is too little for is added up text by text, which takes longer.",
+    "tasks/writing/runs.py:_check_unpacked: 0 -> (0 + 1) #1": "One byte is as little as none.",
+    "tasks/writing/runs.py:_payload: encoded and others -> ((encoded) or (others))": (
+        "Where all parts are of one kind, each record is in its place already."
+    ),
+    "tasks/writing/runs.py:_payload: encoded and others -> ((encoded))": (
+        "Where all parts are of one kind, each record is in its place already."
+    ),
+    "tasks/writing/runs.py:_payload: encoded and others -> ((others))": (
+        "Where all parts are of one kind, each record is in its place already."
+    ),
+    "tasks/writing/runs.py:_payload: encoded and others -> True": "Where all parts are of one kind, each record is in its place already.",
+    "tasks/writing/runs.py:_together: len(parts) == 1 -> False": "One part is put together with nothing, which takes longer.",
+    "tasks/writing/runs.py:_only_used: len(used) == len(column.dictionary) -> False": (
+        "All entries are taken one by one, which takes longer."
+    ),
+    "tasks/writing/runs.py:_only_used: 1 -> (1 + 1) #4": "A place behind that of nulls is not looked at.",
+    "tasks/writing/runs.py:_only_used: column.indices.null_count -> True": "Where no record has a null, none is at its place.",
 }
 """By the name of a mutant."""
