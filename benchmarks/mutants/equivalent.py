@@ -728,7 +728,6 @@ EQUIVALENT: Mapping[str, str] = {
         "Numbers that are not negative have the same bits with a sign, and a loop of their own."
     ),
     "core/recount/figures.py:_differs: said, found -> found, said": "Two numbers are as close to each other whichever comes first.",
-    "core/recount/shared_ends.py:_numbers: < -> <= #2": "A whole number and a decimal that are equal are one key.",
     "core/units/digests.py:_digested: 1 -> (1 + 1)": "A digest behind the last value belongs to no record, and nobody looks at it.",
     "core/units/digests.py:_digested: 0 -> (0 + 1)": "The digest of a null is not looked at.",
     "core/units/digests.py:_digested: 0 -> (0 + 1) #1": "A digest behind the last value belongs to no record, and nobody looks at it.",
@@ -820,7 +819,6 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/writing/runs.py:RunWriter._write: 0 -> (0 + 1) #4": "Which bytes hold the numbers of a run changes no record of it.",
     "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #1": "Which bytes hold the numbers of a run changes no record of it.",
     "tasks/writing/runs.py:RunWriter._write: 0 -> (0 + 1) #5": "Which bytes hold the numbers of a run changes no record of it.",
-    "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #2": "Which bytes hold the numbers of a run changes no record of it.",
     (
         "tasks/writing/runs.py:RunWriter._write: not (narrow and _are_numbers(arrays)) and _packs(arrays)"
         " -> ((not (narrow and _are_numbers(arrays))))"
