@@ -34,7 +34,9 @@ EQUIVALENT: Mapping[str, str] = {
         "Only a job that names persons leaves records out by whose they are, and of such a job files are not compared."
     ),
     "core/units/persons.py:CellPersons.merged: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
-    "tasks/recount/rows.py:RowsHere.__init__: 0 -> (0 + 1)": "The number tells tables apart and is shown to nobody, wherever it begins.",
+    "tasks/recount/rows.py:RowsInOneDatabase.__init__: 0 -> (0 + 1)": (
+        "The number tells tables apart and is shown to nobody, wherever it begins."
+    ),
     "core/recount/labels/published_values.py:_grouped: 1 -> (1 + 1) #2": "Groups are numbered from 0, so that -2 is none of them as -1 is.",
     "core/recount/people.py:source_counts_sql: DISTINCT  ->  #1": (
         "What a record of the source adds to the persons of its value is 0, however often it is added."
@@ -134,15 +136,15 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/lattice/node_recodings.py:_records_with: labels, label -> label, labels": (
         "Label and labels are compared for equality, in which their order does not matter."
     ),
-    "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None -> ((first.members is None))": (
+    "tasks/lattice/node_recodings.py:_left: requirements.people is None or first.members is None -> ((first.members is None))": (
         "The classes have members just where the persons of the source are known."
     ),
-    "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None -> ((sought.people is None))": (
+    "tasks/lattice/node_recodings.py:_left: requirements.people is None or first.members is None -> ((requirements.people is None))": (
         "The classes have members just where the persons of the source are known."
     ),
     (
-        "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None"
-        " -> ((sought.people is None) and (first.members is None))"
+        "tasks/lattice/node_recodings.py:_left: requirements.people is None or first.members is None"
+        " -> ((requirements.people is None) and (first.members is None))"
     ): ("The classes have members just where the persons of the source are known."),
     "tasks/recount/truth.py:compare_with_source: 2 -> (2 + 1)": (
         "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."

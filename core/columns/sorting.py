@@ -115,21 +115,21 @@ UPPER, MANY, MORE = 3 * DIGIT, 1 << 22, 4 * DIGIT
 """Bits of a digest that tell so many of them apart, but for a few; and those that do it for more."""
 
 
-def ascending(numbers: NDArray[Any], most: int, *, lowest: int = 0, kept: bool = True) -> NDArray[Any]:
-    """Return whole numbers, none negative, in ascending order; unless ``kept``, the input is reordered.
+def ascending(numbers: NDArray[Any], most: int, *, lowest: int = 0, keeps_input: bool = True) -> NDArray[Any]:
+    """Return whole numbers, none negative, in ascending order; reorder the input unless ``keeps_input``.
 
     Args:
         numbers: Shape (n,), uint32, uint64 or int64, none negative.
         most: None is greater; below 2^63 for int64.
         lowest: The first bit that need be looked at: numbers that are alike from there on may stand in any order.
-        kept: Whether the numbers given must stay as they are.
+        keeps_input: Whether the numbers given must stay as they are.
 
     Returns:
         Shape (n,), of the same type.
     """
     if len(numbers) < FEW:
         return np.sort(numbers)
-    return _by_bits(numbers.copy() if kept else numbers, lowest, most.bit_length())
+    return _by_bits(numbers.copy() if keeps_input else numbers, lowest, most.bit_length())
 
 
 def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -221,21 +221,21 @@ def multiplied_without_overflow(integers: ScaledIntegers, factor: int, shift: in
     return integers.astype(object) * factor
 
 
-def decimal_text(whole: ScaledIntegers, decimals: int) -> pa.Array:
+def decimal_text(scaled: ScaledIntegers, decimals: int) -> pa.Array:
     """Return ``whole / 10**decimals`` as text with exactly ``decimals`` decimal places.
 
     Args:
-        whole: Shape ``(g,)``.
+        scaled: Shape ``(g,)``.
         decimals: Digits after the point; no point for 0.
 
     Returns:
         Shape ``(g,)``, strings such as ``23``, ``22.5`` and ``-0.5``.
     """
     if not decimals:
-        return _digits(whole)
+        return _digits(scaled)
     unit = 10**decimals
-    size = abs(whole)
-    sign = pc.if_else(pa.array((whole < 0).astype(bool)), "-", "")
+    size = abs(scaled)
+    sign = pc.if_else(pa.array((scaled < 0).astype(bool)), "-", "")
     tail = pc.utf8_lpad(_digits(size % unit), decimals, "0")
     return pc.binary_join_element_wise(sign, _digits(size // unit), pa.scalar("."), tail, "")
 

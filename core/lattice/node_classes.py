@@ -91,7 +91,7 @@ class _OfRecords(NodeClasses):
         if self._parts == "root":
             cells, owners, counts = self._roll_ups.numbered(node)
             return RolledClasses(ClassTable(counts, counts, {}), lambda which: _among(cells, which[owners]))
-        counts, parts = self._roll_ups.counted(node, keep=keep)
+        counts, parts = self._roll_ups.count_cells(node, keep=keep)
         return RolledClasses(ClassTable(counts, counts, {}), parts)
 
 

@@ -220,7 +220,7 @@ def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
     for (places, size), column in zip(ranks, columns, strict=True):
         keys *= size
         keys += np.append(places, size - 1).astype(keys.dtype)[positions(column)]
-    keys = ascending(keys, span, kept=False)
+    keys = ascending(keys, span, keeps_input=False)
     found: list[pa.Array] = []
     for (places, size), column in zip(reversed(ranks), reversed(columns), strict=True):
         coarser = keys // size

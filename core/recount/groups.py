@@ -26,7 +26,7 @@ class RecordRelation(NamedTuple):
     copies: str = ""
 
     @property
-    def counted(self) -> str:
+    def count_expression(self) -> str:
         """The SQL expression that counts the records of a group."""
         return f"coalesce(sum({self.copies}), 0)::BIGINT" if self.copies else "count(*)"
 

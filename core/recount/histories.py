@@ -186,7 +186,7 @@ def key_faults_sql(table: ReadTable) -> str:
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
-    """Return SQL that makes the table of each row's person; run those of referenced tables first.
+    """Return SQL that makes the table of each row's person; reads the tables of referenced rows.
 
     The person is a number of the unit's row. A row has no person where one of its references is there and finds no row: such orphans are
     refused, or left out.

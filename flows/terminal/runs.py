@@ -165,10 +165,10 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Itera
         yield "signature", signature
 
 
-def names_by_words(said: Mapping[str, str]) -> dict[str, list[str]]:
+def names_by_words(descriptions: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the names that share a description, by that description."""
     alike: dict[str, list[str]] = {}
-    for name, words in said.items():
+    for name, words in descriptions.items():
         alike.setdefault(words, []).append(name)
     return alike
 

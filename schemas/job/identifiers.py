@@ -23,7 +23,7 @@ class Identifier(StrictModel):
     """What is published instead: one treatment, by its key."""
 
 
-def identifier_entries(value: object) -> object:
+def checked_identifiers(value: object) -> object:
     """Return a list of names, or of entries with a name; raise for other values."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")

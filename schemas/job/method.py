@@ -266,7 +266,7 @@ METHODS = Registry(
 """The known methods by name. A further one is one more entry."""
 
 
-def settings_of_method(value: object) -> object:
+def checked_method(value: object) -> object:
     """Raise if ``method`` is only a name; return any other value unchanged."""
     if isinstance(value, str):
         meant = value if value in METHODS else next(iter(METHODS))
@@ -274,7 +274,7 @@ def settings_of_method(value: object) -> object:
     return value
 
 
-Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name"), BeforeValidator(settings_of_method)]
+Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name"), BeforeValidator(checked_method)]
 
 
 def one_level(method: Mapping[str, Any]) -> bool:

@@ -85,11 +85,11 @@ class KnownRecords:
         if not self.run.job.is_scratch:
             self.sketches(self.columns)
 
-    def contents(self, by: DigestedColumns) -> list[Artifact]:
+    def contents(self, columns: DigestedColumns) -> list[Artifact]:
         """Return each chunk's artefact of record digests in some columns, computed once."""
-        if by not in self._contents:
-            self._contents[by] = contents_of_chunks(self.run, self.source, by)
-        return self._contents[by]
+        if columns not in self._contents:
+            self._contents[columns] = contents_of_chunks(self.run, self.source, columns)
+        return self._contents[columns]
 
     def sketches(self, columns: Columns) -> Sketches:
         """Return merged sketches of the source's records in some columns and of its persons, made once."""
@@ -105,12 +105,12 @@ class KnownRecords:
         """Return how many records the source files with some digests hold, each file once."""
         return sum({file.digest: file.rows for file in self.source.files if file.digest in digests}.values())
 
-    def parts(self, by: DigestedColumns) -> Sequence[KeptRecords]:
+    def parts(self, columns: DigestedColumns) -> Sequence[KeptRecords]:
         """Return the records with their classes and digests; empty if kept by fragment in other columns."""
         members: Sequence[KeptRecords] = self.run.members
         if any(part.in_fragment for part in members):
-            return members if by == self.digested else ()
-        return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(by), strict=True)]
+            return members if columns == self.digested else ()
+        return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(columns), strict=True)]
 
 
 UNREGISTERED = "the registry does not know it, so that its records are not known again"

@@ -264,7 +264,7 @@ class ChunkSums:
 
 
 @dataclass(frozen=True)
-class ChunkSumsInTasks(ChunkSums):
+class DistributedChunkSums(ChunkSums):
     """Summing of chunks' finest-node histograms to coarser roots, for a search, in cluster tasks."""
 
     run: Run
@@ -313,4 +313,4 @@ def check_cell_counts_in_task(
 def sums_of_chunks(run: Run, domain: Artifact, chunk_histograms: Sequence[Artifact]) -> ChunkSums:
     """Return the object that sums chunk histograms for a search, on cluster workers if there are any."""
     table = DomainTable.of(run, domain)
-    return ChunkSumsInTasks(table, chunk_histograms, run) if count_remote_workers() else ChunkSums(table, chunk_histograms)
+    return DistributedChunkSums(table, chunk_histograms, run) if count_remote_workers() else ChunkSums(table, chunk_histograms)

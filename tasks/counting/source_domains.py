@@ -41,7 +41,7 @@ from tasks.source.person_records import drawn_values_sql, person_condition_sql, 
 from tasks.store.database import connect, quote
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import load_counted, write_domains
+from tasks.store.tables import load_value_counts, write_domains
 
 SHARE_IN_MEMORY = 8
 """Which part of the memory the rows of chunks may take between two looks at them, all that are worked on at a time together."""
@@ -150,7 +150,7 @@ def _count(given: PersonsReading, domain: Artifact, path: Path) -> int:
 
     The count is 0 in all other columns.
     """
-    job, axes = given.job, load_counted(given.store, domain, len(axis_names(given.job)))
+    job, axes = given.job, load_value_counts(given.store, domain, len(axis_names(given.job)))
     names = qid_names(job)
     for position, axis in enumerate(axes):
         numbers = position < len(names) and as_numbers(axis.values.drop_null()) is not None

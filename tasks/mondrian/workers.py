@@ -190,7 +190,7 @@ def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.T
 
 def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int32], pa.Table]], store: Store) -> Artifact:
     classes, kept = np.concatenate([one for one, _ in members]), pa.concat_tables([one for _, one in members])
-    write = partial(write_fragment_members, first=group[0] << OF_FRAGMENT, classes=classes, kept=kept)
+    write = partial(write_fragment_members, first=group[0] << OF_FRAGMENT, classes=classes, digests=kept)
     return store.make("members", key, ".parquet", write)
 
 

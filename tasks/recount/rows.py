@@ -54,7 +54,7 @@ class ReleaseRows(ABC):
         return
 
     @abstractmethod
-    def counted(self, statement: str, *sides: Side) -> str:
+    def relation_of_query(self, statement: str, *sides: Side) -> str:
         """Return the SQL relation of a query's result that needs all rows of the given sides."""
 
     @abstractmethod
@@ -85,7 +85,7 @@ class ReleaseRows(ABC):
         return int(records)
 
 
-class RowsHere(ReleaseRows):
+class RowsInOneDatabase(ReleaseRows):
     """Rows that one database reads itself, with all cores of the machine.
 
     Attributes:
@@ -133,7 +133,7 @@ class RowsHere(ReleaseRows):
         self.connection.execute(f"SET threads = {threads:d}")
         return f"grouped_{self._tables}"
 
-    def counted(self, statement: str, *_: Side) -> str:
+    def relation_of_query(self, statement: str, *_: Side) -> str:
         """Return the query in parentheses, as a relation to select from."""
         return f"({statement})"
 

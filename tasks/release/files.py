@@ -158,11 +158,11 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
 
 
 @contextmanager
-def file_error(what: str) -> Iterator[None]:
+def file_error(release_name: str) -> Iterator[None]:
     """Raise ``VerificationError`` without values for DuckDB errors in the block, except lack of memory.
 
     Args:
-        what: How the release is called.
+        release_name: How the release is called.
     """
     try:
         yield
@@ -173,4 +173,4 @@ def file_error(what: str) -> Iterator[None]:
         if is_short_of_files(error):
             raise
         # The kind alone, because DuckDB's words hold values.
-        raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
+        raise VerificationError(release_name, [f"the files cannot be counted ({type(error).__name__})"]) from None

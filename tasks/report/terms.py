@@ -20,7 +20,7 @@ from schemas.job.method import OBJECTIVES, SkaldMethod
 from schemas.job.publish import treatment_sentence
 from schemas.reading.model import plain
 from schemas.registry.hierarchies import HierarchySpec
-from schemas.registry.hierarchy_kinds import entry_of
+from schemas.registry.hierarchy_kinds import hierarchy_kind
 from schemas.release.figures import RepeatedColumn, repeating_identifiers_sentence
 from schemas.release.manifest import Manifest, published_columns
 from schemas.release.report import Limit, PublishedColumn, Report
@@ -71,7 +71,7 @@ LOCAL = "a range or group of its own in every class"
 
 def hierarchy_text(hierarchy: HierarchySpec) -> str:
     """Return words for how a hierarchy groups values, without labels of a tree or file."""
-    return entry_of(hierarchy).words(hierarchy)
+    return hierarchy_kind(hierarchy).words(hierarchy)
 
 
 def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
@@ -86,7 +86,7 @@ def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
         return "values as they are"
     if level == top:
         return "withheld: one group * for all"
-    steps = entry_of(hierarchy).steps(hierarchy)
+    steps = hierarchy_kind(hierarchy).steps(hierarchy)
     if not steps:
         return f"group {level} steps above the value" if level > 1 else "group one step above the value"
     # Counted from the top, where the steps end whether or not the first of them became level 0.

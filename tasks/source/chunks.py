@@ -253,7 +253,7 @@ def common_schema(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Sche
     return columns
 
 
-def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
+def differing_fields(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
     """Return fields that a file lacks or has in another type, in the type they are read in; None if none."""
     mine = {field.name: plain_type(field.type) for field in schema}
     fields = [field for field in columns if mine.get(field.name) != plain_type(field.type)]

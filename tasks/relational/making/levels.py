@@ -187,8 +187,8 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
             return NodeCost(0, 0, costs.loss(node, np.zeros(given.persons, np.bool_)))
         classes, sizes = class_of_each(numbers)
         if promises:
-            failing = int(sizes[failing_classes(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())
-        lost = failing_classes(k, promises, classes, sizes)
+            failing = int(sizes[failing_histories(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())
+        lost = failing_histories(k, promises, classes, sizes)
         suppressed = int(sizes[lost].sum())
         return NodeCost(failing, suppressed, costs.loss(node, lost[classes]) if suppressed <= most else np.inf)
 
@@ -214,7 +214,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
     return 1
 
 
-def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+def failing_histories(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return a mask of histories that fewer than k persons share or that break l or t."""
     failing = sizes < k
     for promise in promises:
@@ -249,7 +249,7 @@ LEVELS = FileStep(
 def persons_keeping_promises(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return a mask of the persons whose history satisfies k, l and t, shape (persons,)."""
     classes, sizes = class_of_each(numbers)
-    return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
+    return ~failing_histories(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
 
 
 def search_levels(given: HistoryTables, most: int) -> TablesOutcome:

@@ -17,7 +17,7 @@ from core.relational.person_cuts import PersonAxis, Splits, allowed_classes, cut
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
-from tasks.relational.making.levels import NodeCosts, failing_classes, history_numbers, search_settings
+from tasks.relational.making.levels import NodeCosts, failing_histories, history_numbers, search_settings
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
@@ -130,7 +130,7 @@ def _splits(promises: list[TablePromise], k: int, persons: int) -> Splits:
             halves[members[first:middle]] = 2 * number
             halves[members[middle:end]] = 2 * number + 1
         sizes = np.bincount(halves, minlength=2 * len(cuts) + 1)
-        failing = failing_classes(k, promises, halves, sizes)[:-1].reshape(-1, 2)
+        failing = failing_histories(k, promises, halves, sizes)[:-1].reshape(-1, 2)
         kept = ~(failing[:, 0] | failing[:, 1])
         for promise in promises:
             kept &= ~promise.disclosing(halves, sizes[:-1])

@@ -13,7 +13,7 @@ from core.recount.truth import DigestPart
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from tasks.recount.original import Original, release_and_source
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.truth import JOINS, MOST_COUNTS, PARTS, _looked_up, _parts_of, compare_with_source
 from tests.jobs import job_of
 
@@ -59,7 +59,7 @@ def faults_of(rows: list[tuple[str, str]], claim: ClaimedLevels | None = None, *
             connection.execute(f"CREATE TABLE {name} (q VARCHAR, s VARCHAR)")
             connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", held)
         original = Original("source", pa.schema([("q", pa.string()), ("s", pa.string())]))
-        return list(compare_with_source(job, RowsHere(connection, "release", "source"), original, claim).faults)
+        return list(compare_with_source(job, RowsInOneDatabase(connection, "release", "source"), original, claim).faults)
 
 
 MASKS = {"suppression": {"limit": 0.9, "treatment": "mask"}}
@@ -102,7 +102,7 @@ def test_records_are_sampled_only_where_labels_overlap(labels: list[str], sample
         connection.execute("CREATE TABLE source AS SELECT unnest(['a', 'b', 'c']) AS q, 'flu' AS s")
         connection.execute("CREATE TABLE release AS SELECT unnest(?::VARCHAR[]) AS q, 'flu' AS s", [labels])
         original = Original("source", pa.schema([("q", pa.string()), ("s", pa.string())]))
-        assert compare_with_source(job, RowsHere(connection, "release", "source"), original) == ([], sampled)
+        assert compare_with_source(job, RowsInOneDatabase(connection, "release", "source"), original) == ([], sampled)
 
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NS"])
@@ -115,7 +115,7 @@ def test_moments_that_the_source_holds_in_a_finer_unit_are_the_same(kind: str) -
         connection.execute(f"CREATE TABLE source AS SELECT {days}::{kind} AS q, unnest(['flu', 'flu', 'gout']) AS s")
         connection.execute(f"CREATE TABLE release AS SELECT {days}::TIMESTAMP AS q, unnest(['flu', 'flu', 'gout']) AS s")
         original = Original("source", pa.schema([("q", pa.timestamp("us")), ("s", pa.string())]))
-        assert compare_with_source(job, RowsHere(connection, "release", "source"), original).faults == []
+        assert compare_with_source(job, RowsInOneDatabase(connection, "release", "source"), original).faults == []
 
 
 def test_records_with_a_null_beside_a_star_are_no_masked_ones() -> None:
@@ -127,7 +127,7 @@ def test_records_with_a_null_beside_a_star_are_no_masked_ones() -> None:
         connection.executemany("INSERT INTO release VALUES (?, ?, ?)", rows)
         connection.execute("CREATE TABLE source AS FROM release")
         original = Original("source", pa.schema([(name, pa.string()) for name in ("q", "r", "s")]))
-        sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+        sides = release_and_source(job, RowsInOneDatabase(connection, "release", "source"), original)
         assert set(connection.execute(f"FROM {sides.unmasked}").fetchall()) == set(rows[2:])
         connection.execute("DELETE FROM release WHERE q <> '*' OR r <> '*' OR q IS NULL OR r IS NULL")
-        assert release_and_source(job, RowsHere(connection, "release", "source"), original).unmasked == "release"
+        assert release_and_source(job, RowsInOneDatabase(connection, "release", "source"), original).unmasked == "release"
