@@ -100,7 +100,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/kernels.py:count_repeated_persons: 1 -> (1 + 1) #1": (
         "The number tells one person from the one before, and every second number does so as well."
     ),
-    "core/units/pairs.py:person_hash_table: 2 * most -> most": (
+    "core/units/pairs.py:person_hash_table: 2 * most_persons -> most_persons": (
         "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
     ),
     "core/units/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),

@@ -75,16 +75,16 @@ class Hierarchy:
         """Return whether a level is the level of ``*``."""
         return level > 0 and level == (self.top if self.height is None else self.height)
 
-    def within(self, least: int, most: int) -> Hierarchy:
-        """Return the hierarchy without levels above ``most``, and with levels below ``least`` unpublished.
+    def within(self, lowest: int, highest: int) -> Hierarchy:
+        """Return the hierarchy without levels above ``highest``, and with levels below ``lowest`` unpublished.
 
-        Levels below ``least`` are kept but not published.
+        Levels below ``lowest`` are kept but not published.
         """
-        end = most + 1
+        end = highest + 1
         groups, labels, bounds, axes = self.groups[:end], self.labels[:end], self.bounds[:end], self.axes[:end]
         height = self.top if self.height is None else self.height
         return replace(
-            self, groups=groups, labels=labels, bounds=bounds, axes=axes, least=max(self.least, least), height=height,
+            self, groups=groups, labels=labels, bounds=bounds, axes=axes, least=max(self.least, lowest), height=height,
             extents=self.extents[:end],
         )  # fmt: skip
 

@@ -181,7 +181,7 @@ _DIGITS = 18
 
 
 def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
-    """Return numbers as exact integers and their common decimal places: ``value = whole / 10**places``.
+    """Return numbers as exact integers and their common decimal places: ``value = integer / 10**places``.
 
     A float stands for its shortest decimal text.
 
@@ -222,7 +222,7 @@ def multiplied_without_overflow(integers: ScaledIntegers, factor: int, shift: in
 
 
 def decimal_text(scaled: ScaledIntegers, decimals: int) -> pa.Array:
-    """Return ``whole / 10**decimals`` as text with exactly ``decimals`` decimal places.
+    """Return ``scaled / 10**decimals`` as text with exactly ``decimals`` decimal places.
 
     Args:
         scaled: Shape ``(g,)``.

@@ -73,7 +73,7 @@ class SetLabels(NamedTuple):
 
 @kernel
 def set_label_arrays(size: int, column_count: int, word_count: int) -> SetLabels:
-    """Return arrays of zeros for a number of set labels."""
+    """Return ``SetLabels`` with room for ``size`` sets of records, all zeros, to be filled by kernels."""
     return SetLabels(
         np.zeros((size, column_count), np.int32),
         np.zeros((size, column_count), np.int32),

@@ -27,7 +27,7 @@ class Residual:
 
     Attributes:
         cells: Their cells, with the sensitive columns as last axes.
-        selected_persons: Whose they are; None where no person is named.
+        selected_persons: Whose they are; None where the job has no person column.
     """
 
     cells: Histogram
@@ -94,7 +94,7 @@ class RareCombinations:
         codes: Shape (combinations, QIDs), the group of each QID; no two rows are equal.
         classes: The combinations as classes.
         gains: Shape (combinations, QIDs), float64: what suppressing a cell adds to the penalty of a record (1 − NCP of its group).
-        members: Who is in the cells of the level that the combinations are of; None where no person is named.
+        members: Who is in the cells of the level that the combinations are of; None where the job has no person column.
         cell_positions: Shape (combinations,), which of these each is.
     """
 

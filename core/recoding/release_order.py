@@ -70,7 +70,7 @@ def canonical_record_order(
         codes: One array of shape (n,) per QID.
         sizes: Number of codes per QID.
         value_hashes: Shape (n,), from ``record_hashes``.
-        digests: Shape (n,), the digest of each record's person; None where no person is named.
+        digests: Shape (n,), the digest of each record's person; None where the job has no person column.
 
     Returns:
         Shape (n,).

@@ -157,7 +157,7 @@ def pseudonyms_are_persons(job: Job, columns: Sequence[str]) -> bool:
 
 
 def accepts_linking(job: Job, columns: Sequence[str]) -> bool:
-    """Return whether the job accepts that these columns link records."""
+    """Return whether the job accepts that pseudonyms of these columns show which records belong together."""
     return set(columns) <= set(job.columns.linkable)
 
 

@@ -142,7 +142,7 @@ class ClassTable:
 
     Attributes:
         records: Shape (classes,), int64.
-        units: Shape (classes,), int64: what k counts; records where no person is named.
+        units: Shape (classes,), int64: what k counts; records where the job has no person column.
         spreads: By sensitive column.
         members: Who is in them; None where units add up, and where no classes are put together.
     """
@@ -280,7 +280,7 @@ def table_at(
         node: Level of each QID, or of each axis.
         hierarchies: One per QID.
         sensitive: Domains of the sensitive columns.
-        whose: Whose the root's cells are; None where no person is named.
+        whose: Whose the root's cells are; None where the job has no person column.
     """
     axes = (*hierarchies, *map(exact_hierarchy, sensitive))
     cells = roll_up(root, (*node[: len(hierarchies)], *(0,) * len(sensitive)), axes)

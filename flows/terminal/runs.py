@@ -70,7 +70,7 @@ def _bars(console: Console) -> Iterator[None]:
 
 
 def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unreported | None = None) -> RenderableType:
-    """Return the summary of a release as a table.
+    """Return the terminal table shown after a run: warning, counts, loss, search and where the files are.
 
     Args:
         manifest: Of the release.

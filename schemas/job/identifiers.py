@@ -24,7 +24,7 @@ class Identifier(StrictModel):
 
 
 def checked_identifiers(value: object) -> object:
-    """Return a list of names, or of entries with a name; raise for other values."""
+    """Return a list of names, or of entries with a name, unchanged; raise for other values."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, entry in enumerate(value) if not _is_entry(entry)]:

@@ -267,7 +267,7 @@ METHODS = Registry(
 
 
 def checked_method(value: object) -> object:
-    """Raise if ``method`` is only a name; return any other value unchanged."""
+    """Return the value of ``method`` unchanged; raise if it is only a name."""
     if isinstance(value, str):
         meant = value if value in METHODS else next(iter(METHODS))
         raise fault(f"must be a mapping, as in method: {{name: {meant}}}" + ("" if value in METHODS else nearest(value, METHODS)))

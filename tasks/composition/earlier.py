@@ -150,14 +150,14 @@ class Earlier(NamedTuple):
     most: int | None = None
 
 
-def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most: int | None = None) -> Iterator[Earlier]:
+def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most_related: int | None = None) -> Iterator[Earlier]:
     """Yield releases that may share records with the source: registered, damaged, then unregistered ones.
 
     Args:
         records: The records of the source.
         release: The id of the release that is being made.
         registry: The registry of the releases of the folder's jobs.
-        most: Number of releases that share records after which no further sketches are read, which bounds the cost of a run.
+        most_related: Number of releases that share records after which no further sketches are read, which bounds the cost of a run.
             Later ones with the same columns are yielded as ``unread``. None reads all.
     """
     job = records.run.job
@@ -167,7 +167,7 @@ def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegis
     others = sorted((entry for entry in entries if entry.release != release), key=lambda entry: entry.release != replayed)
     keyed, read = KeyedSketches(records, registry), 0
     for entry in others:
-        if found := _related(records, entry, registry, keyed if most is None or read < most else None):
+        if found := _related(records, entry, registry, keyed if most_related is None or read < most_related else None):
             read += not found.doubtful
             yield found
     for name in damaged:

@@ -193,12 +193,12 @@ class Progress(ArtifactWriter):
 
 
 @contextmanager
-def show_progress(name: str) -> Iterator[None]:
+def show_progress(job_name: str) -> Iterator[None]:
     """During the block, show the progress of all steps as a Prefect artifact.
 
     A run that fails leaves the artifact as it is.
     """
-    with listening(Progress(name)):
+    with listening(Progress(job_name)):
         yield
 
 

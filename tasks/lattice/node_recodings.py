@@ -85,7 +85,7 @@ def recode_node(
         promise: The privacy requirements of every class.
         search_result: The node.
         histogram: Histogram of a root below it.
-        persons: The persons of its cells; None where no person is named.
+        persons: The persons of its cells; None where the job has no person column.
         linked: The node's records after suppression of linked ones; None without linking.
     """
     chosen, classes = linked.at if linked else table_at(histogram, search_result.node, coding.hierarchies, coding.sensitive, persons)
@@ -177,7 +177,7 @@ def recode_locally(
 
 
 def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:
-    """Return the number of persons of each class, shape (size,); None where no person is named."""
+    """Return the number of persons of each class, shape (size,); None where the job has no person column."""
     if parts[0].members is None:
         return None
     members = members_of(parts)

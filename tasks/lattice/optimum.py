@@ -47,7 +47,7 @@ class SearchRequirements(NamedTuple):
         promise: The privacy requirements of every class.
         records: How many records there are.
         k: Fewest persons or records of a published class.
-        people: Their persons; None where no person is named.
+        people: Their persons; None where the job has no person column.
     """
 
     promise: Promise
@@ -56,11 +56,11 @@ class SearchRequirements(NamedTuple):
     people: PersonsOfSource | None = None
 
     def persons_of_cells(self, root: Histogram) -> CellPersons | None:
-        """Return the persons of the cells of a root; None where no person is named."""
+        """Return the persons of the cells of a root; None where the job has no person column."""
         return persons_of(self.people, root).of_cells if self.people else None
 
     def selected_persons(self, root: Histogram, sensitive: Sequence[Domain]) -> SelectedPersons | None:
-        """Return the persons of the cells of a root, all selected; None where no person is named.
+        """Return the persons of the cells of a root, all selected; None where the job has no person column.
 
         Args:
             root: With the sensitive columns as last axes.
@@ -177,9 +177,9 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
     return max(1, effort * MOST_QIDS // max(MOST_QIDS, qids))
 
 
-def root_below(job: Job, coding: Coding, search_result: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
+def root_below(job: Job, coding: Coding, search_result: SearchResult, first_root: Histogram, chunks: ChunkSums) -> Histogram:
     """Load the histogram of a searched root that is nowhere coarser than the search result's node."""
     root = next(root for root in search_result.roots if all(low <= level for low, level in zip(root, search_result.node, strict=True)))
-    if root == first.node:
-        return first
+    if root == first_root.node:
+        return first_root
     return load_histogram(chunks.roots([root], memory_for_cells(job) // BYTES_PER_CELL)[0], coding, root, chunks.table.store)

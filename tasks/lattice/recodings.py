@@ -105,7 +105,7 @@ class Outcome(FrozenModel):
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
         suppressed_for: Suppressed records by the failed requirement: ``k``, or the ``spread`` of sensitive values.
-        people: Persons of the source, and records of the one who has most; None where no person is named.
+        people: Persons of the source, and records of the one who has most; None where the job has no person column.
         linked: Nodes that were tried so that k people share each set of classes; 0 where the best node did it without suppressing more.
     """
 
@@ -171,7 +171,7 @@ class SearchedCells(NamedTuple):
         root: The first root, and with ``root: dense`` the only one.
         histogram: Its cells.
         parts: The chunks' histograms, from which further roots are added up.
-        pairs: Their pairs of person and cell; none where no person is named.
+        pairs: Their pairs of person and cell; none where the job has no person column.
         chunks: Counts the cells of further roots; without it the searching process reads the chunks' histograms.
     """
 
@@ -251,7 +251,7 @@ def search_lattice(
 def count_enough_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
     """Return the number of persons and the most records of one; raise if fewer than k, None for records.
 
-    None where no person is named.
+    None where the job has no person column.
     """
     if people is None:
         return None

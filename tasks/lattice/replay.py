@@ -86,8 +86,8 @@ def apply_given_node(job: Job, coding: Coding, requirements: SearchRequirements,
     return SearchResult(histogram.node, loss, None, nodes, 1, nodes - 1, (histogram.node,))
 
 
-def given_node_error(job: Job, suppressed_records: int, record_count: int, most: int) -> PrivacyError:
+def given_node_error(job: Job, suppressed_records: int, record_count: int, limit: int) -> PrivacyError:
     """Return (not raise) the error that a replayed or named node suppresses more than the limit."""
     if job.replay is None:
-        return LevelsError.node_fails(suppressed_records, record_count, most)
-    return PrivacyError.replay_fails(job.replay.name, suppressed_records, record_count, most)
+        return LevelsError.node_fails(suppressed_records, record_count, limit)
+    return PrivacyError.replay_fails(job.replay.name, suppressed_records, record_count, limit)

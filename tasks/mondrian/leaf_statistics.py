@@ -34,7 +34,7 @@ class Merged(FrozenModel):
 
     Attributes:
         groups: The leaves of each.
-        people: Persons of the source, and records of the one who has most; None where no person is named.
+        people: Persons of the source, and records of the one who has most; None where the job has no person column.
     """
 
     groups: list[Group]
@@ -138,7 +138,7 @@ def merge_leaves(
         domain: The domain table.
         tree: The cuts.
         leaf_counts: Leaf counts of all chunks.
-        pairs: Person–leaf pairs of all chunks; none where no person is named.
+        pairs: Person–leaf pairs of all chunks; none where the job has no person column.
         store: Holds them.
     """
     coding = load_coding(job, domain, store)

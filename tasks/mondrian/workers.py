@@ -101,7 +101,7 @@ class FragmentRecords(NamedTuple):
 
     @property
     def digests(self) -> Digests | None:
-        """Return the digest of each record's person; None where no person is named."""
+        """Return the digest of each record's person; None where the job has no person column."""
         persons: Digests | None = self.other_columns["person"].to_numpy() if "person" in self.other_columns.column_names else None
         return persons
 

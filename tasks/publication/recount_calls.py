@@ -70,13 +70,13 @@ class Written(NamedTuple):
 
 
 class ClassPersonArtifacts(NamedTuple):
-    """Artefacts of the persons of each class and of the classes' labels; empty if no person is named."""
+    """Artefacts of the persons of each class and of the classes' labels; empty without a person column."""
 
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
 
     def files(self, store: Store) -> PeopleFiles | None:
-        """Return the files of persons and classes, fetched where needed; None where no person is named."""
+        """Return the files of persons and classes, fetched where needed; None without a person column."""
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 

@@ -132,21 +132,21 @@ class DistributedRows(ReleaseRows):
         return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
 
     def relation_of_query(self, statement: str, *sides: Side) -> str:
-        """Run an SQL query on all rows of some sides in one task; return its result's SQL relation."""
+        """Run an SQL query on all rows of release, source or both in one task; return its result's relation."""
         files = tuple(file for part in self._parts for file in part.files)
         written = self._parts[0]._replace(files=files) if "release" in sides else None
         sources = tuple(file for part in self._sources for file in part.files)
         source = self._sources[0].model_copy(update={"files": sources}) if "source" in sides else None
         return self._read(self._answers("count all", [(written, source)], [RecountRequest(statement)])[0])
 
-    def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Replace source values by published ones for all later counts."""
+    def replace_source_values(self, tables: Mapping[str, pa.Table], expressions: Sequence[str], join_clauses: Sequence[str]) -> None:
+        """Make all later counts read published values, by SQL expressions and joins with these tables."""
         exported = dict[str, Artifact]()
         for name, table in tables.items():
             self.connection.register(name, table)
             exported[name] = self.exported(name)
             self.connection.unregister(name)
-        self._values = ReplacedValues(exported, tuple(columns), tuple(joins))
+        self._values = ReplacedValues(exported, tuple(expressions), tuple(join_clauses))
         self._known = {asked: sums for asked, sums in self._known.items() if asked[0] == "release"}
 
     def types(self, side: Side) -> dict[str, str]:
@@ -207,7 +207,7 @@ def _most(written: Written) -> int:
     return tasks_for(workers) if workers and written.staging is None else 1
 
 
-def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, most: int) -> Recount:
+def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, most_parts: int) -> Recount:
     """Recount written files in tasks of a share of classes each; return counts, raise on a broken promise.
 
     Args:
@@ -215,12 +215,12 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_p
         written: The files.
         source: What they were made of.
         class_persons: Who is in which class, for jobs that name persons.
-        most: Into how many parts and shares they may be cut.
+        most_parts: Into how many parts and shares they may be cut.
     """
     tasks = RecountTasks(run, run.job.with_task_memory())
-    parts = [written._replace(files=tuple(part)) for part in groups(written.files, most)]
+    parts = [written._replace(files=tuple(part)) for part in groups(written.files, most_parts)]
     # Files that differ are put together by their names, which parts of them would not know.
-    cuts = [source.files] if source.evolved else groups(source.files, most)
+    cuts = [source.files] if source.evolved else groups(source.files, most_parts)
     sources = [source.model_copy(update={"files": tuple(part), "chunks": ()}) for part in cuts]
     try:
         with connect(run.job, run.spill, last=True) as connection, file_error(written.what):

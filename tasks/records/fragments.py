@@ -48,7 +48,7 @@ def published_fragment(
         coding: Domains of the complete source, to which distances and losses are relative.
         codes: Shape (records, axes), the QIDs and the sensitive columns that a privacy model looks at.
         payload: The records' other published columns.
-        digests: Shape (records,), the digests of their persons; None where no person is named.
+        digests: Shape (records,), the digests of their persons; None where the job has no person column.
 
     Returns:
         The labelled classes, with losses that add up over fragments, and the class of each record, shape (records,).

@@ -61,13 +61,13 @@ class ComparedTables:
         known: Its persons.
         registry: The registry; None for a release that is made to be counted and removed again.
         joining: What its pseudonyms join it to.
-        said: What its manifest says of earlier releases.
+        stated: What its manifest says of earlier releases.
     """
 
     known: ComparablePersons
     registry: ReleaseRegistry | None
     joining: Joining
-    said: dict[str, Any]
+    stated: dict[str, Any]
 
     def enter(self, manifest: TablesManifest) -> Registered | None:
         """Write history and registry entries of a release before publication; None without a registry.
@@ -144,7 +144,7 @@ class ShownTables:
 
     @property
     def store(self) -> Store:
-        """The artefact store."""
+        """The store of the run, in which digests of the shown tables are cached."""
         return self.run.store
 
     def table(self, name: str) -> ShownTable:

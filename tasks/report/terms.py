@@ -248,7 +248,7 @@ class UnitWording:
 
     @property
     def of_persons(self) -> bool:
-        """Return whether the unit is persons."""
+        """Return whether k counts persons here, and not records."""
         return self.one == "person"
 
     def promise(self, k: int) -> str:
@@ -299,7 +299,7 @@ class UnitWording:
         return "Counted from class sizes"
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return the limits of counting in this unit."""
+        """Return what k in this unit does not promise, for the limits section of a report."""
         if not self.of_persons:
             return (Limit(text=ONLY_RECORDS, source=""),)
         return (Limit(text=SETS_OF_CLASSES, source=PERSONS),)

@@ -39,20 +39,20 @@ from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
 
 
-def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[np.bool_]:
+def kept_by_known_rows(given: HistoryTables, node: Node, known_rows: int) -> NDArray[np.bool_]:
     """Return a mask of persons published if few rows are known, (persons,); raise if memory is short.
 
     Args:
         given: The tables.
         node: The level of each quasi-identifier.
-        most: Rows of each table that an intruder knows.
+        known_rows: Rows of each table that an intruder knows.
     """
     tables = [rows for branch in given.job.tree.branches for rows in _rows_right_below(given, node, branch)]
-    choices = estimate_choices([starts for starts, _ in tables], most)
+    choices = estimate_choices([starts for starts, _ in tables], known_rows)
     if choices * BYTES_EACH > given.job.memory:
         raise HistoryError.too_many_choices(choices, choices * BYTES_EACH)
     of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
-    return kept_persons(of_unit, tables, most, given.job.privacy.k)
+    return kept_persons(of_unit, tables, known_rows, given.job.privacy.k)
 
 
 def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tuple[NDArray[np.int64], Lanes]]:
@@ -252,12 +252,12 @@ def persons_keeping_promises(given: HistoryTables, numbers: NDArray[np.uint64]) 
     return ~failing_histories(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
 
 
-def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
-    """Return the best node at which at most ``most`` persons fail, stored or searched; raise if none.
+def search_levels(given: HistoryTables, most_left_out: int) -> TablesOutcome:
+    """Return the best node at which at most ``most_left_out`` persons fail, stored or searched, or raise.
 
     Args:
         given: The tables.
-        most: Persons who may fail.
+        most_left_out: Persons who may fail.
     """
-    made = run_for_item(given.run, LEVELS, given, most, "search levels of all tables")
+    made = run_for_item(given.run, LEVELS, given, most_left_out, "search levels of all tables")
     return TablesOutcome.model_validate_json(given.store.path(made).read_text())

@@ -66,7 +66,7 @@ def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
     return found
 
 
-def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.int64]]:
+def shape_classes(given: HistoryTables, k: int, most_left_out: int) -> list[NDArray[np.int64]]:
     """Return arrays of persons with equal row counts, k or more each; others are merged or left out.
 
     Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
@@ -74,7 +74,7 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
     Args:
         given: The tables.
         k: The fewest persons of a class.
-        most: Persons who may be left out.
+        most_left_out: Persons who may be left out.
     """
     top = tuple(given.hierarchy(axis).top for axis in given.lattice_axes)
     shapes, sizes = class_of_each(history_numbers(given, top))
@@ -83,7 +83,7 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
     groups = sorted(np.split(order, np.cumsum(sizes)[:-1]), key=lambda members: int(members[0]))
     alike = [members for members in groups if len(members) >= k]
     others = np.sort(np.concatenate([np.zeros(0, np.int64), *(members for members in groups if len(members) < k)]))
-    if not len(others) or (len(others) < k and len(others) <= most and alike):
+    if not len(others) or (len(others) < k and len(others) <= most_left_out and alike):
         return alike
     if len(others) < k:
         fewest = min(range(len(alike)), key=lambda place: len(alike[place]))
