@@ -34,7 +34,9 @@ EQUIVALENT: Mapping[str, str] = {
         "Only a job that names persons leaves records out by whose they are, and of such a job files are not compared."
     ),
     "core/units/persons.py:CellPersons.merged: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
-    "tasks/recount/rows.py:RowsHere.__init__: 0 -> (0 + 1)": "The number tells tables apart and is shown to nobody, wherever it begins.",
+    "tasks/recount/rows.py:RowsInOneDatabase.__init__: 0 -> (0 + 1)": (
+        "The number tells tables apart and is shown to nobody, wherever it begins."
+    ),
     "core/recount/labels/published_values.py:_grouped: 1 -> (1 + 1) #2": "Groups are numbered from 0, so that -2 is none of them as -1 is.",
     "core/recount/people.py:source_counts_sql: DISTINCT  ->  #1": (
         "What a record of the source adds to the persons of its value is 0, however often it is added."
@@ -98,7 +100,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/kernels.py:count_repeated_persons: 1 -> (1 + 1) #1": (
         "The number tells one person from the one before, and every second number does so as well."
     ),
-    "core/units/pairs.py:person_hash_table: 2 * most -> most": (
+    "core/units/pairs.py:person_hash_table: 2 * most_persons -> most_persons": (
         "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
     ),
     "core/units/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
@@ -134,15 +136,15 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/lattice/node_recodings.py:_records_with: labels, label -> label, labels": (
         "Label and labels are compared for equality, in which their order does not matter."
     ),
-    "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None -> ((first.members is None))": (
+    "tasks/lattice/node_recodings.py:_left: requirements.people is None or first.members is None -> ((first.members is None))": (
         "The classes have members just where the persons of the source are known."
     ),
-    "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None -> ((sought.people is None))": (
+    "tasks/lattice/node_recodings.py:_left: requirements.people is None or first.members is None -> ((requirements.people is None))": (
         "The classes have members just where the persons of the source are known."
     ),
     (
-        "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None"
-        " -> ((sought.people is None) and (first.members is None))"
+        "tasks/lattice/node_recodings.py:_left: requirements.people is None or first.members is None"
+        " -> ((requirements.people is None) and (first.members is None))"
     ): ("The classes have members just where the persons of the source are known."),
     "tasks/recount/truth.py:compare_with_source: 2 -> (2 + 1)": (
         "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
@@ -356,7 +358,7 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/composition/by_contents.py:_load: 0 -> (0 + 1)": "Records without a person get numbers of their own, wherever these begin.",
     "tasks/recount/original.py:original_of: <= -> <": "A source has columns besides those that name persons.",
     "tasks/recount/original.py:source_figures: True -> False": "How much memory the database may take changes no count.",
-    "tasks/recount/rows.py:RowsHere.grouped: 1 -> (1 + 1)": "The number tells tables apart and is shown to nobody.",
+    "tasks/recount/rows.py:RowsInOneDatabase.grouped: 1 -> (1 + 1)": "The number tells tables apart and is shown to nobody.",
     "core/privacy/holders.py:_fewest_uneven: < -> <= #1": (
         "The bound lies a slack below the entropy that is asked for, so that no share of persons has just that."
     ),

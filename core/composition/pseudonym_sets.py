@@ -190,7 +190,7 @@ def digest_table(table: ShownTable) -> str:
 
 
 def row_digests_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
-    """Return SQL that makes ``digest_table(table)``, rows below included; make the tables below first.
+    """Return SQL that makes ``digest_table(table)``, rows below included; reads the tables of those below.
 
     Its columns are ``k0`` … and ``r0`` …, a row's key and reference, ``nearest``, ``labels`` and ``everything``. It is right because each
     row below is counted with the one row that its nearest whole reference finds.

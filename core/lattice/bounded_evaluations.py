@@ -147,7 +147,7 @@ class Evaluations:
         most_cached_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
         sensitive: Domains of the sensitive columns that the promise looks at.
         prices: Of the objective, if it has any.
-        persons: Of the root's cells; None where no person is named and every record counts as one.
+        persons: Of the root's cells; None where the job has no person column and every record counts as one.
         report_progress: Called before each roll-up; what it raises ends the search.
         levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
             the classes are the same, the precision is lower.

@@ -140,7 +140,7 @@ def class_keeps(
 
     Args:
         weight: Records of the class; where persons count, each person once for each of their values.
-        person_count: Persons of the class; as many as records where no person is named.
+        person_count: Persons of the class; as many as records where the job has no person column.
         counts: Records, or persons, by sensitive code; 0 but for ``present``.
         present: The codes that occur, in its first ``size`` entries.
         size: How many there are.

@@ -203,7 +203,7 @@ class CellPersons(Unit):
 
 
 EVERY_RECORD = Records()
-"""The unit where no person is named, and every row is one record."""
+"""The unit where the job has no person column, and every row is one record."""
 
 
 @dataclass(frozen=True, eq=False)

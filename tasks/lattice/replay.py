@@ -18,7 +18,7 @@ from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
-from tasks.lattice.optimum import Sought
+from tasks.lattice.optimum import SearchRequirements
 from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.release.manifest import hierarchies_as_in, is_of_job, read_manifest
 from tasks.store.secret import read_secrets
@@ -67,27 +67,27 @@ def replayed_root(job: Job, coding: Coding) -> Node:
     return manifest.node + (0,) * len(coding.sensitive)
 
 
-def apply_given_node(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
-    """Return the unsearched result for the node of ``counted``; raise if it suppresses over the limit.
+def apply_given_node(job: Job, coding: Coding, requirements: SearchRequirements, histogram: Histogram) -> SearchResult:
+    """Return the unsearched result for the node of ``histogram``; raise if it suppresses over the limit.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The privacy requirements.
-        counted: The cells of the node.
+        requirements: The privacy requirements.
+        histogram: The cells of the node.
     """
-    whose = sought.source_members(counted, coding.sensitive)
-    classes = table_at(counted, counted.node, coding.hierarchies, coding.sensitive, whose).classes
-    loss = loss_of(classes.records, classes.failing(sought.promise))
-    most = most_suppressed(job, sought.records)
+    whose = requirements.selected_persons(histogram, coding.sensitive)
+    classes = table_at(histogram, histogram.node, coding.hierarchies, coding.sensitive, whose).classes
+    loss = loss_of(classes.records, classes.failing(requirements.promise))
+    most = most_suppressed(job, requirements.records)
     if loss.suppressed > most:
-        raise given_node_error(job, loss.suppressed, sought.records, most)
+        raise given_node_error(job, loss.suppressed, requirements.records, most)
     nodes = Lattice.allowed(searched_axes(job, coding)).nodes
-    return SearchResult(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
+    return SearchResult(histogram.node, loss, None, nodes, 1, nodes - 1, (histogram.node,))
 
 
-def given_node_error(job: Job, suppressed_records: int, record_count: int, most: int) -> PrivacyError:
+def given_node_error(job: Job, suppressed_records: int, record_count: int, limit: int) -> PrivacyError:
     """Return (not raise) the error that a replayed or named node suppresses more than the limit."""
     if job.replay is None:
-        return LevelsError.node_fails(suppressed_records, record_count, most)
-    return PrivacyError.replay_fails(job.replay.name, suppressed_records, record_count, most)
+        return LevelsError.node_fails(suppressed_records, record_count, limit)
+    return PrivacyError.replay_fails(job.replay.name, suppressed_records, record_count, limit)

@@ -42,7 +42,7 @@ from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, re
 from tasks.recount.people import PeopleFiles
 from tasks.recount.published_labels import PublishedLabels, expect_labels, label_texts, qid_labels, way_of
 from tasks.recount.published_values import published_source
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.release.files import Csv, relation_of
 from tasks.source.locations import relation
 from tasks.store.database import connect, literal, lower_memory_limit, quote
@@ -86,7 +86,7 @@ def people_of_source(
         return PeopleOfSource(because=unknown)
     with connect(job, folder / "spill", last=True) as connection:
         release = relation_of(connection, files, layout)
-        rows = RowsHere(connection, release, original.relation)
+        rows = RowsInOneDatabase(connection, release, original.relation)
         original = published_source(job, rows, original).original
         sides = release_and_source(job, rows, original)
         if sides.missing_column_faults(job):

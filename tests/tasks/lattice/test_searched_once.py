@@ -12,7 +12,7 @@ from core.columns.domains import Node
 from schemas.job.job import Job
 from tasks.counting.histograms import ChunkSums
 from tasks.lattice import optimum, recodings
-from tasks.lattice.optimum import BYTES_PER_CELL, Sought, memory_for_cells, root_below
+from tasks.lattice.optimum import BYTES_PER_CELL, SearchRequirements, memory_for_cells, root_below
 from tasks.lattice.recodings import SearchedCells
 from tests.conftest import Anonymise
 from tests.house.steps import Steps
@@ -80,7 +80,7 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
         "write_recoding_of_cells": Written(recoding="kept"),
     })  # fmt: skip
     monkeypatch.setattr(recodings, "SEARCH", SimpleNamespace(key=lambda *given: given))
-    monkeypatch.setattr(Sought, "source_members", lambda self, *given: ("members", self, *given))
+    monkeypatch.setattr(SearchRequirements, "selected_persons", lambda self, *given: ("members", self, *given))
     given: Any = SimpleNamespace(job=job, store=store, coding=coding)
     cells = SearchedCells((0, 0), *(SimpleNamespace(of=name) for name in ("histogram", "parts", "pairs", "chunks")))
     cells = cells if counted == "elsewhere" else cells._replace(chunks=None)
@@ -89,7 +89,7 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
 
     key, people = (given, cells), "people" if persons else None
     promise = "promise of people" if persons else "promise"
-    sought: Any = Sought(promise, 20, 3, people)
+    sought: Any = SearchRequirements(promise, 20, 3, people)
     members = None if linked != "none" else ("members", sought, "counted below", "sensitive")
     expected: dict[str, tuple[Any, ...]] = {
         "_kept": (job, store, key), "load_histogram": (cells.histogram, coding, (0, 0), store),

@@ -14,7 +14,7 @@ from core.recount.truth import BUCKETS, DigestPart
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from tasks.recount.original import Original, ReleaseAndSource, release_and_source
-from tasks.recount.rows import RowsHere, Side
+from tasks.recount.rows import RowsInOneDatabase, Side
 from tasks.recount.truth import JOINS, MOST_COUNTS, PARTS, _joint_faults, _looked_up, _parts_of, _wrong_types, compare_with_source
 from tests.jobs import job_of
 
@@ -60,7 +60,7 @@ def faults_of(rows: list[tuple[str, str]], claim: ClaimedLevels | None = None, *
             connection.execute(f"CREATE TABLE {name} (q VARCHAR, s VARCHAR)")
             connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", held)
         original = Original("source", pa.schema([("q", pa.string()), ("s", pa.string())]))
-        return list(compare_with_source(job, RowsHere(connection, "release", "source"), original, claim).faults)
+        return list(compare_with_source(job, RowsInOneDatabase(connection, "release", "source"), original, claim).faults)
 
 
 MASKS = {"suppression": {"limit": 0.9, "treatment": "mask"}}
@@ -103,7 +103,7 @@ def test_records_are_sampled_only_where_labels_overlap(labels: list[str], sample
         connection.execute("CREATE TABLE source AS SELECT unnest(['a', 'b', 'c']) AS q, 'flu' AS s")
         connection.execute("CREATE TABLE release AS SELECT unnest(?::VARCHAR[]) AS q, 'flu' AS s", [labels])
         original = Original("source", pa.schema([("q", pa.string()), ("s", pa.string())]))
-        assert compare_with_source(job, RowsHere(connection, "release", "source"), original) == ([], sampled)
+        assert compare_with_source(job, RowsInOneDatabase(connection, "release", "source"), original) == ([], sampled)
 
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NS"])
@@ -116,7 +116,7 @@ def test_moments_that_the_source_holds_in_a_finer_unit_are_the_same(kind: str) -
         connection.execute(f"CREATE TABLE source AS SELECT {days}::{kind} AS q, unnest(['flu', 'flu', 'gout']) AS s")
         connection.execute(f"CREATE TABLE release AS SELECT {days}::TIMESTAMP AS q, unnest(['flu', 'flu', 'gout']) AS s")
         original = Original("source", pa.schema([("q", pa.timestamp("us")), ("s", pa.string())]))
-        assert compare_with_source(job, RowsHere(connection, "release", "source"), original).faults == []
+        assert compare_with_source(job, RowsInOneDatabase(connection, "release", "source"), original).faults == []
 
 
 def test_records_with_a_null_beside_a_star_are_no_masked_ones() -> None:
@@ -128,10 +128,10 @@ def test_records_with_a_null_beside_a_star_are_no_masked_ones() -> None:
         connection.executemany("INSERT INTO release VALUES (?, ?, ?)", rows)
         connection.execute("CREATE TABLE source AS FROM release")
         original = Original("source", pa.schema([(name, pa.string()) for name in ("q", "r", "s")]))
-        sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+        sides = release_and_source(job, RowsInOneDatabase(connection, "release", "source"), original)
         assert set(connection.execute(f"FROM {sides.unmasked}").fetchall()) == set(rows[2:])
         connection.execute("DELETE FROM release WHERE q <> '*' OR r <> '*' OR q IS NULL OR r IS NULL")
-        assert release_and_source(job, RowsHere(connection, "release", "source"), original).unmasked == "release"
+        assert release_and_source(job, RowsInOneDatabase(connection, "release", "source"), original).unmasked == "release"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_another_value_of_the_same_bucket_is_told_by_its_column() -> None:
         connection.execute("CREATE TABLE source AS SELECT 'a' AS q, other AS s FROM alike")
         connection.execute("CREATE TABLE release AS SELECT 'A' AS q, first AS s FROM alike")
         original = Original("source", pa.schema([("q", pa.string()), ("s", pa.int64())]))
-        sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+        sides = release_and_source(job, RowsInOneDatabase(connection, "release", "source"), original)
         faults = _joint_faults(sides, "release", sides.untreated_parts, ["s"])
     assert faults == ["1 record in 's' with a value that the source does not have, or not as often"]
 
@@ -199,7 +199,7 @@ def test_columns_are_those_of_the_source_before_their_values_are_looked_at(sourc
         connection.execute(f"CREATE TABLE source AS SELECT {source}")
         connection.execute(f"CREATE TABLE release AS SELECT {release}")
         original = Original("source", pa.schema([("q", pa.string()), ("s", pa.string())]))
-        found = compare_with_source(job, RowsHere(connection, "release", "source"), original)
+        found = compare_with_source(job, RowsInOneDatabase(connection, "release", "source"), original)
     assert found == ([fault] if fault else [], None)
 
 
@@ -226,7 +226,7 @@ def test_what_is_no_text_has_the_type_of_the_source_where_all_of_its_files_have_
     )
 
 
-class NotedRows(RowsHere):
+class NotedRows(RowsInOneDatabase):
     """Rows that note by which tables records are looked up, and whether these are there."""
 
     noted: tuple[str, ...] = ()

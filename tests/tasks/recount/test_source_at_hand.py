@@ -35,7 +35,7 @@ from tasks.recount.people import HELD
 from tasks.recount.people_of_source import PeopleOfSource
 from tasks.recount.published_labels import expect_labels, qid_labels
 from tasks.recount.recount import claimed_k
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.spreads import source_values_relation
 from tasks.store.secret import VARIABLE
 from tasks.store.store import Store
@@ -157,7 +157,7 @@ def test_values_of_the_source_are_compared_in_the_type_in_which_they_are_publish
     connection.execute("CREATE TABLE source AS SELECT unnest(['7', 'x', NULL]) AS text, unnest([1, 2, 3]) AS number, 1 AS q")
     connection.execute("CREATE TABLE release AS SELECT 7 AS text, 1::BIGINT AS number, '1' AS q")
     original = Original("source", pa.schema([("text", pa.string()), ("number", pa.int32())]))
-    sides = release_and_source(job_with(), RowsHere(connection, "release", "source"), original)
+    sides = release_and_source(job_with(), RowsInOneDatabase(connection, "release", "source"), original)
     parts = ", ".join(part.source for part in sides.untreated_parts)
     read = connection.sql(f"SELECT {parts} FROM source AS s")
     assert [str(kind) for kind in read.types] == ["INTEGER", "BIGINT"]
@@ -172,7 +172,7 @@ def test_values_of_the_source_are_compared_in_the_type_in_which_they_are_publish
 def test_what_one_thread_is_to_count_is_counted_by_one_and_others_have_theirs_back(wide_rows: bool, wide: bool, alone: bool) -> None:
     with duckdb.connect(config={"threads": 2}) as database:
         database.execute("CREATE TABLE release AS SELECT unnest([1, 1, 2]) AS q")
-        rows = RowsHere(database, "release", wide=wide_rows)
+        rows = RowsInOneDatabase(database, "release", wide=wide_rows)
         threads = "current_setting('threads')"
         groups = Groups(
             "release", keys=(("q", "q"),), counts=((f"max({threads})", "threads"), ("count(*)", "records")), alone=alone, wide=wide
@@ -200,7 +200,7 @@ def test_values_are_those_of_the_source_where_the_release_was_made_of_it_and_els
         connection.execute(f"UPDATE {name} SET s = NULL WHERE s = 'null'")
     asked = list[str]()
 
-    class Rows(RowsHere):
+    class Rows(RowsInOneDatabase):
         def grouped(self, side: str, groups: Groups) -> str:
             asked.append(side)
             return super().grouped(side, groups)
@@ -222,7 +222,7 @@ def test_persons_of_values_are_those_of_the_source_where_the_release_was_made_of
     types = pa.schema([("who", pa.int64()), ("s", pa.string())])
     original = None if is_of_source is None else Original("elsewhere", types, (), is_of_source)
     job = job_with(columns=columns, privacy={"k": 2, "l": {"s": {"distinct": 2}}})
-    relation = source_values_relation(job, RowsHere(connection, "release", "source"), "s", original, by_people=True)
+    relation = source_values_relation(job, RowsInOneDatabase(connection, "release", "source"), "s", original, by_people=True)
     found = sorted(connection.execute(f"SELECT value, records, persons FROM {relation}").fetchall())
     assert found == ([("a", 2, 3), ("b", 1, 3), ("c", 0, 3)] if is_of_source else [("a", 1, 2), ("b", 2, 2)])
 
@@ -242,7 +242,7 @@ def test_labels_are_claimed_unless_they_are_of_none_of_the_levels_that_the_relea
     connection.execute("CREATE TABLE source AS SELECT range AS q FROM range(6)")
     connection.execute("CREATE TABLE release AS SELECT printf('[%d - %d]', q // 2 * 2, q // 2 * 2 + 1) AS q FROM source")
     job, original = job_with(), Original("source", pa.schema([("q", pa.int64())]))
-    sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+    sides = release_and_source(job, RowsInOneDatabase(connection, "release", "source"), original)
     expect_labels(job, sides)
     claim = None if levels is None else ClaimedLevels.model_validate({"levels": levels, "tops": tops, "starred": False})
     found = qid_labels(job, sides, 0, claim)
@@ -262,7 +262,7 @@ def test_values_are_kept_where_one_column_has_each_of_them_as_it_is(
     connection.execute("CREATE TABLE source AS SELECT range AS q FROM range(6) UNION ALL SELECT 4")
     connection.execute(f"CREATE TABLE release AS SELECT {written} FROM source WHERE q > 1")
     job, original = job_with(intervals=intervals), Original("source", pa.schema([("q", pa.int64())]))
-    sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+    sides = release_and_source(job, RowsInOneDatabase(connection, "release", "source"), original)
     expect_labels(job, sides)
     found = qid_labels(job, sides, 0)
     assert (found.is_released, found.released.sum(), found.source.tolist()) == (kept, 5, [1, 1, 1, 1, 2, 1, 0])
