@@ -61,7 +61,7 @@ def job_in(
     qids: Mapping[str, Sequence[int]],
     *,
     hashed: Mapping[str, Any],
-    person: str = "",
+    person: str | Sequence[str] = "",
     **parts: Any,
 ) -> Path:
     """Write a source and a job that publishes what is no quasi-identifier and no dx untreated."""
@@ -69,7 +69,7 @@ def job_in(
     named = {column for column in ("person", "visit") if column in table.column_names}
     rest = [column for column in table.column_names if column not in {*qids, *named, "dx"}]
     columns: dict[str, Any] = {
-        "identifiers": [{"name": column, "treatment": spec} for column, spec in hashed.items()] + sorted(named - {*hashed, person}),
+        "identifiers": [{"name": column, "treatment": spec} for column, spec in hashed.items()] + sorted(named - {*hashed, *([person] if isinstance(person, str) else person)}),
         "linkable": list(hashed),
         "quasi_identifiers": [{"name": qid, "hierarchy": {"widths": list(widths)}} for qid, widths in qids.items()],
         "sensitive": [column for column in ("dx",) if column in table.column_names and column not in qids],
@@ -157,6 +157,22 @@ def test_jobs_that_count_visits_and_patients_are_joined_by_the_pseudonyms_of_bot
     )
     [joined] = second.manifest.joined or ()
     assert (joined.people, joined.below_k) == below([disclosed(first, "person"), disclosed(second, "person")])
+
+
+@pytest.mark.ci
+def test_a_column_that_names_people_with_another_one_joins_a_release_that_has_it_alone(anonymise: Anonymise, tmp_path: Path) -> None:
+    sites = PEOPLE.select(["person", "birth"]).append_column("visit", pa.array([f"v{number % 2}" for number in range(240)]))
+    both = {"person": HASH, "visit": HASH}
+    first = anonymise(job_in(tmp_path, "first", sites, BIRTHS, hashed=both, person=["visit", "person"]))
+    second = anonymise(job_in(tmp_path, "second", PEOPLE.select(["person", "area"]), AREAS, hashed={"person": HASH}, person="person"))
+    third = anonymise(job_in(tmp_path, "third", sites, {"birth": (1, 30)}, hashed=both, person=["visit", "person"]))
+    sets = [disclosed(one, "person") for one in (first, second, third)]
+    [joined] = second.manifest.joined or ()
+    assert (joined.people, joined.below_k) == below(sets[:2])
+    assert joined.below_k
+    told = {one.columns: (one.people, one.below_k) for one in third.manifest.joined or ()}
+    assert told.keys() == {("visit", "person"), ("person",)}
+    assert told["person",] == below(sets)
 
 
 @pytest.mark.ci
