@@ -75,6 +75,14 @@ class ReplayError(SkaldError):
         )
 
     @classmethod
+    def levels_not_allowed(cls, release: str, qids: list[str]) -> ReplayError:
+        """The job's ``method.levels`` excludes levels of the earlier release."""
+        return cls(
+            f"Release '{release}' publishes {listed(qids)} at levels that method.levels of this job does not allow. Allow them, or leave "
+            "replay out."
+        )
+
+    @classmethod
     def other_cuts(cls, release: str) -> ReplayError:
         """Privacy or method settings differ from those that made the earlier cuts.
 
