@@ -76,7 +76,7 @@ class ReplayError(SkaldError):
 
     @classmethod
     def levels_not_allowed(cls, release: str, qids: list[str]) -> ReplayError:
-        """The job's ``method.levels`` excludes levels of the earlier release."""
+        """Levels of the earlier release are excluded by the ``method.levels`` of the job."""
         return cls(
             f"Release '{release}' publishes {listed(qids)} at levels that method.levels of this job does not allow. Allow them, or leave "
             "replay out."

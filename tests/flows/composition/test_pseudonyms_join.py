@@ -67,9 +67,10 @@ def job_in(
     """Write a source and a job that publishes what is no quasi-identifier and no dx untreated."""
     pq.write_table(table, folder / f"{name}.parquet")
     named = {column for column in ("person", "visit") if column in table.column_names}
+    others = named - {*hashed, *([person] if isinstance(person, str) else person)}
     rest = [column for column in table.column_names if column not in {*qids, *named, "dx"}]
     columns: dict[str, Any] = {
-        "identifiers": [{"name": column, "treatment": spec} for column, spec in hashed.items()] + sorted(named - {*hashed, *([person] if isinstance(person, str) else person)}),
+        "identifiers": [{"name": column, "treatment": spec} for column, spec in hashed.items()] + sorted(others),
         "linkable": list(hashed),
         "quasi_identifiers": [{"name": qid, "hierarchy": {"widths": list(widths)}} for qid, widths in qids.items()],
         "sensitive": [column for column in ("dx",) if column in table.column_names and column not in qids],
