@@ -125,6 +125,14 @@ class ReplayError(SkaldError):
         """
         return cls(f"Release '{release}' does not say which release of its target it replayed. Replay that release itself.")
 
+    @classmethod
+    def origin_gone(cls, release: str, origin: str) -> ReplayError:
+        """Earlier release replayed one that is not next to it.
+
+        That one was moved, or is in another target.
+        """
+        return cls(f"Release '{release}' replayed '{origin}', which is not in the same folder. Replay '{origin}' itself, from where it is.")
+
 
 class FragmentsError(SkaldError):
     """Raised when the records cannot be anonymised in fragments."""

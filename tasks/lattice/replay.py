@@ -31,10 +31,12 @@ def replayed_manifest(job: Job) -> Manifest:
     For a replay of a replay it is the manifest of the original.
     """
     assert job.replay is not None
-    folder, seen = job.replay_path, set[str]()
+    folder, seen, last = job.replay_path, set[str](), ""
     while True:
         manifest = read_manifest(folder) if folder.is_dir() else None
         if manifest is None:
+            if last:
+                raise ReplayError.origin_gone(last, folder.name)
             remedy = "replay names a release of the target, or its folder relative to the job file"
             raise StorageError.not_a_release(str(job.replay), remedy)
         if manifest.method != job.method.name:
@@ -45,6 +47,7 @@ def replayed_manifest(job: Job) -> Manifest:
         if Path(manifest.replay_of).name != manifest.replay_of or manifest.replay_of in seen:
             raise ReplayError.no_origin(manifest.release)
         seen.add(manifest.replay_of)
+        last = manifest.release
         folder = folder.parent / manifest.replay_of
     known = read_secrets(job)
     mine = hierarchies_as_in(manifest, job, known)

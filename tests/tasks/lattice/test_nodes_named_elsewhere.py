@@ -144,6 +144,10 @@ def test_a_replay_goes_back_to_the_release_that_replays_none(tmp_path: Path, mon
             target.of(name)
     with pytest.raises(StorageError):
         target.of("gone")
+    target.release("people-5", replay_of="people-4")
+    target.release("people-6", replay_of="people-5")
+    with pytest.raises(ReplayError, match="'people-5' replayed 'people-4', which is not in the same folder"):
+        target.of("people-6")
 
 
 @pytest.mark.parametrize("is_its_own", [True, False])
