@@ -217,7 +217,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
     """
     together = count_together_of_people(job, connection, people)
     linked = count_linked(job, connection, source, [quote(name) for name in published_qids(job)], people)
-    population = count_in_population(job, connection, source)
+    population = count_in_population(job, connection, source, people)
     return CrossClassCounts(linked, population, together, tuple(few_people_faults(connection, job, source, people)))
 
 
