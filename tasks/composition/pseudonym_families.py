@@ -101,7 +101,8 @@ class Joining:
 def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry) -> str:
     """Return a keyed id of linking columns, equal for jobs that give equal values equal pseudonyms.
 
-    Pseudonyms are equal where treatment, key or vault, and columns are.
+    Pseudonyms are equal where treatment, key or vault, and columns are. Settings count only where different values may get equal
+    pseudonyms: else they change which values have which form, and what is equal is of one value.
 
     Args:
         job: Says how the columns are treated.
@@ -113,7 +114,7 @@ def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry:
     parts = []
     for name in columns:
         kind = treatment_kind(specs[name])
-        parts.append([name, kind.name, None if kind.stable else specs[name].canonical(), source.keys.get(name)])
+        parts.append([name, kind.name, None if kind.tells_apart else specs[name].canonical(), source.keys.get(name)])
     return registry.secret.keyed("family", parts)[:24]
 
 

@@ -238,6 +238,18 @@ def test_what_joins_is_the_key_and_not_how_much_of_a_pseudonym_is_published(
     assert found == ([below([disclosed(first, "person", length=16), disclosed(second, "person", length=16)])] if joins else [])
 
 
+@pytest.mark.ci
+def test_numbers_that_are_encrypted_join_whatever_separators_either_job_allows(anonymise: Anonymise, tmp_path: Path) -> None:
+    numbered = PEOPLE.set_column(0, "person", pa.array([f"{number:08d}" for number in range(240)]))
+    spec = {"key": {"env": "RELEASES_KEY"}}
+    plain, parted = ({"encrypt": spec | more} for more in ({"alphabet": "digits"}, {"characters": "0123456789", "separators": "- "}))
+    first = anonymise(job_in(tmp_path, "first", numbered, BIRTHS, hashed={"person": plain}))
+    second = anonymise(job_in(tmp_path, "second", numbered, AREAS, hashed={"person": parted}))
+    [joined] = second.manifest.joined or ()
+    assert (joined.people, joined.below_k) == below([disclosed(first, "person"), disclosed(second, "person")])
+    assert joined.people == len(disclosed(first, "person").keys() & disclosed(second, "person").keys()) > 100
+
+
 def folder_of(tmp_path: Path) -> Path:
     return tmp_path / ".skald" / ".releases"
 
