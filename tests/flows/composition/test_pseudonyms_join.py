@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -206,6 +207,20 @@ def test_three_releases_together_disclose_more_than_any_two(anonymise: Anonymise
     assert [len(one.manifest.joined or ()) for one in done] == [0, 1, 1]
     assert [(one.people, one.below_k) for release in done[1:] for one in release.manifest.joined or ()] == [(64, 0), (64, 64)]
     assert (below(sets[:2]), below(sets)) == ((64, 0), (64, 64))
+
+
+@pytest.mark.ci
+def test_what_the_pseudonyms_of_a_removed_release_disclosed_stays_counted(anonymise: Anonymise, tmp_path: Path) -> None:
+    first, second, third = [
+        job_in(tmp_path, name, table, {"birth": (1, 4)}, hashed={"person": HASH}, overlaps="refuse") for name, table in thirds()
+    ]
+    anonymise(first)
+    gone = anonymise(second)
+    shutil.rmtree(gone.folder)
+    for path in folder_of(tmp_path).glob(f"{gone.manifest.release}.*"):
+        path.unlink()
+    with pytest.raises(OverlapError, match=r"remove its folder .*, which leaves what its pseudonyms disclosed counted"):
+        anonymise(third)
 
 
 @pytest.mark.ci
