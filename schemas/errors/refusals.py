@@ -162,11 +162,11 @@ class OverlapError(PrivacyError):
         """
         remedies = ["replay one of them (replay)"] * replays + ["give pseudonyms another key"] * linked + ["say 'overlaps: warn'"]
         remedy, stays = "; or ".join(remedies), ", which leaves what its pseudonyms disclosed counted" * linked
+        said = "".join(f"\n  - {sentence}" for sentence in told)
         return cls(
             f"Nothing was published, because the job says 'overlaps: refuse' and {counted(releases, 'earlier release')} would tell more "
             f"together with this one, or cannot be compared with it. {remedy[0].upper()}{remedy[1:]}; or, of one that was never handed "
-            f"on, remove its folder and what '.skald/.releases' holds under its name{stays}:"
-            + "".join(f"\n  - {sentence}" for sentence in told)
+            f"on, remove its folder and what '.skald/.releases' holds under its name{stays}:{said}"
         )
 
 
