@@ -145,7 +145,7 @@ class FragmentsError(SkaldError):
         """
         return cls(
             f"Method '{method}' has to cut these records in fragments, and entropy, recursive and t of persons cannot be kept in classes "
-            "that two fragments share. Leave method.fragments out or raise memory, ask for distinct, or use method 'skald'."
+            "that two fragments share. Leave method.fragments and mode: relaxed out or raise memory, ask for distinct, or use method 'skald'."
         )
 
     @classmethod
@@ -156,7 +156,7 @@ class FragmentsError(SkaldError):
         """
         return cls(
             f"Method '{method}' has to cut these records in fragments, and columns with publish: shared or microaggregate need all of them "
-            "at once. Leave method.fragments out or raise memory, or use method 'skald'."
+            "at once. Leave method.fragments and mode: relaxed out or raise memory, or use method 'skald'."
         )
 
     @classmethod
