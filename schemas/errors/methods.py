@@ -145,7 +145,8 @@ class FragmentsError(SkaldError):
         """
         return cls(
             f"Method '{method}' has to cut these records in fragments, and entropy, recursive and t of persons cannot be kept in classes "
-            "that two fragments share. Leave method.fragments and mode: relaxed out or raise memory, ask for distinct, or use method 'skald'."
+            "that two fragments share. Leave method.fragments and mode: relaxed out or raise memory, ask for distinct, or use method "
+            "'skald'."
         )
 
     @classmethod
